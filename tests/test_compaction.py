@@ -35,7 +35,12 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.reading import conversations
 from chatmemory.reading import steps as steps_reads
 from chatmemory.reading import windows as windows_reads
-from chatmemory.reading.summaries import GENERATIONS, said_of, standing_for, stands_for
+from chatmemory.reading.summaries import (
+    GENERATIONS,
+    coverage_by_summary,
+    said_of,
+    summaries_covering,
+)
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.state import ConversationQuery, conversation_state
 
@@ -178,11 +183,11 @@ def test_a_summary_of_many_summaries_stands_for_all_of_them(db):
     for n in range(2 * GENERATIONS):
         services.add("m", users(f"message {n}"))
         newest = services.compact("m", f"summary {n}", keep_last=0).seq
-    kept = stands_for("m", [newest])[newest]
+    kept = coverage_by_summary("m", [newest])[newest]
     assert (kept.runs, kept.number, kept.seqs) == ((range(1, newest),), 2 * GENERATIONS + 1, ())
-    opened = stands_for("m", [newest], newest)[newest]
+    opened = coverage_by_summary("m", [newest], newest)[newest]
     assert opened.seqs == (1, *range(2, newest, 2))
-    assert [each.seq for each in standing_for("m", 1)] == [*range(3, newest + 1, 2)]
+    assert [each.seq for each in summaries_covering("m", 1)] == [*range(3, newest + 1, 2)]
 
 
 def test_summaries_are_followed_however_many_there_are():
@@ -301,7 +306,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Summary #10" in words
     assert "It is a summary. It stays until another summary covers it" in words
-    covered = stands_for("m", [10], 10)[10]
+    covered = coverage_by_summary("m", [10], 10)[10]
     assert covered.seqs == (2, 3, 4, 5, 6, 8)
     assert covered.runs == (range(2, 9),)
     assert f"It stands for 6 messages: {covered.tokens} tokens in" in words
@@ -309,7 +314,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     page = operator_client.get("/c/m/?at=7").content.decode()
     assert "4 messages became summary #7. 36 tokens became 6." in " ".join(page.split())
     assert "summarised at step 7" in page
-    assert stands_for("m", [7, 10, 1])[7] == ((range(2, 6),), 4, 36, ())
+    assert coverage_by_summary("m", [7, 10, 1])[7] == ((range(2, 6),), 4, 36, ())
 
 
 def test_a_page_without_summaries_asks_for_none(talk, operator_client):

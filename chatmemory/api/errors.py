@@ -1,4 +1,4 @@
-"""Which error is which problem, and how it is answered: problem details (RFC 9457).
+"""Errors as answers: each exception is mapped to problem details (RFC 9457).
 
 This is the only module that writes application/problem+json. The API's views, the pages' error
 handlers and the ASGI body limit all answer with a `Problem`.
@@ -38,10 +38,10 @@ class InvalidField(core.InvalidValue):
 
 
 class UnknownName(InvalidField):
-    """A request with a member or a query parameter that there is not."""
+    """A request with an unknown member or query parameter."""
 
 
-# Subclasses stand before their base class: the first match counts.
+# Subclasses come before their base class: the first match counts.
 KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.MemoryNotFound, 404, "Conversation not found"),
     (core.MessageNotFound, 404, "Message not found"),
@@ -92,14 +92,14 @@ TITLES = {
 
 
 def titles_of(status: int) -> list[str]:
-    """Return the titles of all problems that have a status."""
+    """Return the titles of all problems with a status."""
     ours = [title for _, each, title in KINDS if each == status]
     return [*([TITLES[status]] if status in TITLES else []), *ours]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem; `members` extend its JSON object, `headers` go with its response."""
+    """A problem. `members` extend its JSON object, `headers` are added to its response."""
 
     status: int
     title: str
@@ -171,9 +171,9 @@ def field_at_fault(field: str) -> Iterator[None]:
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Handle an error for REST framework; None lets an unforeseen one through.
+    """Handle an error for REST framework. None lets an unexpected error through.
 
-    A message at fault is named by the place where it was sent.
+    An invalid message is named by its place in the request.
     """
     set_rollback()
     sent = getattr(context["request"], "checked_body", {}).get("sent")
@@ -184,7 +184,7 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response | No
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """Return the problem to answer an error with; None for an unforeseen one."""
+    """Return the problem that answers an error, or None for an unexpected error."""
     if isinstance(error, core.ChatMemoryError):
         return _of_ours(error)
     if isinstance(error, Http404):
@@ -216,7 +216,7 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
 
 
 def _with_current(problem: Problem, memory_id: str) -> Problem:
-    """Add the state that the caller has not seen; null where there is no conversation."""
+    """Add the state that the caller has not seen; null if there is no conversation."""
     try:
         row = conversations.memory(memory_id)
     except core.MemoryNotFound:
@@ -246,8 +246,8 @@ def _of_rest_framework(error: drf.APIException) -> Problem:
 
 
 def _first_fault(detail: Any, path: str = "") -> tuple[str, str]:
-    """Return the path of the first invalid field, such as `labels.team` or `client_ids[0]`, and
-    what is wrong with it.
+    """Return the path of the first invalid field, such as `labels.team` or `client_ids[0]`, and its
+    error.
     """
     if isinstance(detail, dict) and detail:
         name, inner = next(iter(detail.items()))

@@ -1,8 +1,8 @@
 """The fields of bodies and queries that are not plain values; each checks what it reads.
 
-Messages are read in their format, and traced to the places where they were sent: a format makes no
-message of some items, such as a blank system message, and one of several, such as a text and the
-call behind it. Client ids and errors count what was sent.
+Messages are read in their format, and traced to their places in the request: a format drops some
+items, such as a blank system message, and joins others, such as a text and the call after it.
+Client ids and errors refer to the items as they were sent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from chatmemory.windows.written_policies import policies_from_text, policy_from_
 
 DEFAULT_FORMAT = "langchain4j"
 POLICIES_MAX = 10
-SHOWN_MAX = 40  # characters of a value in an error
+SHOWN_MAX = 40  # characters of a value that an error shows
 
 
 @extend_schema_field(ref("Policy"))
@@ -43,7 +43,7 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]
 
 
 class TextField(serializers.CharField):
-    """A string of JSON as it is: REST framework would read the number 5 as "5"."""
+    """A string of JSON only: REST framework would read the number 5 as "5"."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -52,7 +52,7 @@ class TextField(serializers.CharField):
 
 
 class WholeNumberField(serializers.IntegerField):
-    """A whole number of JSON: REST framework would read "5" and 5.0 as 5, and true as 1."""
+    """A whole number of JSON only: REST framework would read "5" and 5.0 as 5, and true as 1."""
 
     def to_internal_value(self, data: Any) -> int:
         if type(data) is not int:
@@ -61,7 +61,7 @@ class WholeNumberField(serializers.IntegerField):
 
 
 class FlagField(serializers.BooleanField):
-    """True or false of JSON: REST framework would read "no" and 0 as false."""
+    """True or false of JSON only: REST framework would read "no" and 0 as false."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -70,9 +70,9 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.CharField):
-    """One of the names that `choices` gives at the time of the request: plug-ins add to them.
+    """One of the names that `choices` returns at the time of the request: plug-ins add to them.
 
-    `today` returns what a name is called today: those of the release before are accepted.
+    `today` returns the current name for one of the release before, which is still accepted.
     """
 
     default_error_messages = {"unknown": "must be one of {names}"}
@@ -95,7 +95,7 @@ class NameField(serializers.CharField):
 
 
 class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Documents the names that are known when the document is made."""
+    """Documents the names that are known when the OpenAPI document is made."""
 
     target_class = NameField
     match_subclasses = True
@@ -106,8 +106,8 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 @extend_schema_field({"type": "string"})
 class CacheField(NameField):
-    """The name of a provider's cache. It is no enumeration in the document: that has one name for
-    all fields `provider`, and others are names of other things.
+    """The name of a provider's cache. It is not an enumeration in the document, which has one for
+    all fields named `provider`: others of them name other things.
     """
 
 
@@ -120,7 +120,7 @@ class FormatField(NameField):
 
 
 class PageSizeField(serializers.IntegerField):
-    """How many rows make a page; a larger number than PAGE_MAX means PAGE_MAX."""
+    """The number of rows on a page. A larger number than PAGE_MAX means PAGE_MAX."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -134,7 +134,7 @@ class PageSizeField(serializers.IntegerField):
 
 
 class PoliciesField(serializers.CharField):
-    """Policies in one line of text; reads as a list, with None for `everything`."""
+    """Policies in one line of text, read as a list with None for `everything`."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -161,7 +161,7 @@ def _all_or_list(type: str) -> Schema:
 
 
 class AllOrListField(serializers.Field):  # type: ignore[type-arg]
-    """All (true), or a list of values of one type; `wanted` says what they are."""
+    """All (true), or a list of values of one type; `wanted` names the type in errors."""
 
     item: type
     wanted: str
@@ -201,7 +201,7 @@ class LabelsField(serializers.DictField):
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON, of a long one the beginning."""
+    """Return a value as JSON, or its beginning if it is long."""
     written = printable(write_json(value))
     return written if len(written) <= SHOWN_MAX else f"{written[:SHOWN_MAX]}…"
 
@@ -220,7 +220,7 @@ _FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 class MessagesField(serializers.Field):  # type: ignore[type-arg]
     """Decoded JSON, which `read_messages` reads once the format is known.
 
-    `setting` of CHATMEMORY says how many messages there may be.
+    `setting` of CHATMEMORY limits the number of messages.
     """
 
     def __init__(self, setting: str = "LISTED_MESSAGES") -> None:
@@ -232,7 +232,7 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]
 
 
 class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Documents how many messages there may be."""
+    """Documents the limit of messages."""
 
     target_class = MessagesField
 
@@ -242,9 +242,10 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 
 @dataclass(frozen=True)
 class SentMessages:
-    """The messages that were read of `count` sent ones, each with its place among these from 0.
+    """The messages that were read from `count` sent items, each with its place among the items from
+    0.
 
-    `losses` are what could not be read.
+    `losses` could not be read.
     """
 
     messages: list[ChatMessage]
@@ -255,7 +256,7 @@ class SentMessages:
     def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
         """Return the messages with the client ids of their places.
 
-        Raises InvalidField unless there are none at all, or as many as messages were sent.
+        Raises InvalidField unless there are no ids, or one for each sent item.
         """
         client_ids = [None] * self.count if client_ids is None else client_ids
         if len(client_ids) != self.count:
@@ -276,7 +277,7 @@ def read_messages(
 ) -> SentMessages:
     """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`.
 
-    With the messages `before` them, they are at most as many as the setting of CHATMEMORY allows.
+    The setting of CHATMEMORY limits their number, together with the messages `before` them.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:
@@ -296,7 +297,7 @@ def read_messages(
 
 
 def _hint(values: Any, index: int) -> str:
-    """Return the advice for messages that seem to be of another format."""
+    """Return advice if the messages seem to be in another format."""
     message = values[index] if index >= 0 else None
     for key, format in _FORMATS_BY_KEY.items():
         if isinstance(message, dict) and "type" not in message and key in message:

@@ -1,4 +1,4 @@
-"""What guards the API: who asks, what they may do, and how often."""
+"""The guard of the API: authentication, permissions and rate limits."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 
 
 class HasRole(BasePermission):
-    """Safe methods need READ and others WRITE, unless the view's `needs` name a permission.
+    """Safe methods need READ and others WRITE, unless the view's `needs` names another permission.
 
-    To a token with a prefix, other conversations do not exist.
+    For a token with a prefix, other conversations do not exist.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -100,7 +100,7 @@ def prefix_of(request: Request) -> str:
 
 class Guarded(APIView):
     """Requires a role, accepts bearer tokens, answers errors with problem details and keeps answers
-    out of caches, whatever the project's REST framework settings say.
+    out of caches, regardless of the project's REST framework settings.
     """
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
@@ -111,11 +111,11 @@ class Guarded(APIView):
 
     @classmethod
     def limit(cls, method: str | None) -> BodyLimit:
-        """Return the limit of a body that is sent to this view."""
+        """Return the most bytes of a body that is sent to this view."""
         return api_limit(method)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raises RequestDataTooBig and LengthRequired before anything is read, and Throttled for an
+        """Raises RequestDataTooBig and LengthRequired before the body is read, and Throttled for an
         address that was refused too often.
         """
         check_body(request._request, self.limit(request.method))
@@ -130,7 +130,7 @@ class Guarded(APIView):
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
     ) -> Response:
-        """Problems are JSON, whatever else a view answers."""
+        """Problems are JSON, even if the view answers in another type."""
         final = super().finalize_response(request, response, *args, **kwargs)
         final["Cache-Control"] = "no-store"
         if getattr(final, "content_type", None) == CONTENT_TYPE:
@@ -142,7 +142,7 @@ class Guarded(APIView):
 
 
 class OneFormat(DefaultContentNegotiation):
-    """Takes no format from `?format=`, which is refused as any other unknown parameter."""
+    """Ignores REST framework's `?format=`, which is refused like any other unknown parameter."""
 
     def filter_renderers(self, renderers: Any, format: str) -> Any:
         return renderers

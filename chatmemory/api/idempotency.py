@@ -4,8 +4,8 @@ Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header): the same key
 request is refused (422), and so is a request while the first one is still in progress (409). The
 response is stored in the transaction of the change, so a crash keeps both or neither. A request
 that failed changed nothing: its key may be used again. A redaction or deletion of the conversation
-erases the response and what the request is known by (see `ledger.erasure`); then any request to
-that conversation with the key is answered with 410.
+erases the response and the request's fingerprint (see `ledger.erasure`). Any later request to that
+conversation with the key is then answered with 410.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chatmemory.ledger.fingerprints import fingerprint, is_fingerprint
 from chatmemory.models import IdempotentAnswer
 
 KEY_MAX = 255
-# In quotation marks or without, and no others in it
+# With or without quotation marks around it, and without others in it
 KEY = f'"[ !#-~]{{1,{KEY_MAX}}}"|[!#-~]([ !#-~]{{0,{KEY_MAX - 2}}}[!#-~])?'
 FORGOTTEN_AT_ONCE = 100
 KEPT_HEADERS = ("Location", "ETag")
@@ -53,7 +53,7 @@ class KeyInUse(ChatMemoryError):
 
 
 class ResponseErased(ChatMemoryError):
-    """A request was carried out, and its response was erased with the conversation's words."""
+    """The request was carried out, and its response was erased with the conversation's text."""
 
 
 class KeyReused(ChatMemoryError):
@@ -61,9 +61,9 @@ class KeyReused(ChatMemoryError):
 
 
 def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = None) -> Handler:
-    """Decorates a handler that changes something, to honour the header.
+    """Make a handler that changes something honour the header.
 
-    What can be done `ahead` for a conversation that is there is done before anything is locked.
+    `ahead` is called for an existing conversation before anything is locked.
     """
 
     @wraps(handler)
@@ -74,7 +74,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
         key = read_key(header)
         # Keys are unique per caller.
         caller = f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
-        # The body is a part of its own: put together with the line, it would be in memory twice.
+        # The body is hashed on its own: joined to the line, it would be in memory twice.
         line = f"{request.method} {request.get_full_path()}\n"
         asked = [line.encode(), request._request.body]
         known_by = fingerprint("request", asked)
@@ -86,7 +86,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
             kept = IdempotentAnswer.objects.filter(caller=caller, key=key).first()
             if kept is not None:
                 if memory_id is None and isinstance(request.data, Mapping):
-                    memory_id = request.data.get("id")  # of the conversation to be created
+                    memory_id = request.data.get("id")  # the id of the conversation to be created
                 return _again(kept, asked, memory_id)
             response = handler(view, request, *args, **kwargs)
             IdempotentAnswer.objects.create(
@@ -105,7 +105,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
 
 
 def read_key(header: str) -> str:
-    """Return the key of a header, in quotation marks or without. Raises InvalidKey."""
+    """Return the key of a header, with or without quotation marks. Raises InvalidKey."""
     text = header.strip()
     if not re.fullmatch(KEY, text):
         raise InvalidKey(f"Idempotency-Key must hold 1 to {KEY_MAX} printable ASCII characters")
@@ -114,8 +114,8 @@ def read_key(header: str) -> str:
 
 @contextmanager
 def _claimed(caller: str, key: str) -> Iterator[None]:
-    """Open one transaction for the change and its response. Raises KeyInUse while another holds the
-    key.
+    """Open one transaction for the change and its response. Raises KeyInUse while another request
+    holds the key.
 
     On SQLite a second process waits until the transaction ends, and then finds the response.
     """
@@ -136,7 +136,9 @@ def _claimed(caller: str, key: str) -> Iterator[None]:
 
 
 def _lock_for_all_processes(claim: tuple[str, str]) -> bool:
-    """Lock a claim of PostgreSQL's until the transaction ends, unless another process has it."""
+    """Take an advisory lock of PostgreSQL until the transaction ends, unless another process has
+    it.
+    """
     connection = database.connection()
     if connection.vendor != "postgresql":
         return True
@@ -159,7 +161,7 @@ def forget_expired_answers() -> None:
 
 
 def _forget_some(caller: str, key: str) -> None:
-    """Delete some responses that have expired, and that of this key, before anything is locked."""
+    """Delete some expired responses, and this key's if expired, before anything is locked."""
     expired = _expired()
     if not expired.exists():
         return
@@ -170,8 +172,9 @@ def _forget_some(caller: str, key: str) -> None:
 
 
 def _again(kept: IdempotentAnswer, asked: Sequence[bytes], memory_id: str | None) -> Response:
-    """Return the stored response. Raises KeyReused, and ResponseErased for any request of the
-    conversation whose response was erased: the fingerprint of the first one was, too.
+    """Return the stored response. Raises KeyReused, or ResponseErased if the response was erased:
+    then the first request's fingerprint was, too, so that any request to the conversation gets this
+    error.
     """
     is_erased = not kept.request
     is_other = not is_erased and not is_fingerprint(kept.request, "request", asked)

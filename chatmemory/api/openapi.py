@@ -1,6 +1,6 @@
-"""How operations stand in the OpenAPI document, and the schemas that serializers cannot describe.
+"""The operations in the OpenAPI document, and the schemas that serializers cannot describe.
 
-Each schema has a name of its own, as generators of clients would make up one for a schema without.
+Each schema has a name, since generators of clients would make one up otherwise.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ _UNAVAILABLE_POLICY: Schema = {
 
 
 def _policies() -> dict[str, Schema]:
-    """Return the schemas of the kinds that are installed now, and of any of them.
+    """Return the schemas of the installed kinds, and the schema of any of them.
 
-    Each kind has two: a request leaves out the options that it does not choose, and a response has
-    all of them. A response may also show a policy whose kind was uninstalled since.
+    Each kind has two: a request may leave out options, and a response has all of them. A response
+    may also show a policy whose kind has been uninstalled.
     """
     found: dict[str, Schema] = {}
     names = []
@@ -107,9 +107,9 @@ def _kind_schema(kind: type[Policy], name_of_kind: str, stored: bool = False) ->
 
 
 def with_default(schema: Schema, default: Any) -> Schema:
-    """Return the schema of a member of a request that may be left out, with its default in words.
+    """Return the schema of an optional member of a request, with its default in words.
 
-    Generators take a member with the keyword `default` for one that is always there, and then want
+    Generators assume that a member with the keyword `default` is always present, and then require
     it in every request.
     """
     told = f"By default `{json.dumps(default)}`."
@@ -120,7 +120,7 @@ def with_default(schema: Schema, default: Any) -> Schema:
 
 
 def _typed(name: str, type: str, /, *required: str, **properties: Any) -> dict[str, Schema]:
-    """Return a schema, and that of its type."""
+    """Return a schema that has a type with one value."""
     schema = _object(["type", *required], type=ref(f"{name}Type"), **properties)
     return {name: schema, f"{name}Type": _names(type)}
 
@@ -201,7 +201,7 @@ FORMATTED_MESSAGES: Schema = {
 
 
 def _components() -> dict[str, Schema]:
-    """Return every named schema; policies and formats are those that are installed now."""
+    """Return every named schema, with the installed policies and formats."""
     return {
         **_CHAT_MESSAGES,
         **_policies(),
@@ -216,7 +216,7 @@ def _components() -> dict[str, Schema]:
 
 
 class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Describes the body of a request: which members it may have, and no others."""
+    """Describes the body of a request as an object without other members."""
 
     target_class = "chatmemory.api.requests.Body"
     match_subclasses = True
@@ -256,7 +256,7 @@ class OperationSchema(AutoSchema):
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any
     ) -> Any:
-        """Describe it, in a document that has all named schemas."""
+        """Describe the operation, in a document that has all named schemas."""
         for name, schema in _components().items():
             component = ResolvedComponent(  # type: ignore[no-untyped-call]
                 name,
@@ -277,7 +277,7 @@ class OperationSchema(AutoSchema):
         return self._documented()[2]
 
     def _documented(self) -> tuple[str, str, str]:
-        """Return the first line of a handler's docstring, and what follows after a blank line."""
+        """Return the first line of a handler's docstring, and the text after the blank line."""
         return str(super().get_description()).partition("\n\n")
 
     def get_tags(self) -> list[str]:

@@ -1,9 +1,8 @@
-"""The two kinds of operations: `reads` and `changes` document a handler, say how it behaves, and
-pass it what is `asked`: the checked query parameters or body.
+"""The two kinds of operations. `reads` and `changes` document a handler, set its behaviour, and
+pass it `asked`, the checked query parameters or body.
 
-Every operation documents its problems, and has an example: `examples.json` holds what the API
-really answered; tests/api/test_schema.py holds and writes it. A change accepts If-Match and
-Idempotency-Key.
+Every operation documents its problems, and has an example: `examples.json` has real answers of the
+API; tests/api/test_schema.py checks and writes it. A change accepts If-Match and Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -89,9 +88,9 @@ def reads(
     refusals: Sequence[int] = (),
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Documents a handler that changes nothing; `name` is its operation id, `refusals` are statuses
-    that other such handlers do not have, and one that `is_conditional` answers 304 to a caller who
-    has the answer.
+    """Document a handler that changes nothing. `name` is its operation id, `refusals` are statuses
+    that other such handlers do not have, and one that `is_conditional` answers 304 if the caller
+    already has the answer.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
     parameters = [query] if query else []
@@ -108,7 +107,7 @@ def changes(
     body: Any = None,
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
 ) -> Callable[[Handler], Handler]:
-    """Documents a handler that changes something, and makes it idempotent."""
+    """Document a handler that changes something, and make it idempotent."""
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)
     ahead = body and partial(read_ahead, body)
@@ -116,7 +115,7 @@ def changes(
 
 
 def _asking(handler: Handler, query: Any, body: Any) -> Handler:
-    """Return a handler that is passed the checked query parameters or body, if it has any."""
+    """Return a handler that gets the checked query parameters or body, if it has any."""
 
     @wraps(handler)
     def reading(view: Any, request: Request, **in_path: Any) -> Any:
@@ -138,8 +137,8 @@ def _documents(
     problems: tuple[int, ...],
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Return drf-spectacular's `extend_schema`, which works in every project, whatever its
-    DEFAULT_SCHEMA_CLASS is. Responses have an ETag where they are of one version.
+    """Return drf-spectacular's `extend_schema`, made to work with any DEFAULT_SCHEMA_CLASS of a
+    project. Responses of one version have an ETag.
     """
     is_versioned = is_conditional or getattr(response, "is_versioned", False)
     if is_versioned or "version" in getattr(response, "_declared_fields", {}):
@@ -167,13 +166,13 @@ def _documents(
 
 @cache
 def recorded_examples() -> dict[str, dict[str, Any]]:
-    """Return `request` and `response` (JSON) by operation id; null where there is no body."""
+    """Return `request` and `response` (JSON) by operation id; null if there is no body."""
     loaded: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_text("utf-8"))
     return loaded
 
 
 def _examples(operation: str, status: int) -> list[OpenApiExample]:
-    """Return the examples of an operation, whose success has this status."""
+    """Return the examples of an operation that succeeds with this status."""
     request, response = map(recorded_examples().get(operation, {}).get, ("request", "response"))
     found = []
     if request is not None:

@@ -1,4 +1,4 @@
-"""What requests carry: bodies, query parameters and headers, checked before a view sees them."""
+"""The inputs of requests: bodies, query parameters and headers, checked before a view sees them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from chatmemory.recall.cost import providers
 from chatmemory.windows.policies import policy_kinds
 
 NUMBER_MAX = 10**18 - 1
-VERSION = r'\*|(W/)?"[0-9]{1,18}"|[0-9]{1,18}'  # as an ETag, a bare number, or any
+VERSION = r'\*|(W/)?"[0-9]{1,18}"|[0-9]{1,18}'  # an ETag, a bare number, or *
 
-# Fields with a text of help
+# Fields with a help text
 
 
 def _number(help_text: str) -> serializers.IntegerField:
@@ -48,7 +48,7 @@ def _whole(help_text: str) -> fields.WholeNumberField:
 
 
 def _moment(help_text: str) -> serializers.DateTimeField:
-    """Read as UTC: a moment that UTC cannot express is refused here and not by the database."""
+    """Read as UTC. A moment that UTC cannot express is refused here rather than by the database."""
     return serializers.DateTimeField(required=False, default_timezone=UTC, help_text=help_text)
 
 
@@ -107,14 +107,16 @@ class CreateMemoryRequest(Body):
 
 
 class ChangeMemoryRequest(Body):
-    """What is to be changed; what is left out stays."""
+    """The changes. Members that are left out stay as they are."""
 
     policy = fields.PolicyField(required=False)
     labels = fields.LabelsField(required=False)
 
 
 class CompactRequest(Body):
-    """A summary, and what it stands for: one of `covering`, `keep_last` and `keep_tokens`."""
+    """A summary, and the messages that it replaces: one of `covering`, `keep_last` and
+    `keep_tokens`.
+    """
 
     summary = fields.TextField(
         trim_whitespace=False, help_text="The text of the summary, which becomes a user message."
@@ -143,20 +145,20 @@ class CompactRequest(Body):
 
 
 class MessagesRequest(Body):
-    """Messages in one of the formats, at most as many as the setting allows."""
+    """Messages in one of the formats, up to the number that the setting allows."""
 
     messages = fields.MessagesField()
     format = fields.FormatField()
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `sent`, SentMessages. Raises InvalidField, naming the message at fault."""
+        """Adds `sent`, SentMessages. Raises InvalidField with the place of the invalid message."""
         setting = cast("fields.MessagesField", self.fields["messages"]).setting
         attrs["sent"] = fields.read_messages(attrs["messages"], attrs["format"], setting=setting)
         return attrs
 
 
 class AddRequest(MessagesRequest):
-    """Messages to add in their order, in one of the formats."""
+    """Messages to add, in order, in one of the formats."""
 
     messages = fields.MessagesField("ADDED_MESSAGES")
     client_ids = serializers.ListField(
@@ -168,14 +170,14 @@ class AddRequest(MessagesRequest):
     )
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `new`, a list of NewMessage, too."""
+        """Also adds `new`, a list of NewMessage."""
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
         return attrs
 
 
 class _Priced(_Named):
-    """Prices of prompts, and the provider whose cache it is."""
+    """Prices of prompts, and the provider with the cache."""
 
     input = _price("The price of a million input tokens.")
     cached = _price("The price of a million input tokens that are read from the provider's cache.")
@@ -199,7 +201,9 @@ class RecallRequest(_Priced, Body):
     policies = fields.PoliciesField()
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `said`, the messages of each. Raises InvalidField, naming the message at fault."""
+        """Adds `said`, the messages of each conversation. Raises InvalidField with the invalid
+        one's place.
+        """
         attrs["said"], before = [], 0
         for number, values in enumerate(attrs["conversations"]):
             field = f"conversations[{number}]"
@@ -215,7 +219,7 @@ class ListRequest(serializers.BaseSerializer[Any]):
     document = {"application/json": ref("MessageList")}
 
     def run_validation(self, data: Any = empty) -> Any:
-        """Returns `sent`, SentMessages, and what was sent. Raises InvalidField."""
+        """Returns `sent`, SentMessages, and the list as it was sent. Raises InvalidField."""
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 
 
@@ -223,7 +227,7 @@ class ListRequest(serializers.BaseSerializer[Any]):
 
 
 class Query(_Named):
-    """The parameters of a URL. An operation without any has this query."""
+    """The parameters of a URL. An operation without parameters uses this class."""
 
     called = "parameter"
 
@@ -272,7 +276,7 @@ class WindowQuery(Query):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """With `as`, which Python does not allow as an attribute."""
+        """Adds `as`, which Python does not allow as an attribute."""
         return {**super().get_fields(), "as": fields.FormatField()}
 
 
@@ -322,10 +326,10 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Read a body before anything is locked, check and count its messages, plan its compaction, or
-    count the window anew for its policy.
+    """Before anything is locked, read a body, check and count its messages, plan its compaction, or
+    count the window again for its policy.
 
-    What is wrong with it is told when it is used.
+    Errors are raised later, when the body is used.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)
@@ -343,15 +347,15 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
 
 
 class ChangedBy(TypedDict):
-    """What every service that changes a conversation is told about the request."""
+    """The arguments about the request that every service gets which changes a conversation."""
 
     actor: str
     expected_version: int | None
 
 
 def changed_by(request: Request) -> ChangedBy:
-    """Return who asks, and the version in If-Match that they expect: None without the header and
-    for `*`. Raises InvalidField.
+    """Return the caller, and the version in If-Match, which is None without the header and for `*`.
+    Raises InvalidField.
     """
     header = request.headers.get("If-Match", "*").strip()
     if not re.fullmatch(VERSION, header):
@@ -361,6 +365,6 @@ def changed_by(request: Request) -> ChangedBy:
 
 
 def has_seen(request: Request, version: int) -> bool:
-    """Return whether the caller has an answer of this version: If-None-Match names it."""
+    """Return whether the caller already has this version: If-None-Match names it."""
     seen = parse_etags(request.headers.get("If-None-Match", ""))
     return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in seen)

@@ -1,4 +1,4 @@
-"""What responses carry: the queries' rows and the services' results as JSON, with their links."""
+"""The bodies of responses: rows of queries and results of services as JSON, with links."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ WHY_IT_LEFT = f"Why it left: {', '.join(Reason)}."
 def response(
     shape: type[Json], row: Any, *, status: int = 200, version: int | None = None
 ) -> Response:
-    """Return a row as JSON, with the conversation's version as its ETag where one is given."""
+    """Return a row as JSON. The version of the conversation, if given, becomes the ETag."""
     headers = None if version is None else {"ETag": f'"{version}"'}
     return Response(shape(row).data, status=status, headers=headers)
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return JSON that is made part by part, as a window of 16 MB takes several times as much in
-    one text, and complete before any of it is sent: a client that reads slowly then holds no
+    """Return JSON that is made part by part, since a window of 16 MB would take several times as
+    much as one text. It is complete before any of it is sent, so that a slow reader does not hold a
     connection to the database.
     """
     made = BytesIO()
@@ -83,7 +83,7 @@ class MessageField(serializers.Field):  # type: ignore[type-arg]
 
 @extend_schema_field(FORMATTED_MESSAGES)
 class RenderedField(serializers.Field):  # type: ignore[type-arg]
-    """Messages that are rendered already, in the format that was asked for."""
+    """Messages that are already rendered in the requested format."""
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -159,7 +159,7 @@ class LossSerializer(Json):
 
 
 def lost_of_request() -> LossSerializer:
-    """Return the field for what of a request's messages was not read."""
+    """Return the field for the losses of reading a request's messages."""
     return LossSerializer(
         many=True,
         help_text="What could not be read of the messages, numbered from 1 as they were sent; "
@@ -194,8 +194,8 @@ class ChangeSerializer(Json):
     after = TotalsSerializer()
 
     def to_representation(self, change: ChangeResult) -> dict[str, Any]:
-        """Answer what the fields say without asking each of them, which takes ten times as long: an
-        answer may have a thousand changes, and with an Idempotency-Key is made before the commit.
+        """Build the same answer as the fields would, ten times as fast: an answer may have a
+        thousand changes, and with an Idempotency-Key it is made before the commit.
         """
         return {
             "kind": str(change.kind),
@@ -230,7 +230,7 @@ class MessageChangesSerializer(ChangesSerializer):
 
 
 class RecallRowSerializer(Json):
-    """What one policy would have held."""
+    """The recall under one policy."""
 
     policy = serializers.SerializerMethodField(help_text="As it was asked for.")
     conversations = serializers.IntegerField()
@@ -280,7 +280,7 @@ class RecallSerializer(Json):
 
 
 def recall_answer(found: RecallSums, prices: Prices) -> dict[str, Any]:
-    """Return the sums of policies with their cost, and which of them is recommended."""
+    """Return the sums of policies with their cost, and the recommended policy."""
     rows = [
         {
             **vars(row),
@@ -294,7 +294,7 @@ def recall_answer(found: RecallSums, prices: Prices) -> dict[str, Any]:
 
 
 class FindingSerializer(Json):
-    """Something that a provider refuses, or takes otherwise than it was meant."""
+    """Something that a provider refuses, or interprets in another way than intended."""
 
     rule = serializers.CharField(help_text="The id of the rule.")
     severity = serializers.CharField(help_text="`refused` or `mishandled`.")
@@ -334,7 +334,7 @@ class RepairSerializer(Json):
 
 
 class BudgetSerializer(Json):
-    """The tokens of a window by what they are of. The definitions of tools are not among them."""
+    """The tokens of a window by the kind of message. The definitions of tools are not counted."""
 
     system = serializers.IntegerField()
     results = serializers.IntegerField()
@@ -376,7 +376,9 @@ def window_head(
     window: WindowView[WindowRow] | WindowView[WindowPlace],
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
-    """Return what is known of a window without its messages, and `more`, if a linter saw it."""
+    """Return the details of a window without its messages, and `more`, such as a linter's
+    findings.
+    """
     return WindowHeadSerializer(
         {
             "step": window.step,
@@ -445,7 +447,7 @@ class StepDetailSerializer(StepSerializer):
     receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
 
     def get_fields(self) -> dict[str, Any]:
-        """With those of rooms."""
+        """Adds the fields of rooms."""
         of_rooms = (room.step_fields() for room in rooms())
         return {**super().get_fields(), **{name: each[name] for each in of_rooms for name in each}}
 
@@ -482,7 +484,7 @@ class MessageDetailSerializer(HistoryMessageSerializer):
 
 
 class CurrentSerializer(Json):
-    """A conversation as it is now, which the caller has not seen."""
+    """A conversation in its current state, which the caller has not seen."""
 
     version = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.urls import include, path
 
-import chatmemory.api.installed  # (refuses a project without the application)
+import chatmemory.api.installed  # (refuses a project that lacks the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown

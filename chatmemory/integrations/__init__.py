@@ -1,4 +1,4 @@
-"""Memories in the frameworks of agents; each module needs the framework that it is named after."""
+"""Memories for agent frameworks. Each module needs the framework that it is named after."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ logger = logging.getLogger(__name__)
 
 
 def tell(memory: ChatMemory, losses: Iterable[Loss]) -> None:
-    """Log what a memory could not keep of what a framework gave it."""
+    """Log the details of a framework's messages that a memory could not keep."""
     for loss in losses:
         logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)

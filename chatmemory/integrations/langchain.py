@@ -3,7 +3,7 @@
     memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
     agent = create_agent(model, tools, middleware=[ChatMemoryMiddleware(memories.get)])
 
-The model sees the window, and the store keeps what was said. List the middleware first: it then
+The model sees the window, and the store keeps the whole history. List the middleware first: it then
 sees messages before another one changes or removes them.
 """
 
@@ -41,20 +41,20 @@ _FORMAT = "langchain"
 
 
 class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Gives the model the window of a memory, and adds to it what the agent and its user say.
+    """Gives the model the window of a memory, and adds the agent's and its user's messages to it.
 
-    - `memory` is a ChatMemory, or a callable that returns the one of a thread by its id.
+    - `memory` is a ChatMemory, or a callable that returns a thread's memory by its id.
     - Each message of the agent's state is added once, in order: input and results before the model
-      is called, answers after it. Messages are known again by their ids, in the history if the
-      store keeps one, so that a run can be resumed, repeated, or begin at an earlier checkpoint.
-      What changes in the state later stays in the memory as it was first said.
+      is called, answers after it. Messages are recognized by their ids, in the history if the store
+      keeps one, so that a run can be resumed, repeated, or begin at an earlier checkpoint. A
+      message that changes in the state later stays in the memory as it was first.
     - Messages before one that is in the memory are not added.
-    - A summary of SummarizationMiddleware is a compaction of the memory: it takes the place of what
-      it removes from the state, which stays in the history. Where it cannot, such as in a window
-      without room for it, the model sees it before the window.
+    - A summary of SummarizationMiddleware is a compaction of the memory: it replaces the messages
+      that it removes from the state, and these stay in the history. If it cannot, such as in a
+      window without room for it, the model sees it before the window.
     - The system prompt is the agent's own.
 
-    What a memory refuses, such as a message that is too long, stops the run with its error.
+    A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
     def __init__(self, memory: ChatMemory | Callable[[str], ChatMemory]) -> None:
@@ -76,7 +76,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._keep(self._memory_of(runtime), state["messages"])
 
-    after_agent = after_model  # adds the results of tools that end a run
+    after_agent = after_model  # to add the results of tools that end a run
 
     # The same for asyncio
 
@@ -112,7 +112,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._memory(thread)
 
     def _seen(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-        """Return the messages that the model sees in place of those of the agent."""
+        """Return the messages that the model sees in place of the agent's."""
         self._keep(memory, messages)
         window = cast("list[AnyMessage]", messages_from_dict(_dicts(memory.messages())))
         summary = [message for message in messages[:1] if _is_summary(message)]
@@ -121,7 +121,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> None:
         """Move a summary before all other messages to its place, and add new messages."""
-        for message in messages:  # LangChain gives a result that it makes up an id later
+        for message in messages:  # LangChain sets the id of a made-up result later
             message.id = message.id or str(uuid4())
         with turn_of(self, memory.id):
             window = memory.messages()
@@ -143,7 +143,7 @@ def _compact(
     summary: BaseMessage,
     kept: Sequence[BaseMessage],
 ) -> None:
-    """Replace the messages before the first one that is kept by a summary."""
+    """Replace the messages before the first kept one by a summary."""
     ids = {message.id for message in kept}
     places = range(len(window))
     end = next((i for i in places if _ids(window[i : i + 1]) & ids), len(window))
@@ -161,7 +161,7 @@ def _will_be_repaired(messages: Sequence[BaseMessage]) -> bool:
 
 
 def _ids(messages: Iterable[ChatMessage]) -> set[str | None]:
-    """Return the ids that LangChain's messages had."""
+    """Return the original ids of LangChain's messages."""
     return {value["data"].get("id") for value in _dicts(messages)}
 
 

@@ -3,7 +3,7 @@
     memory = MessageWindowChatMemory("order-7741", max_messages=20, store=store)
     agent.run("Where is my parcel?", memory=LlamaIndexMemory(memory))
 
-The model sees the window, and the store keeps what was said.
+The model sees the window, and the store keeps the whole history.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _FORMAT = "llama_index"
 class LlamaIndexMemory(BaseMemory):
     """LlamaIndex's memory over one of this library.
 
-    - `get` returns the window, and `get_all` everything that was said, if the store keeps it.
-    - `set` replaces the window, and `reset` empties it. The history keeps what was there.
+    - `get` returns the window, and `get_all` the whole history, if the store keeps it.
+    - `set` replaces the window, and `reset` empties it. The history keeps all messages.
     - Messages come back as they were given, with ids, thinking blocks and additional_kwargs.
 
-    What a memory refuses, such as a message that is too long, stops the run with its error.
+    A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -53,7 +53,7 @@ class LlamaIndexMemory(BaseMemory):
 
     @classmethod
     def from_defaults(cls, **kwargs: Any) -> Self:
-        """Return the memory that the constructor makes for `memory`."""
+        """Return `LlamaIndexMemory(memory)`."""
         return cls(**kwargs)
 
     def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:

@@ -3,7 +3,7 @@
     memory = MessageWindowChatMemory("order-7741", max_messages=20, store=store)
     await Runner.run(agent, "Where is my parcel?", session=ChatMemorySession(memory))
 
-The model sees the window, and the store keeps what was said.
+The model sees the window, and the store keeps the whole history.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _FORMAT = "openai_responses"
 
 
 class ChatMemorySession(Session):
-    """A session of the Agents SDK whose items are those of a memory's window.
+    """A session of the Agents SDK over the window of a memory.
 
-    - Items come back as they were given, with their ids, reasoning and usage. Reasoning, words and
-      calls in a row are one message here, so that they leave the window together.
-    - `get_items` returns the window, or its last `limit` items, where a limit is given or is in
+    - Items come back as they were given, with their ids, reasoning and usage. Reasoning, text and
+      calls in a row become one message, so that they leave the window together.
+    - `get_items` returns the window, or its last `limit` items, if a limit is given here or in
       `session_settings`.
-    - `pop_item` is a change of the memory: the item leaves the window, and stays in the history. Of
-      a message of several items, what is left of it becomes a message of its own.
+    - `pop_item` is a change of the memory: the item leaves the window, and stays in the history. If
+      its message had several items, the others become a message of their own.
     - `clear_session` empties the window, and not the history.
 
-    What a memory refuses, such as a message that is too long, stops the run with its error.
+    A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ChatMemorySession(Session):
 
 
 def _shortened(messages: Sequence[ChatMessage], items: Sequence[Any]) -> list[ChatMessage]:
-    """Return the messages that have these items, which are all but the last of theirs."""
+    """Return messages for these items, which are all items of the given messages but the last."""
     for end in range(len(messages) - 1, -1, -1):
         kept = list(messages[:end])
         known = _items_of(kept)

@@ -4,7 +4,7 @@
     agent = Agent(model, capabilities=[ChatMemoryCapability(memories.get)])
     agent.run_sync("Where is my parcel?", conversation_id="order-7741")
 
-The model sees the window, and the store keeps what was said.
+The model sees the window, and the store keeps the whole history.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ _NOT_EXECUTED = "Not executed: the run already had its result."
 
 @dataclass
 class ChatMemoryCapability(AbstractCapability[Any]):
-    """Gives the model the window of a memory, and adds to it what the agent and its user say.
+    """Gives the model the window of a memory, and adds the agent's and its user's messages to it.
 
-    - `memory` is a ChatMemory, or a callable that returns the one of a conversation by its id.
-    - What a run says is added once: input and results before the model is called, and the rest when
-      the run ends, also if it fails or is cancelled. Usage, signatures and ids of the provider are
-      kept, and go back to it.
-    - What a tool returns is kept also where the run's own messages lack it: in `run_stream`, and if
-      another tool fails. Calls that a run with a result left open are closed, unless they wait for
-      approval or for a result from elsewhere.
+    - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id.
+    - The messages of a run are added once: input and results before the model is called, and the
+      rest when the run ends, also if it fails or is cancelled. Usage, signatures and ids of the
+      provider are kept, and go back to it.
+    - The result of a tool is kept even if the run's own messages lack it: in `run_stream`, and if
+      another tool fails. If a run has its result, calls that are still open are closed, unless they
+      wait for approval or for a result from elsewhere.
     - The memory is the history: a `message_history` that is given to a run is neither added nor
       seen, so that a run that waited for approval can be resumed with it.
-    - System prompts and instructions are the agent's own, and no part of the memory.
+    - System prompts and instructions are the agent's own, and not part of the memory.
 
-    What a memory refuses, such as a message that is too long, stops the run with its error.
+    A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
     memory: ChatMemory | Callable[[str], ChatMemory]
@@ -73,7 +73,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     async def for_run(self, ctx: RunContext[Any]) -> ChatMemoryCapability:
-        """Return a capability that knows what it has added in one run."""
+        """Return a capability that remembers the messages it has added in one run."""
         if isinstance(self.memory, ChatMemory):
             return replace(self)
         return replace(self, memory=self.memory(ctx.conversation_id or ""))
@@ -102,7 +102,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         try:
             result = await handler(args)
         except Exception as error:
-            # If a tool fails or asks for another call, its error has the part that the model sees.
+            # If a tool fails or asks for a retry, its error has the part that the model sees.
             part = getattr(error, "tool_retry", None) or getattr(error, "tool_failed", None)
             if part is not None:
                 self._returned[call.tool_call_id] = [part]
@@ -129,8 +129,8 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     def _missing(
         self, said: Sequence[ModelMessage], has_result: bool
     ) -> Iterator[ModelRequestPart]:
-        """Yield what the messages of this run lack: what tools returned, and after a result of the
-        run also what closes the calls that are open.
+        """Yield the parts that the messages of this run lack: results of tools, and, once the run
+        has its result, parts that close open calls.
         """
         requests = [message for message in said if isinstance(message, ModelRequest)]
         answered = {getattr(part, "tool_call_id", None) for part in _parts(requests)}
@@ -153,7 +153,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         return self.memory
 
     async def _keep(self, ctx: RunContext[Any], messages: Iterable[ModelMessage]) -> None:
-        """Add what this run has said since the last time."""
+        """Add the new messages of this run."""
         new = [
             each for each in messages if each.run_id == ctx.run_id and id(each) not in self._kept
         ]
@@ -171,7 +171,7 @@ def _parts(messages: Iterable[ModelMessage]) -> Iterable[Any]:
 
 
 def _parts_of_result(call: ToolCallPart, result: Any) -> Iterator[ModelRequestPart]:
-    """Yield what a tool returned, and what it says to the model beside it."""
+    """Yield the result of a tool, and its further content for the model."""
     if not isinstance(result, ToolReturn):
         result = ToolReturn(result)
     yield ToolReturnPart(
@@ -182,7 +182,7 @@ def _parts_of_result(call: ToolCallPart, result: Any) -> Iterator[ModelRequestPa
 
 
 def _without_prompts(message: ModelMessage) -> Iterable[ModelMessage]:
-    """Yield a message without system prompts and instructions, if anything else is in it."""
+    """Yield a message without system prompts and instructions, unless it is then empty."""
     if not isinstance(message, ModelRequest):
         yield message
     elif parts := [part for part in message.parts if not isinstance(part, SystemPromptPart)]:

@@ -1,4 +1,4 @@
-"""What another policy for many conversations would change, before it does."""
+"""A preview of what another policy would change in many conversations."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """What a policy would change: of `matching` conversations those with another one.
+    """The changes of a policy: `differing` of the `matching` conversations have another one.
 
-    `over` of them have more in memory than it allows, so that their next add evicts. Of those that
-    are `recounted`, because another estimator counted them, that is not known before.
+    `over` of them have more in memory than it allows, so that their next add evicts. `recounted`
+    ones were counted by another estimator, so that it is not known in advance.
     """
 
     matching: int
@@ -37,7 +37,7 @@ class PolicyAdoption:
 
 
 def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
-    """Return what a policy would change. Raises UnknownEstimator."""
+    """Return the changes that a policy would make. Raises UnknownEstimator."""
     policy = measured(policy)
     differing = over = recounted = 0
     family = family_named(policy.estimator)
@@ -70,7 +70,7 @@ def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
 
 
 def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:
-    """Return the conversations whose policy is another one, by id."""
+    """Return the conversations that have another policy than this one, by id."""
     same = Q(
         policy_kind=policy.kind,
         policy_limit=policy.limit,

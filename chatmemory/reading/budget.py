@@ -1,4 +1,4 @@
-"""What fills the window: the tokens of each kind of message, beside the limit."""
+"""The budget of a window: the tokens of each kind of message, compared with the limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatmemory.messages.codec.frames import GAP
 from chatmemory.messages.message import MessageType
 from chatmemory.models import Message, Stay
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.summaries import stands_for
+from chatmemory.reading.summaries import coverage_by_summary
 from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView
 from chatmemory.windows.stored_policies import can_decide
 
@@ -28,8 +28,8 @@ class Budget:
     """The tokens of a window by the kind of their messages. `media` are those of messages with
     images, audio, video or files, with the words beside them.
 
-    `overhead` is what a request costs beside its messages. `limit` is that of the policy, if it
-    counts tokens: None otherwise. `uncounted` are those of a system message that is free.
+    `overhead` is the cost of a request besides its messages. `limit` is the policy's limit if it
+    counts tokens, else None. `uncounted` are the tokens of a system message that is free.
     """
 
     system: int = 0
@@ -45,7 +45,7 @@ class Budget:
 
     @property
     def talk(self) -> int:
-        """What users and the assistant said, and the calls."""
+        """The tokens of users' and the assistant's messages, with the calls."""
         return self.user + self.ai + self.calls
 
     @property
@@ -54,8 +54,8 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """What shares are of: the limit, with a system message that is free, or what the window
-        holds if that is more.
+        """The whole that shares refer to: the limit plus a free system message, or the tokens in
+        the window if they are more.
         """
         return max((self.limit or 0) + self.uncounted, self.used)
 
@@ -68,18 +68,18 @@ class Budget:
 
     @property
     def is_system_heavy(self) -> bool:
-        """Whether the system message takes so much of the limit that little remains for talk."""
+        """Whether the system message takes so much of the limit that little is left for talk."""
         counted = self.system - self.uncounted
         return self.limit is not None and counted * 100 > HEAVY_PERCENT * self.limit
 
     @property
     def remaining(self) -> int:
-        """What remains of the limit beside the system message, if that counts."""
+        """The tokens of the limit that are left beside the system message, if that counts."""
         return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
     @property
     def roomy_limit(self) -> int:
-        """The limit that leaves to talk what the whole limit is today."""
+        """The limit that would leave as much for talk as the whole limit is today."""
         return (self.limit or 0) + self.overhead + self.system
 
 
@@ -109,9 +109,9 @@ def budget_of(
 
 
 def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:
-    """Return what fills a stored window."""
+    """Return the budget of a stored window."""
     pinned = [row.seq for row in view.rows if row.pinned]
-    summaries = stands_for(memory_id, pinned) if pinned else ()
+    summaries = coverage_by_summary(memory_id, pinned) if pinned else ()
     return budget_of(view, summaries, with_media(memory_id, view.rows))
 
 
@@ -130,7 +130,7 @@ def with_media(memory_id: str, rows: Iterable[WindowPlace | WindowRow]) -> froze
 
 
 def budget_of_all(which: MemoryFilter) -> Budget:
-    """Return what fills the windows of the conversations that match, in one sum without a limit."""
+    """Return one sum for the windows of all conversations that match, without a limit."""
     open_stays = Stay.objects.filter(memory__in=which.rows(), left_step=None).order_by()
     sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
     tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)

@@ -18,8 +18,8 @@ def ids_of_calls(memory_id: str, seqs: Iterable[int]) -> dict[int, CallIds]:
 
 
 def ids_in(frame: str) -> CallIds:
-    """Return the ids of calls in the frame of a message, or of the call that it answers; one that
-    is unknown if it cannot be read.
+    """Return the ids of the calls that a message's frame makes or answers. An unreadable frame has
+    one unknown id, None.
 
     Reading a whole message takes ten times as long.
     """

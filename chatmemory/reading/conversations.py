@@ -1,7 +1,8 @@
 """Single conversations as they are now, their branches, and the state of the database.
 
-A branch is one of the conversation that had the id when it was saved, not of a later one: the
-deletion of a conversation leaves the rows of its branches, which may be on other nodes.
+A branch belongs to the conversation that had the source's id when the branch was saved, not to a
+later one with the same id: deleting a conversation leaves its branches, which may be on other
+nodes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def any_memory() -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written; a replica or a read-only file cannot."""
+    """Return whether the database can be written: not so a replica or a read-only file."""
     connection = database.connection()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -72,7 +73,7 @@ def _may_write(file: Path) -> bool:
     return all(os.access(path, os.W_OK, effective_ids=True) for path in (file, file.parent))
 
 
-# Branches: saved from a step of another conversation, whose messages they copied
+# Branches, which copied the messages of another conversation up to a step
 
 
 def branches(memory_ids: Iterable[str]) -> list[str]:
@@ -95,14 +96,14 @@ def source_of(branch: Memory) -> Memory | None:
 
 
 def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
-    """Return the copies of a message in branches of its conversation: in all, or in the given ones.
+    """Return the copies of a message in all branches of its conversation, or in the given ones.
 
-    A message in a branch is a copy if it was said at the same time, or put into the window, and its
-    content is the same.
+    A message in a branch is a copy if it has the same content, and the same time or a client put it
+    into the window.
     """
     if chosen is None:
         ids = branches([row.memory_id])
-    else:  # asks their nodes only
+    else:  # asks only their nodes
         ids = [branch for branch in chosen if _is_branch(branch, row.memory_id)]
     same = Q(said_at=row.said_at) | Q(origin=Message.Origin.SYNTHETIC)
     rows = Message.objects.filter(same, memory__in=ids, text=row.text)
@@ -110,7 +111,7 @@ def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message
 
 
 def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
-    """Return the copies of a message in branches, by id and seq; none of a redacted message.
+    """Return the copies of a message in branches, by id and seq. A redacted message has no copies.
 
     Raises MessageNotFound, UnstorableText.
     """
@@ -121,7 +122,7 @@ def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
 
 def _is_branch(memory_id: str, source_id: str) -> bool:
     """Return whether a conversation is a branch of another, or a branch of its branches."""
-    passed: set[str] = set()  # sources that somebody altered may go round in circles
+    passed: set[str] = set()  # sources that somebody altered may form a circle
     branch = Memory.objects.filter(pk=memory_id).first()
     while branch is not None and branch.pk not in passed:
         passed.add(branch.pk)

@@ -1,4 +1,4 @@
-"""The costs of history and memory step by step, where a policy must weigh each message."""
+"""The costs of history and memory step by step, for policies that must weigh each message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
 
 @dataclass(frozen=True)
 class CostsByStep:
-    """What was said up to the `steps` at which messages came or left, and what memory then held."""
+    """The costs of the history and of memory after the `steps` at which messages came or left."""
 
     steps: Sequence[int]
     said: Sequence[int]
@@ -43,7 +43,7 @@ class CostsByStep:
 def costs_by_step(memory: MemoryRow, policy: Policy | None) -> CostsByStep | None:
     """Return the costs of the steps of a conversation under a policy.
 
-    None where the number of messages and tokens tells the costs. Otherwise all stays are read.
+    None if the costs follow from the numbers of messages and tokens. Otherwise all stays are read.
     """
     if not can_decide(policy) or policy.cost_of(NOTHING) is not None:
         return None

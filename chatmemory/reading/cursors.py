@@ -70,8 +70,8 @@ def page_by_cursor(
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    `narrowed` selects from sorted rows so that the first ones, of a number, are right. Raises
-    InvalidValue for a malformed cursor or one with another sort key.
+    `narrowed` selects from sorted rows; at least the first rows, up to the number that it gets,
+    must be right. Raises InvalidValue for a malformed cursor or one with another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward

@@ -16,16 +16,16 @@ from chatmemory.reading.rows import misfits_of
 from chatmemory.windows.eviction import IN_PLACE, Reason
 from chatmemory.windows.transitions import CannotFit
 
-STEPS_READ = 1_000  # that evicted something, the latest of all conversations
-STAYS_READ = 200  # of which the last ones are chosen here, and beyond that by the database
+STEPS_READ = 1_000  # the latest of all conversations that evicted something
+STAYS_READ = 200  # up to so many, the last ones are chosen here, else by the database
 TEXT_SIZE = 200
-TOGETHER = timedelta(minutes=10)  # evictions of a conversation without a longer pause are one entry
+TOGETHER = timedelta(minutes=10)  # evictions of a conversation within this pause are one entry
 
 
 @dataclass(frozen=True)
 class FeedItem:
-    """What left the memory of a conversation lately: `count` messages from `since` to `at`, and the
-    last of them, which left at `step`.
+    """The latest departures from a conversation's memory: `count` messages from `since` to `at`,
+    and the last of them, which left at `step`.
     """
 
     memory_id: str
@@ -58,9 +58,9 @@ class _Leaving(NamedTuple):
 
 
 def feed(size: int = 12) -> list[FeedItem]:
-    """Return the conversations whose memory messages left last, the latest first; see `FeedItem`.
+    """Return the conversations with the latest departures from memory, newest first.
 
-    Of those, the last 1,000 adds that evicted something are read.
+    The last 1,000 adds that evicted something are read.
     """
     evicting = evicting_adds().filter(memory__deleted_at=None)
     rows = evicting.order_by("-at", "memory_id", "-n").values_list(*_Leaving._fields)
@@ -119,7 +119,9 @@ def newest_change() -> int:
 
 
 def newest_change_or_erasure() -> int:
-    """Return that of the latest change or erasure: a deletion leaves no changed row."""
+    """Return the time of the latest change or erasure, as `newest_change` does: a deletion leaves
+    no changed row.
+    """
     at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
     return max(newest_change(), microseconds(at) if at else 0)
 
@@ -130,22 +132,22 @@ def microseconds(at: datetime) -> int:
 
 
 def time_of(moment: int) -> datetime:
-    """Return the time of microseconds since 1970."""
+    """Return the time that is so many microseconds after 1970."""
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the adds that evicted a message, with the number that each has `evicted`. Those by
-    which an import or a branch made a conversation are left out.
+    """Return the adds that evicted a message, each with the number of `evicted` ones. Adds of an
+    import or a branch are left out.
 
-    The condition is that of the index step_evicting.
+    The condition must equal the condition of the index step_evicting.
     """
     adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))
 
 
 def _arrived() -> Case:
-    """How many messages an add let in: one, or none where nobody saw what a client added."""
+    """The number of messages that an add let in: one, or the new stays if a client decided."""
     before = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("n") - 1)
     stays = F("last_stay") - Coalesce(Subquery(before.values("last_stay")), 0)
     return Case(When(by_client=True, then=stays), default=1, output_field=IntegerField())

@@ -1,9 +1,9 @@
-"""Which conversations a list shows, and what a search finds in them, however common its words.
+"""The conversations of a list, and the best match of a search in each, however common its words.
 
-Where few places have the words, the index tells all conversations. Where many have them, the first
-conversations of the page's order are scanned until it is full, which takes long only if hardly any
-of them has the words: then the index tells all of them after all. Of each conversation that is
-found, one line tells the message that says most.
+If few messages have the words, the index returns all conversations. If many have them,
+conversations are scanned in the page's order until the page is full. This takes long only if hardly
+any of them has the words: then the index returns all of them after all. Each conversation that is
+found shows its best match in one line.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import speaker_of
 from chatmemory.models import Memory, Message, Stay
 
-FEW = 2_000  # places that have the words
-TRIED = (100, 2_000)  # conversations, in turn
+FEW = 2_000  # the most places with the words for which the index returns all
+TRIED = (100, 2_000)  # conversations, one round after the other
 READ_MAX = 200_000  # messages of these
 MENTIONS_COUNTED = 100
 BEFORE = 200
@@ -38,7 +38,7 @@ class MemoryFilter:
 
     `search` searches ids, labels and messages, `policy` is a policy kind or CLIENT, `label` is
     `name` or `name:value`, `id_prefix` is compared exactly, `active_since` is inclusive and
-    `active_before` exclusive, and `flag` says what needs attention.
+    `active_before` exclusive, and `flag` is the name of a flag.
     """
 
     search: str = ""
@@ -54,17 +54,17 @@ class MemoryFilter:
         return rows.containing(self.search) if self.search else rows
 
     def searched(self) -> MemoryQuerySet:
-        """Return the rows that match all other fields, among which `search` searches."""
+        """Return the rows that match all fields but `search`."""
         rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
         return rows.with_label(self.label) if self.label else rows
 
     @cached_property
     def few(self) -> list[str] | None:
-        """The ids that the search finds, or None if too many places have the words."""
+        """The ids that the search finds, or None if the words are too common."""
         return search.index().few(self.search, FEW)
 
     def columns(self) -> Q:
-        """Return the condition of the fields that compare a column of the conversation alone."""
+        """Return the condition of the fields that only compare a column of the conversation."""
         condition = Q()
         if self.policy:
             condition &= of_policy(self.policy)
@@ -86,10 +86,10 @@ EVERYTHING = MemoryFilter()
 class BestMatch:
     """A message of a conversation that contains the searched words.
 
-    `text` is the part of it around them. `count` is the number of messages that contain them, up
-    to 101. `left_step` is the step at which the message left, None while it has not; `is_in` is
-    False also if a lowered limit hides it. `echo` is then the latest message in memory that
-    contains the words, if there is one.
+    `text` is the part of it around them. `count` is the number of messages that contain them, up to
+    101. `left_step` is the step at which the message left, or None. `is_in` is also False if a
+    lowered limit hides it; then `echo` is the latest message in memory that contains the words, if
+    there is one.
     """
 
     seq: int
@@ -103,7 +103,7 @@ class BestMatch:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Mention:
     seq: int
     type: MessageType
     has_calls: bool
@@ -112,12 +112,12 @@ class _Said:
 
     @property
     def order(self) -> tuple[int, bool, int]:
-        """What users and tools said first, then what is in memory, then the latest."""
+        """Messages of users and tools come first, then messages in memory, then the latest."""
         return speaker_of(self.type), not self.is_in, -self.seq
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
-    """Select from sorted rows those that a search finds: all, or as many as a page needs."""
+    """Select from sorted rows the ones that a search finds: all, or as many as a page needs."""
     words, ids = which.search, which.few
     if ids is None and search.index().scan_is_exact(words):
         ids = _first(words, rows, number)
@@ -125,7 +125,7 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return the query of a filter without its columns, or None if its search finds too much."""
+    """Return the query of a filter without its columns, or None if its search finds too many."""
     rows = which.without_columns().searched()
     if not which.search:
         return rows
@@ -135,7 +135,7 @@ def countable(which: MemoryFilter) -> MemoryQuerySet | None:
 
 
 def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
-    """Return the first conversations with the words, or None if there are not enough near."""
+    """Return the first conversations with the words, or None if too few are among those scanned."""
     tried: dict[str, int] = {}
     found: list[str] = []
     for end in TRIED:
@@ -154,12 +154,12 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
 def best_matches(
     words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
 ) -> dict[str, BestMatch]:
-    """Return the telling mention of the words in each conversation that has one.
+    """Return the best match of the words in each conversation that has one.
 
-    `hidden` are the messages that a lowered limit hides, by conversation. The mention is chosen
-    among the latest 100, and older ones that no limit evicts: what a user or a tool said before
-    what the assistant said and before a system message, and of these the latest in memory, else
-    the latest.
+    `hidden` are the messages that a lowered limit hides, by conversation. The match is chosen among
+    the latest 100 messages with the words and older ones that no limit evicts. Messages of a user
+    or a tool are preferred to the assistant's and to system messages; of these, the latest in
+    memory wins, else the latest.
     """
     if not search.searches_messages(words):
         return {}
@@ -190,7 +190,7 @@ def best_matches(
     }
 
 
-def _telling(said: Iterable[_Said]) -> _Said:
+def _telling(said: Iterable[_Mention]) -> _Mention:
     return min(said, key=attrgetter("order"))
 
 
@@ -210,30 +210,30 @@ def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
 
 def _said(
     seqs: Mapping[str, Sequence[int]], hidden: Mapping[str, Collection[int]]
-) -> dict[str, list[_Said]]:
-    """Return the messages with the step at which each left for the last time."""
+) -> dict[str, list[_Mention]]:
+    """Return the messages, each with the step at which it left for the last time."""
     if not seqs:
         return {}
     these = any_of({memory_id: list(each) for memory_id, each in seqs.items()})
-    last: dict[tuple[str, int], _Said] = {}
+    last: dict[tuple[str, int], _Mention] = {}
     stays = Stay.objects.filter(these).order_by("memory_id", "n")
     columns = ("memory_id", "seq", "type", "has_calls", "left_step")
     for memory_id, seq, type, has_calls, left_step in stays.values_list(*columns):
         is_in = left_step is None and seq not in hidden.get(memory_id, ())
-        last[memory_id, seq] = _Said(seq, MessageType(type), has_calls, left_step, is_in)
-    said: dict[str, list[_Said]] = {}
+        last[memory_id, seq] = _Mention(seq, MessageType(type), has_calls, left_step, is_in)
+    said: dict[str, list[_Mention]] = {}
     for (memory_id, _), each in last.items():
         said.setdefault(memory_id, []).append(each)
     return said
 
 
-def _echo(said: Sequence[_Said]) -> int | None:
-    """Return the latest of the messages that is in memory."""
+def _echo(said: Sequence[_Mention]) -> int | None:
+    """Return the latest of these messages that is in memory."""
     return max((each.seq for each in said if each.is_in), default=None)
 
 
 def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
-    """Return the text of one message of each conversation, long ones around the words."""
+    """Return the text of one message of each conversation. Long texts are cut around the words."""
     if not seqs:
         return {}
     part = Substr("text", Greatest(F("place") - BEFORE, 1), EXCERPT)

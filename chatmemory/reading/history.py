@@ -1,6 +1,6 @@
-"""The history: pages of it, all of it, single messages, and what is nearest to a phrase.
+"""The history: pages of it, all of it, single messages, and the words nearest to a phrase.
 
-And all of it as a history of facts.
+It can also be read as a history of facts, for recall.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from chatmemory.recall.lexicon import Lexicon
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.window import Entry
 
-# Among which facts are looked for: so many messages, or as many as have so many characters.
+# Facts are looked for in the latest messages, up to so many messages and characters.
 NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
 WORD_MAX = 100
-# A word, in which a number may have signs between its digits.
+# A word. Numbers may have signs between their digits.
 _START_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
 _END_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the history: the last `size` messages, or those before, after or around a seq."""
+    """A part of the history: the last `size` messages, or some before, after or around a seq."""
 
     before: int | None = None
     after: int | None = None
@@ -74,7 +74,7 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
 def history_page(
     memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[Stay] = ()
 ) -> Page:
-    """Return a part of the history up to message `newest`, which has `said_count` messages.
+    """Return a part of the history up to message `newest`, of `said_count` messages in all.
 
     `known` has all the stays of some of them.
     """
@@ -109,7 +109,7 @@ def message(memory_id: str, seq: int) -> MessageDetail:
 
 
 def message_in(memory: Memory, seq: int) -> MessageDetail:
-    """Return the same of a conversation that is already read. Raises MessageNotFound."""
+    """Return one message of a conversation that is already read. Raises MessageNotFound."""
     row = message_row(memory.pk, seq)
     (found,) = with_stays(memory.pk, [row])
     if row.redacted_step is None:
@@ -141,11 +141,12 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """Return what was said up to message `newest` that is nearest to a phrase, or an empty string.
+    """Return the word up to message `newest` that is nearest to a phrase, or an empty string.
 
-    It is the word that has the longest word of the phrase in it that was said; if there is none,
-    one that has the longest beginning of its longest word. A part without a digit must have more
-    than half of the longest word, and four letters if they are ASCII.
+    It is a word of the history that contains a word of the phrase, the longest possible. If there
+    is none, it contains the beginning of the phrase's longest word, as much of it as possible. A
+    part without a digit must have more than half of the longest word, and four letters if they are
+    ASCII.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -168,9 +169,9 @@ def _is_telling(part: str, longest: str) -> bool:
 
 
 def _word_with(part: str, text: str) -> str:
-    """Return the shortest word of a text that has a part in it, or an empty string if all are long.
+    """Return the shortest word of a text that contains a part, or "" if all such words are long.
 
-    A number is never cut: another one is offered as a whole.
+    A number is never cut: a whole one is offered.
     """
     words = []
     for place in islice(re.finditer(re.escape(part), text, re.IGNORECASE), NEAREST_PLACES):
@@ -182,7 +183,7 @@ def _word_with(part: str, text: str) -> str:
 
 
 def said_before(memory_id: str, seq: int) -> datetime | None:
-    """Return when the last message of the history before `seq` was said; None if there is none."""
+    """Return the time of the last message of the history before `seq`, or None."""
     times = said_by(memory_id, seq - 1).values_list("said_at", flat=True)
     return times.order_by("-seq").first()
 
@@ -193,11 +194,11 @@ def said_by(memory_id: str, newest: int) -> QuerySet[Message]:
 
 
 class WholeHistory(Iterable[ChatMessage]):
-    """What was said up to a step, or until now, read anew each time that it is iterated.
+    """The messages of the history up to a step, or until now, read anew at each iteration.
 
     It is read in short queries up to that step, so that no transaction is kept open for a slow
     reader. Iterating raises MemoryNotFound if the conversation was deleted meanwhile, even if
-    another one has its id by then: never are there fewer messages than `len` tells.
+    another one has its id by then: there are never fewer messages than `len` returns.
     """
 
     READ_AT_ONCE: ClassVar = 500  # messages
@@ -228,13 +229,13 @@ class WholeHistory(Iterable[ChatMessage]):
 
 @one_snapshot()
 def whole_history(memory_id: str, at: int | None = None) -> WholeHistory:
-    """Return everything that was said up to step `at`. Raises MemoryNotFound, StepNotFound."""
+    """Return the whole history up to step `at`. Raises MemoryNotFound, StepNotFound."""
     memory = find_memory(memory_id)
     return WholeHistory(memory, memory if at is None else find_step(memory, at))
 
 
 def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
-    """Return the same as a list. Raises MemoryNotFound, StepNotFound."""
+    """Return the whole history up to step `at` as a list. Raises MemoryNotFound, StepNotFound."""
     return list(whole_history(memory_id, at))
 
 
@@ -245,10 +246,10 @@ def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 def said_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return what was said in a conversation, counted by an estimator; by default its own.
+    """Return the messages of a conversation, counted by an estimator, by default its own.
 
-    With `latest`, only so many messages, the last ones. The numbers of the history are seqs. Raises
-    MemoryNotFound, UnknownEstimator.
+    `latest` limits them to so many of the last messages. The numbers of the history are seqs.
+    Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
     said = said_by(memory_id, memory.last_seq)
@@ -273,8 +274,8 @@ def messages_with_history(
 
 
 def history_without_words(memory: Memory, latest: int) -> History:
-    """Return the last messages of a conversation as sizes alone, with which replays send prompts:
-    nothing is known of their facts.
+    """Return the last messages of a conversation as sizes alone, which is enough to replay prompts.
+    Their facts are unknown.
     """
     rows = said_by(memory.pk, memory.last_seq).order_by("-seq")
     said = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
@@ -294,8 +295,8 @@ def history_without_words(memory: Memory, latest: int) -> History:
 
 
 def first_of_newest(memory_id: str, last: int) -> int:
-    """Return the first of the messages among which incidents and losses up to message `last` are
-    looked for: the newest 10,000, or as many of these as have 4 million characters together.
+    """Return the first of the messages that are searched for incidents and losses up to message
+    `last`: the newest 10,000, or as many of these as have 4 million characters together.
     """
     first, left = 1, NEWEST_CHARACTERS
     size = Length("text") + Length("frame")
@@ -309,12 +310,12 @@ def first_of_newest(memory_id: str, last: int) -> int:
 
 
 def estimator_of(memory: Memory) -> str:
-    """Return the conversation's estimator; that of the settings if it is not installed."""
+    """Return the conversation's estimator, or the one of the settings if it is not installed."""
     name = memory.policy_estimator
     return name if name and is_known(name) else configuration().ESTIMATOR
 
 
 def _is_counted_by(memory: Memory, name: str) -> bool:
-    """Return whether the stored numbers of tokens are all of this estimator's family."""
+    """Return whether all stored token counts are of this estimator's family."""
     steps = Step.objects.filter(memory=memory).values_list("policy_estimator", flat=True)
     return {family_named(each) for each in steps.distinct()} == {family_named(name)}

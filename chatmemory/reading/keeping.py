@@ -1,4 +1,4 @@
-"""The limit that would have kept a message in memory, from the messages that were said."""
+"""The limit that would have kept a message in memory, computed from the history."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Window
 
-# The messages that a page replays without being asked to: by their stored token counts, and those
-# that are counted again because the conversation changed its estimator.
+# The most messages that a page replays on its own: with their stored token counts, and counted
+# again because the conversation changed its estimator.
 READ_AT_ONCE = 20_000
 COUNTED_AT_ONCE = 500
 _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
@@ -37,15 +37,15 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 @dataclass(frozen=True)
 class WhatWouldKeep:
-    """The limit that would have kept a message in memory until it was next needed, which is just
-    before message `needed.again`, or else to `step`; that limit throughout. What of it had been
-    forgotten is `fact`.
+    """The limit that, if in force from the start, would have kept a message in memory until it was
+    next needed, just before message `needed.again`, or else until `step`. `fact` is the part of it
+    that had been forgotten.
 
-    `said_before` messages had been said by then. Whether it was needed later is known up to step
-    `known_until`; None if that is not known at all. `keeping` is None if it is not known; with
-    `deferred`, the number of messages to replay, because nobody has asked for it.
-    `leaves_out_changes` tells that memory was cleared or set as a whole, and `leaves_out_pins` that
-    messages were pinned, which a replay of what was said leaves out.
+    The history had `said_before` messages by then. Whether the message was needed later is known up
+    to step `known_until`, or not at all if this is None. `keeping` is None if it is unknown;
+    `deferred` is then the number of messages to replay, if nobody has asked for the replay yet.
+    `leaves_out_changes` is True if memory was cleared or set as a whole, and `leaves_out_pins` if
+    messages were pinned: a replay of the history leaves both out.
     """
 
     seq: int
@@ -62,7 +62,9 @@ class WhatWouldKeep:
 
     @property
     def is_within_limit(self) -> bool:
-        """Whether the limit in force is enough, had it been so throughout, with nothing pinned."""
+        """Whether the limit in force would be enough, if in force from the start and nothing
+        pinned.
+        """
         limit = self.keeping.limit if self.keeping else None
         return limit is not None and limit <= self.policy.limit
 
@@ -76,13 +78,13 @@ def find_what_would_keep(
     of_rooms: Mapping[str, str],
     read: dict[str, Any],
 ) -> WhatWouldKeep | None:
-    """Return what would have kept a message that left by a change for want of room, until it was
-    next needed, as a room tells, or else until the step.
+    """Return the limit that would have kept a message, which left for want of room, until it was
+    next needed, or else until the step. Rooms know when it was needed.
 
-    None if it left for another reason, if a client left it out, if nobody said it, or if no
-    installed policy is in force at the moment. A limit that is only measured there is replayed as
-    if it were enforced. A long history is replayed only if `is_asked`. Rooms get the parameters
-    `of_rooms`, and what they have `read` for the page.
+    None if it left for another reason, if a client left it out, if it is synthetic, or if no
+    installed policy is in force now. A limit that is only measured is replayed as if it were
+    enforced. A long history is replayed only if `is_asked`. Rooms get their parameters `of_rooms`,
+    and the values that they have `read` for the page.
     """
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
@@ -115,7 +117,7 @@ def find_what_would_keep(
 
 
 def _changes_until(step: Step) -> tuple[set[str], bool]:
-    """Return the kinds of the steps up to one, and whether estimators of several families count."""
+    """Return the kinds of the steps up to one, and whether several families counted."""
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
     families = {family_named(name) for _, name in changes}
@@ -125,7 +127,7 @@ def _changes_until(step: Step) -> tuple[set[str], bool]:
 def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
     """Return the window at a step as if a limit had been in force from the first message on.
 
-    What was said is replayed, with nothing pinned. None where no policy decides the window. Raises
+    The history is replayed with nothing pinned. None if no policy decides the window. Raises
     InvalidValue for more than 20,000 messages, and for a limit that the policy cannot have.
     """
     in_force = step.policy
@@ -150,7 +152,7 @@ def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
 
 
 def _first_that_counts(row: MessageDetail) -> int:
-    """Return the first message that can matter: of a tool result, the one before its run."""
+    """Return the first message that can matter: for a tool result, the one before its run."""
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
     before = said_by(row.memory_id, row.seq).exclude(type__in=_PAIRED).order_by("-seq")
@@ -158,9 +160,9 @@ def _first_that_counts(row: MessageDetail) -> int:
 
 
 def _entries(memory_id: str, first: int, last: int, recounted_by: Policy | None) -> list[Entry]:
-    """Return what was said from `first` to `last`, after the system message in force there.
+    """Return the messages from `first` to `last`, after the system message in force there.
 
-    The key of an entry is its seq. With `recounted_by`, its estimator counts the messages again.
+    The key of an entry is its seq. The estimator `recounted_by`, if given, counts them again.
     """
     systems = _system_messages(memory_id, first, last)
     stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
@@ -188,7 +190,7 @@ def _system_messages(memory_id: str, first: int, last: int) -> dict[int, ChatMes
 
 
 def _recounted(said: QuerySet[Message], policy: Policy) -> Iterator[tuple[int, str, int]]:
-    """Yield messages as the policy's estimator counts them; redacted ones keep their count."""
+    """Yield messages with the counts of the policy's estimator. Redacted ones keep their count."""
     count = counter(policy.estimator)
     for row in said.iterator(2_000):
         yield row.seq, row.type, row.tokens if row.redacted_step else count(read_message(row))

@@ -32,15 +32,15 @@ from chatmemory.reading.windows import PLACE_COLUMNS, WindowPlace, WindowView, p
 Name = TypeVar("Name")
 
 
-WORDS_AMONG = 20  # messages, the last ones, where the very last was not said
+WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 
 
 @dataclass(frozen=True)
 class OverviewRow:
     """A conversation with its newest message.
 
-    `flags` are those of its window that a row shows. `window` is its window if that is over its
-    limit. `mention` is what was found in its messages, if they were searched.
+    `flags` are the flags of its window that a row shows. `window` is its window if it is over its
+    limit. `mention` is the best match in its messages, if they were searched.
     """
 
     memory: MemoryRow
@@ -62,7 +62,7 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return by what lists can be sorted: columns, and the newest case of some flags."""
+    """Return the orderings of lists: by columns, and by the newest case of some flags."""
     of_flags = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
     keys = {name: SortKey(Coalesce(F(column), 0)) for name, column in of_flags.items()}
     return OWN_ORDERINGS | keys
@@ -150,8 +150,8 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
 
 
 def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
-    """Return the beginning of what was said last, by the id of the conversation: no summary, and
-    nothing that a client put into memory.
+    """Return the beginning of the last message of each conversation, by id. Summaries, and messages
+    that a client put into memory, are left out.
     """
     said = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
     newest = any_of({row.pk: [row.last_seq] for row in rows})
@@ -228,8 +228,8 @@ def overview_stats(since: datetime) -> OverviewStats:
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
-    """Return those of these ids that a filter does not show, or None if its search finds too much
-    to know it while somebody waits.
+    """Return the ids that a filter does not show, or None if its search finds too many to check
+    them while somebody waits.
     """
     rows = countable(which)
     if rows is None:
@@ -252,8 +252,8 @@ def count_with_any(these: Iterable[Flag]) -> int:
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
     """Return the number of conversations that match each filter, by one query.
 
-    The filters differ in their policy, flag and times of activity only. With a search that finds
-    very many messages, numbers are None: too many to count while somebody waits.
+    The filters may only differ in policy, flag and times of activity. If the search finds too many
+    messages to count while somebody waits, the numbers are None.
     """
     if not filters:
         return {}

@@ -1,4 +1,4 @@
-"""What policies would have held: of conversations that are read for recall, and of one compared."""
+"""Recall under other policies: for stored conversations together, and for one that is compared."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from chatmemory.windows.policies import Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.written_policies import measured
 
-READ_AT_ONCE = 20_000  # messages that an answer may replay
-COMPARED_MAX = 10_000  # messages, the latest
+READ_AT_ONCE = 20_000  # the most messages that an answer replays
+COMPARED_MAX = 10_000  # the latest messages
 POLICIES_MAX = 4
 ROWS = 24
 EARLIER_ROWS = 6
 TEXT_SIZE = 200
 OFFERED_SHARE = 0.95
-FACTS_ENOUGH = 10  # to choose a limit by
+FACTS_ENOUGH = 10  # the share of recalls that the offered limit holds
 Policies = Sequence[Policy | None]
 
 
@@ -46,10 +46,10 @@ Policies = Sequence[Policy | None]
 def recall_history(
     memory_id: str, estimator: str | None = None, *, latest: int | None = None
 ) -> History:
-    """Return what was said in a conversation, with the incidents of a user or tool that it had.
+    """Return the messages of a conversation, with its incidents of users and tools.
 
-    It is counted by an estimator; by default its own. With `latest`, only so many messages, the
-    last ones. Numbers are seqs. Raises MemoryNotFound, UnknownEstimator.
+    They are counted by an estimator, by default its own. `latest` limits them to so many of the
+    last messages. Numbers are seqs. Raises MemoryNotFound, UnknownEstimator.
     """
     return _with_incidents(memory_id, said_with_history(memory_id, estimator, latest)[1])
 
@@ -66,11 +66,11 @@ def recall_of_stored(
     most: int | None = None,
     rules: CacheRules = NO_BOUNDS,
 ) -> RecallSums:
-    """Return what each policy would have held of the conversations that match a filter.
+    """Return the recall of the conversations that match a filter under each policy.
 
-    Conversations are read one after the other; those that are deleted meanwhile are left out. The
-    policies in force are those of today, where they decide.
-    Raises InvalidValue if there are more than `most` messages, and UnknownEstimator.
+    Conversations are read one after the other. One that is deleted meanwhile is left out. The
+    policies in force are today's, where a policy decides. Raises InvalidValue if there are more
+    than `most` messages, and UnknownEstimator.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")
     if most is not None and (amount := sum(said for _, said in rows)) > most:
@@ -94,7 +94,7 @@ def histories_today(which: MemoryFilter, estimator: str) -> Iterator[tuple[Histo
 
 
 def policy_today(memory_id: str) -> Policy | None:
-    """Return the policy in force; None where a client decides. Raises MemoryNotFound."""
+    """Return the policy in force, or None if a client decides. Raises MemoryNotFound."""
     policy = find_memory(memory_id).policy
     return policy if can_decide(policy) and not policy.meters_only else None
 
@@ -114,13 +114,13 @@ class Comparison:
     """A conversation under several policies; None is a window without a limit.
 
     `in_force` is its own policy, if it has one. The history has the latest of `said_count`
-    messages. `at` is the number of messages that are said at the chosen place, and `rows` are the
-    messages before it. `mentions` are the positions of the messages that hold the phrase, and
-    `followed` tells for each policy what became of it. `offered` is the smallest limit that holds
-    95 % of the recalls and at least `quiet`, as a policy, if there is one; `quiet` is the smallest
-    limit from which on no user or tool has to repeat what was forgotten, None if none repeats
-    anything. `leaves_out_pins` tells that messages were pinned, which a replay of what was said
-    leaves out. Where it is not `is_chosen` which providers are in use, all are asked.
+    messages. `at` is the number of messages before the chosen place, and `rows` are these messages.
+    `mentions` are the positions of the messages that contain the phrase, and `followed` has the
+    fate of the phrase under each policy. `offered` is a policy with the smallest limit that holds
+    95 % of the recalls and is at least `quiet`, if there is one. `quiet` is the smallest limit from
+    which on no user or tool has to repeat something forgotten; None if nothing is repeated.
+    `leaves_out_pins` is True if messages were pinned, which a replay of the history leaves out.
+    Unless the providers in use are chosen (`is_chosen`), all are checked.
     """
 
     in_force: Policy | None
@@ -160,13 +160,13 @@ def comparison(
     phrase: str = "",
     step: int | None = None,
 ) -> Comparison:
-    """Return a conversation under up to four policies; without any, those that are worth a look.
+    """Return a conversation under up to four policies, by default the ones that are worth a look.
 
-    `at` is a number of messages, by default all, or those up to a `step`; `phrase` is followed. The
-    estimators of the policies are replaced by that of the first one, or else the conversation's, so
-    that their tokens compare, and limits that are only measured by limits that are enforced. Of a
-    long conversation the latest 10,000 messages are replayed. Raises MemoryNotFound,
-    UnknownEstimator, PolicyUnavailable.
+    `at` is a number of messages, by default all of them, or all up to a `step`. `phrase` is
+    followed. All policies get the estimator of the first one, or else the conversation's, so that
+    their tokens compare, and limits that are only measured become enforced. The latest 10,000
+    messages of a long conversation are replayed. Raises MemoryNotFound, UnknownEstimator,
+    PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     name = _estimator(policies, estimator_of(memory))
@@ -180,7 +180,7 @@ def comparison(
 
 
 def _last_seq_at(memory_id: str, step: int) -> int:
-    """Return the newest message of a step, or of the last one before it; 0 without any."""
+    """Return the seq of the newest message at a step, or of the last one before it, or 0."""
     steps = Step.objects.filter(memory_id=memory_id, n__lte=step).order_by("-n")
     return steps.values_list("last_seq", flat=True).first() or 0
 
@@ -199,7 +199,7 @@ def _compared(
     at: int | None,
     phrase: str,
 ) -> Comparison:
-    """Return the comparison of messages, whose history is counted by an estimator."""
+    """Return the comparison of messages. An estimator counts their history."""
     offered, quiet = _offered(history, in_force, estimator, policies)
     chosen = _distinct(policies or [in_force, offered, None], estimator)
     use = providers_in_use(memory_id)
@@ -228,7 +228,7 @@ def _compared(
 
 
 def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
-    """Return policies that can decide, enforced and counted alike, each once."""
+    """Return the policies that can decide a window, each once, enforced and counted alike."""
     chosen: list[Policy | None] = []
     for policy in policies:
         replayed = _counted(policy, estimator) if can_decide(policy) else policy
@@ -244,10 +244,10 @@ def _counted(policy: Policy, estimator: str) -> Policy:
 def _offered(
     history: History, current: Policy | None, estimator: str, policies: Policies
 ) -> tuple[Policy | None, Policy | None]:
-    """Return the smallest limit that holds nearly all recalls and under which no user or tool has
-    to repeat anything, and the smallest for the latter alone, of the kind that is in force.
+    """Return two limits of the kind in force: the smallest that holds nearly all recalls and spares
+    users and tools from repeating anything, and the smallest for the latter alone.
 
-    Where not every limit is tried, that in force and those of the policies are.
+    If not every limit is tried, the one in force and the policies' own limits are.
     """
     kind = current if can_decide(current) else TokenWindow(1)
     policy = _counted(kind, estimator)
@@ -263,12 +263,12 @@ def _offered(
     )
 
 
-ADVISED_MESSAGES = 1_000  # the latest, which an advice about one conversation replays
+ADVISED_MESSAGES = 1_000  # the latest messages, which advice about one conversation replays
 
 
 def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
-    """Return which policy is the cheapest that holds as many facts as the one in force, or as all,
-    for a conversation that is compared; of a long one, for its latest messages.
+    """Return the cheapest policy that holds as many facts as the one in force, or as all messages
+    would, for a compared conversation. For a long one, its latest messages count.
     """
     in_force = found.in_force if can_decide(found.in_force) else None
     today = in_force.enforced() if in_force else None
@@ -279,7 +279,7 @@ def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
 
 
 def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:
-    """Return the positions of the messages with a fact, or with a phrase in their text."""
+    """Return the positions of the messages that have a fact, or the phrase in their text."""
     if not phrase:
         return ()
     by_fact = tuple(n for n in range(len(history)) if phrase in history.mentions(n))
@@ -290,7 +290,7 @@ def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tup
 def _rows(
     said: Sequence[ChatMessage], history: History, at: int, mentions: Sequence[int]
 ) -> tuple[ComparedRow, ...]:
-    """Return the messages before a place, and the last earlier ones that hold the phrase."""
+    """Return the messages just before a place, and the last earlier ones with the phrase."""
     first, holding = max(0, at - ROWS), set(mentions)
     earlier = [position for position in mentions if position < first][-EARLIER_ROWS:]
     return tuple(

@@ -1,6 +1,6 @@
-"""The rows that queries return, and how they are made of stored rows.
+"""The rows that queries return, and functions that make them from stored rows.
 
-A message has its stays in the window. A stay that ended in the step that began it has the reason.
+A message has its stays in the window. A stay that ended in its own first step has the reason.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from chatmemory.windows.window import NOTHING, Totals, Weighable
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation as it is now. `load` is None if the client decides the window. `estimator`
-    names the one that counts. `branched_from` is the id of the conversation that it was saved from:
-    not for readers who may not see that one.
+    """A conversation as it is now. `load` is None if the client decides the window. `estimator` is
+    the name of the estimator that counts. `branched_from` is the id of the conversation that it was
+    saved from; do not show it to readers who may not see that one.
     """
 
     id: str
@@ -58,7 +58,7 @@ class MemoryRow:
 
     @property
     def left_count(self) -> int:
-        """The number of messages that left memory, also of those that nobody said."""
+        """The number of messages that left memory, synthetic ones included."""
         return self.last_seq - self.window.count
 
     @property
@@ -67,12 +67,12 @@ class MemoryRow:
 
     @property
     def is_imported(self) -> bool:
-        """Whether it is of a file, whose conversation is over."""
+        """Whether it was imported from a file, whose conversation is over."""
         return DIGEST_LABEL in self.labels
 
     @property
     def given_labels(self) -> dict[str, str]:
-        """The labels without the one that an import sets for itself."""
+        """The labels without the import's own one."""
         return given_labels(self.labels)
 
 
@@ -97,8 +97,8 @@ class StepRow:
 class StayDetail:
     """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
 
-    `misfit` tells why a message left in the step that added it, and `is_left_out` that it left
-    because the list of a client did not have it.
+    `misfit` is the reason if a message left in the step that added it. `is_left_out` is True if it
+    left because a client's list did not have it.
     """
 
     entered_step: int
@@ -148,7 +148,7 @@ class MessageDetail:
 
     @property
     def is_summary(self) -> bool:
-        """Whether the message is a summary that took the place of others, or a branch's copy."""
+        """Whether the message is a summary that replaced others, or a branch's copy of one."""
         return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
 
     def is_in_window(self, step: int) -> bool:
@@ -162,14 +162,14 @@ class MessageDetail:
         return ended[-1] if ended else None
 
     def tokens_at(self, step: int) -> int:
-        """Return the tokens that count at `step`, or that did when the message left."""
+        """Return the tokens that count at `step`, or that counted when the message left."""
         counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
         return counted[-1] if counted else self.tokens
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The (entered, left, reason) of each time in the window. Stays that follow each other in
-        the same place are joined.
+        """The (entered, left, reason) of each time in the window. Consecutive stays in the same
+        place are joined.
         """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
@@ -280,8 +280,9 @@ def _message_detail(
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
     """Return the stays of some messages, in the order in which they began.
 
-    Each has `is_left_out`: a step of a client ended it. For an EXISTS, PostgreSQL may read all
-    steps. They are sorted here: asked for an order, SQLite may read all stays of the conversation.
+    Each has `is_left_out`: a step of a client ended it. With an EXISTS, PostgreSQL might read all
+    steps. They are sorted here, because with an ORDER BY SQLite might read all stays of the
+    conversation.
     """
     seqs = list(seqs)
     if not seqs:
@@ -296,7 +297,7 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     """Return why messages left in the step that added them, by conversation and number of the stay.
 
-    Stays that are no such case are left out.
+    Other stays are left out.
     """
     at_once = [
         stay
@@ -320,8 +321,8 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, held: Totals) -> CannotFit | None:
-    """Return why a message had no room in the step that added it, beside what remained, of which
-    `held` is pinned; None if the policy is not installed.
+    """Return why a message had no room in the step that added it, beside the messages that
+    remained, of which `held` were pinned; None if the policy is not installed.
     """
     policy = step.policy
     if not can_decide(policy):
@@ -330,7 +331,7 @@ def misfit_at(step: Step, message: Weighable, held: Totals) -> CannotFit | None:
 
 
 def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
-    """Return what pinned messages held at some steps, by conversation and number."""
+    """Return the totals of the pinned messages at some steps, by conversation and number."""
     held = {(step.memory_id, step.n): NOTHING for step in steps}
     filled = [step for step in steps if step.count_after]
     if not filled:

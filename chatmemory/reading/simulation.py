@@ -1,8 +1,8 @@
-"""Simulation: what adds, another policy and a pin would do, now or at a past step.
+"""Simulation: the effects of adds, another policy or a pin, now or at a past step.
 
-A simulation records as real changes are recorded, by a recorder that writes nothing. A trial has
-drafts to add and another limit. Drafts have no seq, and a message may have the next one already: a
-simulated trial counts them down from -1, so that -2 is the second draft.
+A simulation uses the recorder of real changes in a form that writes nothing. A trial has drafts to
+add and another limit. Drafts have no seq, since another message may have the next one already: a
+simulated trial numbers them down from -1, so that -2 is the second draft.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import NOTHING, Totals
 from chatmemory.windows.written_policies import given_policy
 
-RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
+RECOUNTED_AT_ONCE = 5_000  # messages: these take a second to count
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Simulation:
         return self.window.totals
 
     def outlook(self) -> Outlook:
-        """Return what the changes from `since` on do to what the model sees."""
+        """Return the effect of the changes from `since` on upon the window that the model sees."""
         arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
         known, kept = {*self.seen.seqs, *arrived}, set(self.window.seqs)
         return Outlook(
@@ -108,9 +108,10 @@ def simulate(
 ) -> Simulation:
     """Return the result of adding messages now or at step `at`, under its policy or another.
 
-    A policy whose estimator counts differently has all messages in memory counted anew; more than
-    5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
-    nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
+    For a policy whose estimator counts differently, all messages in memory are counted again; more
+    than 5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the
+    step nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge,
+    UnstorableText.
     """
     return simulated(StoredState.of(memory_id, at), given_policy(policy), messages, recount=recount)
 
@@ -124,8 +125,8 @@ def simulated(
     since: int = 0,
     are_drafts: bool = False,
 ) -> Simulation:
-    """Return what another policy and adds do to a conversation that is already read, as seen from
-    the message at `since` on: nothing is written, and no actor recorded.
+    """Return the effect of another policy and of adds on a conversation that is already read, from
+    the message at `since` on. Nothing is written, and no actor is recorded.
     """
     recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by
@@ -165,7 +166,7 @@ def _policy_in_force(stored: StoredState, recorder: Recorder) -> Policy:
 
 
 def _check_recount(memory: Memory, policy: Policy) -> None:
-    """Raise LongRecount if a policy has very many messages counted anew."""
+    """Raise LongRecount if a policy needs very many messages counted again."""
     is_same = family_named(policy.estimator) == family_named(memory.policy_estimator)
     if not is_same and memory.window_count > RECOUNTED_AT_ONCE:
         raise LongRecount(policy.estimator, memory.window_count)
@@ -183,8 +184,8 @@ def _after(
     places: Iterable[WindowPlace],
     changes: Sequence[ChangeResult],
 ) -> WindowView[WindowPlace]:
-    """Return the window after adds, as the model sees it: what they tell is quicker than to read
-    the recorder's whole window.
+    """Return the window after adds, as the model sees it. Applying the changes is quicker than
+    reading the recorder's whole window.
     """
     gone = {each.seq for change in changes for each in change.evicted}
     rows = [row for row in places if row.seq not in gone]
@@ -199,7 +200,7 @@ def _after(
 
 
 def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
-    """Return what a limit alone evicts at the next add; None if nothing leaves."""
+    """Return the messages that a limit alone evicts at the next add; None if nothing leaves."""
     if not window.evictions:
         return None
     last = window.evictions[-1].seq
@@ -217,7 +218,7 @@ def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
 
 
 def _as_drafts(changes: Sequence[ChangeResult]) -> list[ChangeResult]:
-    """Return changes in which new messages are counted down from -1."""
+    """Return changes in which new messages are numbered down from -1."""
     numbers = {arrived.seq: -n for n, change in enumerate(changes, 1) for arrived in change.arrived}
     return [_renumbered(change, numbers) for change in changes]
 
@@ -241,7 +242,7 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
 
 @dataclass(frozen=True)
 class PinPreview:
-    """What pinning or unpinning a message would do; `seqs` are those that go together.
+    """The effect of pinning or unpinning a message. `seqs` are pinned together.
 
     `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
     large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
@@ -266,8 +267,9 @@ class PinPreview:
 def pin_preview(
     window: WindowView[WindowPlace], seq: int, waiting_call: int | None = None
 ) -> PinPreview | None:
-    """Return what a pin or its end would do; None where no policy decides, and for what cannot be
-    pinned: what is not in memory, a system message, and the tool call that awaits results.
+    """Return the effect of pinning or unpinning. None if no policy decides, or for a message that
+    cannot be pinned: one that is not in memory, a system message, or a tool call that awaits
+    results.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy
@@ -306,5 +308,5 @@ def _changed(
 
 
 def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
-    """Return what a lowered limit hides of one window, but not of another one."""
+    """Return the messages that a lowered limit hides in one window, but not in another one."""
     return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)

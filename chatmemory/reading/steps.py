@@ -1,4 +1,4 @@
-"""The ledger: each step with what arrived and left at it, and the steps of the timeline."""
+"""The ledger: each step with its arrivals and departures, and the steps of the timeline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from chatmemory.windows.stored_policies import stored_policy
 from chatmemory.windows.window import NOTHING, Totals
 
 
-class _Left(NamedTuple):
+class _Departure(NamedTuple):
     """A stay that a step ended, and whether an older pinned message stayed."""
 
     seq: int
@@ -46,7 +46,7 @@ class _Left(NamedTuple):
     passed_pins: bool
 
 
-# Every page of a step asks for these. The pins have the condition of their index.
+# Every page of a step uses these. The pins repeat the condition of their index.
 _ENTERED_AT = """SELECT seq, type, has_calls, tokens FROM chatmemory_stay
     WHERE memory_id = %s AND n > %s AND n <= %s ORDER BY n"""
 _LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS (
@@ -73,12 +73,12 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 
 def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
-    """Return the step of a row with its change; the step before it is read if it is not given."""
+    """Return the step of a row with its change. The step before it is read unless it is given."""
     if previous is None and row.n > 1:
         previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     left_at = [*[row.memory_id, row.n] * 2, row.n, row.memory_id, row.n]
-    left = [_Left._make(each) for each in rows(_LEFT_AT, left_at)]
+    left = [_Departure._make(each) for each in rows(_LEFT_AT, left_at)]
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
     stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
     arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
@@ -117,8 +117,8 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
 def step_at_time(memory_id: str, moment: datetime) -> int:
     """Return the last step up to a moment; before the first step, that one. Without steps, 0.
 
-    It is sought by halves, since steps follow each other in time. Where a clock went back, several
-    steps were the last one at that moment, and one of them is returned. Raises MemoryNotFound.
+    It is found by bisection, since steps are in order of time. If a clock went back, several steps
+    were the last one at that moment, and one of them is returned. Raises MemoryNotFound.
     """
     numbers = range(1, find_memory(memory_id).last_step + 1)
     times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
@@ -126,7 +126,7 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """Return the seq of the message that each of these adds added, by step."""
+    """Return the seq of the message that each of these adds brought, by step."""
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(
         memory_id=memory_id, n__in=list(numbers.values_list("last_stay", flat=True))
@@ -140,25 +140,25 @@ def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     return before, after
 
 
-def _is_at_once(row: Step, left: _Left) -> bool:
+def _is_at_once(row: Step, left: _Departure) -> bool:
     """Return whether a message left for want of room in the step that added it."""
     is_add = row.kind == Step.Kind.ADD and not row.by_client
     return is_add and left.entered_step == row.n and left.reason == Reason.CAPACITY
 
 
 def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
-    """Return the policy under which an add first trimmed; other changes trim once at most."""
+    """Return the policy under which an add trimmed first. Other changes trim at most once."""
     if row.by_client:
         return None
     return previous.policy if previous and row.kind == Step.Kind.ADD else row.policy
 
 
 def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
-    """Return the seqs of synthetic messages. Only a list that replaces the window has them."""
+    """Return the seqs of synthetic messages. Only a list that replaced the window has some."""
     if not seqs or (row.kind == Step.Kind.ADD and not row.by_client):
         return set()
     messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
-    found = messages.filter(seq__range=(min(seqs), max(seqs)))  # a list of them could be too long
+    found = messages.filter(seq__range=(min(seqs), max(seqs)))  # a list of seqs could be too long
     return set(found.values_list("seq", flat=True))
 
 
@@ -179,7 +179,7 @@ def _arrived(
 
 
 def _evicted(
-    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage], held: Totals
+    row: Step, left: Iterable[_Departure], arrived: Iterable[ArrivedMessage], held: Totals
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
@@ -207,13 +207,13 @@ def _evicted(
 
 # The timeline
 
-# The steps that are read in full: always those around `at`, and the same ones for a block of steps,
-# so that most steps forward or back stay among them. More of them lie before `at`, like memory.
+# The steps around `at` that are read in full. They are the same for a block of steps, so that most
+# moves forward or back stay among them. More of them are before `at`, like memory.
 PART = 120
 BLOCK = 10
 BEFORE = 80
 OUTLINE = 300
-KEPT = 128  # outlines, of 0.2 MB each, parts and their stays
+KEPT = 128  # outlines, parts and their stays, 0.2 MB each
 
 _TOTALS = ("last_seq", "last_stay", "count_after", "tokens_after", "said_count", "history_tokens")
 _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
@@ -237,7 +237,9 @@ class StepPoint:
 
 @dataclass(frozen=True)
 class Arrival:
-    """The only new message of a step, and the last step up to the playhead at which it left."""
+    """The only new message of a step, and the last step up to the playhead at which it left, if
+    any.
+    """
 
     seq: int
     type: MessageType
@@ -248,7 +250,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class StepSample(StepPoint):
-    """A step with the messages that are new at it. If it is one, `arrival` tells more of it."""
+    """A step with its new messages. If there is only one, `arrival` has its details."""
 
     seqs: range = range(0)
     arrival: Arrival | None = None
@@ -257,7 +259,7 @@ class StepSample(StepPoint):
 @dataclass(frozen=True)
 class StepSamples:
     """A part of the steps without gaps, and an outline: points at equal distances from the first
-    step to the last, or none if the part has all steps. `stays` are all those of the arrivals.
+    step to the last, or nothing if the part has all steps. `stays` has all stays of the arrivals.
     """
 
     part: tuple[StepSample, ...]
@@ -272,7 +274,7 @@ LedgerState = tuple[datetime, int, bytes]
 def step_samples(memory: Memory, at: int) -> StepSamples:
     """Return the steps around `at`, and an outline of all.
 
-    They are read by key, so that the cost does not depend on their number.
+    They are read by key, so that the cost does not grow with the conversation.
     """
     part = part_around(memory.last_step, at)
     state = memory.created_at, memory.last_step, bytes(memory.head)
@@ -308,9 +310,9 @@ def outline_of(steps: int) -> Sequence[int]:
 
 @lru_cache(maxsize=KEPT)
 def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mapping[int, StepPoint]:
-    """Return points of a conversation whose ledger has not changed since this state.
+    """Return points of a conversation, valid while its ledger is in this state.
 
-    Each policy is made once.
+    Each policy is built once.
     """
     steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
     options = Cast("policy_options", TextField())
@@ -327,7 +329,7 @@ def _policy(kind: str | None, limit: int, estimator: str, options: str) -> Polic
 
 
 def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
-    """Return the messages that are new at a step; step 1 has no point before it."""
+    """Return the messages that are new at a step. Step 1 has no point before it."""
     return range((before.last_seq if before else 0) + 1, point.last_seq + 1)
 
 

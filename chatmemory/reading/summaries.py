@@ -1,4 +1,4 @@
-"""What summaries stand for: the messages that left when one took their place, and their terms."""
+"""The messages that summaries replaced, and the exact terms of these messages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from chatmemory.recall.facts import facts_of, said_texts
 from chatmemory.recall.held import Terms
 from chatmemory.windows.eviction import Reason
 
-GENERATIONS = 4  # of summaries that are followed one by one
+GENERATIONS = 4  # generations of summaries that are followed one by one
 
 
-class StandsFor(NamedTuple):
-    """The messages that a summary covers, through earlier summaries too.
+class Coverage(NamedTuple):
+    """The messages that a summary covers, also through earlier summaries.
 
-    `number` messages, with these `tokens`, lie in the `runs` of seqs, and but for summaries nothing
-    else does. `seqs` are those messages, of the summary that is opened alone.
+    The `runs` of seqs have `number` such messages with these `tokens`, and otherwise only
+    summaries. `seqs` lists the messages of the opened summary only.
     """
 
     runs: tuple[range, ...]
@@ -31,13 +31,13 @@ class StandsFor(NamedTuple):
     seqs: tuple[int, ...] = ()
 
 
-def stands_for(
+def coverage_by_summary(
     memory_id: str, summaries: Collection[int], opened: int | None = None
-) -> dict[int, StandsFor]:
+) -> dict[int, Coverage]:
     """Return the messages that each summary covers, by seq. Other messages are left out.
 
-    A summary that another one covered is followed to what was said, by a few queries: those of the
-    first generations of summaries, then one of all that are left.
+    An earlier summary among them is followed to its own messages in a few queries: one for each of
+    the first generations of summaries, then one for all others.
     """
     covered: dict[int, dict[int, int]] = {}
     asked = set(summaries)
@@ -47,12 +47,12 @@ def stands_for(
         found = _covered(memory_id, asked if generation < GENERATIONS else None)
         covered |= found
         asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
-    return {seq: _stands_for(covered, seq, seq == opened) for seq in summaries if seq in covered}
+    return {seq: _coverage_of(covered, seq, seq == opened) for seq in summaries if seq in covered}
 
 
-def _stands_for(
+def _coverage_of(
     covered: Mapping[int, Mapping[int, int]], summary: int, is_opened: bool
-) -> StandsFor:
+) -> Coverage:
     reached = _reached({summary}, covered)
     said = said_of(covered, summary)
     runs: list[range] = []
@@ -62,11 +62,13 @@ def _stands_for(
         elif seq in said:
             runs.append(range(seq, seq + 1))
     seqs = tuple(sorted(said)) if is_opened else ()
-    return StandsFor(tuple(runs), len(said), sum(said.values()), seqs)
+    return Coverage(tuple(runs), len(said), sum(said.values()), seqs)
 
 
 def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int, int]]:
-    """Return the tokens of what some summaries covered themselves, by seq; None asks for all."""
+    """Return the tokens of the messages that some summaries covered directly, by seq; None means
+    all summaries.
+    """
     steps = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.COMPACT)
     stays = Stay.objects.filter(memory_id=memory_id, reason=Reason.SUMMARIZED)
     if seqs is not None:
@@ -82,7 +84,7 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 
 def said_of(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
-    """Return the messages that a summary covers, following earlier summaries, with the tokens."""
+    """Return the tokens of the messages that a summary covers, also through earlier ones."""
     return {
         seq: tokens
         for each in _reached({summary}, covered)
@@ -92,7 +94,7 @@ def said_of(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int,
 
 
 def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[int]:
-    """Return the starts and all to which ways lead from them, however long."""
+    """Return the starts and all that can be reached from them."""
     found, waiting = set(starts), list(starts)
     while waiting:
         new = set(ways.get(waiting.pop(), ())) - found
@@ -102,19 +104,20 @@ def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[in
 
 
 def summaries_holding(memory_id: str, seq: int) -> list[int]:
-    """Return the summaries that stand for a message and hold one of its exact terms, by seq.
+    """Return the summaries that cover a message and contain one of its exact terms, by seq.
 
-    There are none of a redacted message, whose terms are gone. Raises MessageNotFound,
-    UnstorableText.
+    A redacted message has none, since its terms are gone. Raises MessageNotFound, UnstorableText.
     """
     row = message_row(memory_id, seq)
-    return [summary.seq for summary in holding_terms(row, standing_for(row.memory_id, row.seq))]
+    return [
+        summary.seq for summary in holding_terms(row, summaries_covering(row.memory_id, row.seq))
+    ]
 
 
-def standing_for(memory_id: str, seq: int) -> list[Message]:
-    """Return the summaries that stand for a message, also through earlier ones, by seq.
+def summaries_covering(memory_id: str, seq: int) -> list[Message]:
+    """Return the summaries that cover a message, also through earlier ones, by seq.
 
-    One query tells that no summary ever took its place.
+    If no summary ever replaced it, one query finds this out.
     """
     found: set[int] = set()
     asked = {seq}
@@ -134,7 +137,7 @@ def standing_for(memory_id: str, seq: int) -> list[Message]:
 
 
 def _covering(memory_id: str, seqs: Collection[int]) -> set[int]:
-    """Return the summaries that took the place of messages themselves."""
+    """Return the summaries that replaced these messages directly."""
     stays = Stay.objects.filter(
         database.in_list("seq", seqs), memory_id=memory_id, reason=Reason.SUMMARIZED
     )
@@ -146,9 +149,9 @@ def _covering(memory_id: str, seqs: Collection[int]) -> set[int]:
 
 
 def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
-    """Return those of some summaries whose text holds an exact term of a message.
+    """Return the summaries whose text contains an exact term of a message.
 
-    There are none of a redacted message, and a redacted summary holds none.
+    A redacted message has no terms, and a redacted summary contains none.
     """
     if row.redacted_step is not None:
         return []

@@ -1,4 +1,4 @@
-"""The window that the model sees, now or at any step, and what leaves it next."""
+"""The window that the model sees, now or at any step, and the messages that leave it next."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NoRoom(StrEnum):
 
 
 class WindowPlace(NamedTuple):
-    """A message's place in the window, with the tokens that counted then.
+    """A message's place in the window, with its token count at that time.
 
     `entered_step` is 0 if the message is only simulated.
     """
@@ -74,10 +74,9 @@ Place = TypeVar("Place", WindowPlace, WindowRow)
 class WindowView(Generic[Place]):
     """The window at a step as the model sees it.
 
-    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
-    the next add evicts them as `evictions` tell, unless there is `no_room` for any message.
-    `stored` are the totals with them, as the ledger has them, and `in_order` the rows that are
-    shown or hidden.
+    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
+    The next add evicts them as `evictions`, unless there is `no_room` for any message. `stored` are
+    the totals with them, as in the ledger, and `in_order` has shown and hidden rows.
     """
 
     step: int
@@ -118,14 +117,14 @@ class WindowView(Generic[Place]):
     def first_system(self) -> Place | None:
         """The system message that does not leave for want of room, or None.
 
-        It may stand anywhere: it is skipped at the head, which it reaches when others have left.
+        It may be anywhere: messages before it leave first, and at the head it is skipped.
         """
         return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 
     @cached_property
     def no_room(self) -> NoRoom | None:
-        """Why every message is refused, so that what a lowered limit hides does not leave; None if
-        one can be let in.
+        """Why every message is refused, so that messages hidden by a lowered limit do not leave;
+        None if a message can be let in.
         """
         if not can_decide(self.policy):
             return None
@@ -133,11 +132,13 @@ class WindowView(Generic[Place]):
         return why_no_room(self.policy, self.held_by_pins(self.policy), room)
 
     def held_by_pins(self, policy: Policy) -> int:
-        """Return what pinned messages hold of a limit."""
+        """Return the part of a limit that pinned messages hold."""
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
-        """Return how large a message fits beside the system message that does not leave."""
+        """Return the size of the largest message that fits beside the system message that does not
+        leave.
+        """
         system = self.first_system
         return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
 
@@ -149,7 +150,7 @@ class WindowView(Generic[Place]):
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
-        """The messages that leave first when there is no room: one, and its results.
+        """The messages that leave first when there is no room: one message, with its results.
 
         Empty without an installed policy, if only a leading system message is left, and if every
         message is refused.
@@ -171,9 +172,7 @@ class WindowView(Generic[Place]):
 
     @property
     def is_full(self) -> bool:
-        """Whether even the shortest message that costs anything evicts another; False without a
-        policy.
-        """
+        """Whether even the smallest message with a cost evicts another; False without a policy."""
         policy = self.policy
         if not can_decide(policy):
             return False
@@ -186,7 +185,7 @@ class WindowView(Generic[Place]):
 
 
 def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
-    """Return why every message is refused where pins hold so much of the room for messages."""
+    """Return why every message is refused if pinned messages hold so much of the room."""
     if policy.meters_only or room - held >= 1:
         return None
     larger = transitions.taking_room(policy, tokens=room + 1)
@@ -199,7 +198,7 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
 
 
 def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowView[Place]:
-    """Return the window of some rows, without those that a lowered limit hides."""
+    """Return the window of some rows, without the ones that a lowered limit hides."""
     stored = tuple(rows)
     evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
     hidden = {each.seq for each in evictions}
@@ -209,7 +208,7 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowVi
 
 
 def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
-    """Yield what a limit hides of a stored window, and the next add evicts."""
+    """Yield the messages that a limit hides in a stored window, and that the next add evicts."""
     over = transitions.hidden_by_limit(_entries(rows), total_under(policy, rows), policy)
     for entry, reason, because in over:
         yield EvictedMessage(
@@ -239,7 +238,7 @@ def _seq(entry: Entry) -> int:
 
 @dataclass(frozen=True)
 class StoredState:
-    """A conversation as it is stored at step `at`, or now, of which each part is read once."""
+    """A conversation as it is stored at step `at`, or now. Each part of it is read once."""
 
     memory: Memory
     at: int | None = None
@@ -266,7 +265,7 @@ class StoredState:
 
     @cached_property
     def places(self) -> tuple[WindowPlace, ...]:
-        """The places of the stays, with those that a lowered limit hides."""
+        """The places of the stays, hidden ones included."""
         return tuple(map(place_from, self.stays.values_list(*PLACE_COLUMNS)))
 
     @cached_property
@@ -275,13 +274,13 @@ class StoredState:
         return self.view(self.places)
 
     def view(self, rows: Iterable[Place]) -> WindowView[Place]:
-        """Return the window of these rows, which are those of the stays."""
+        """Return the window of these rows, which belong to the stays."""
         step = self.memory.last_step if self.at is None else self.at
         return view_of(step, self.policy, rows)
 
     @cached_property
     def injected(self) -> frozenset[int]:
-        """The messages in the window that were never said, also hidden ones."""
+        """The synthetic messages in the window, hidden ones included."""
         if self.step.last_seq == self.step.said_count:
             return frozenset()
         stays = stays_at(self.step).filter(message__origin=Message.Origin.SYNTHETIC)
@@ -298,7 +297,7 @@ def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
 def window_in_parts(
     memory_id: str, at: int | None = None
 ) -> tuple[WindowView[WindowPlace] | WindowView[WindowRow], Iterable[ChatMessage]]:
-    """Return the window at step `at`, and its messages, of which about a megabyte is in memory at a
+    """Return the window at step `at`, and its messages, about a megabyte of which is in memory at a
     time. They can be read more than once, within one snapshot with this call.
 
     Raises MemoryNotFound, StepNotFound.
@@ -312,7 +311,7 @@ def window_in_parts(
 
 @dataclass(frozen=True)
 class _MessagesInParts(Iterable[ChatMessage]):
-    """The messages of stays, without those that a lowered limit hides."""
+    """The messages of stays, without the ones that a lowered limit hides."""
 
     stays: QuerySet[Stay]
     hidden: frozenset[int]
@@ -333,10 +332,10 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the tokens, as they were counted when they were said, of the messages in the window
-    after a step that count otherwise there, by seq.
+    """Return the original token counts, by seq, of messages in the window after a step that have
+    another count there.
 
-    Only a message with a second stay can: the estimator was another when it was said, or it is a
+    Only a message with a second stay can have one: another estimator counted it first, or it is a
     result that was cleared.
     """
     if step.last_stay == step.last_seq:
@@ -346,14 +345,14 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
-    """Return the texts of these messages of the window after a step that are stubs, by seq."""
+    """Return the texts of those messages in the window after a step that are stubs, by seq."""
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     found = {seq: text_of_stub(own) for seq, own in stays.values_list("seq", "overrides")}
     return {seq: text for seq, text in found.items() if text is not None}
 
 
 def place_from(columns: Sequence[Any]) -> WindowPlace:
-    """Return the place of a stay with the PLACE_COLUMNS."""
+    """Return the place of a stay from its PLACE_COLUMNS."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
 

@@ -1,4 +1,4 @@
-"""Recorded conversations that a test has read, and what it can assert of them."""
+"""Recorded conversations that a test has read, and the assertions about them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def read_runs(
     words: Words = NO_WORDS,
     left_out: Callable[[str], object] | None = None,
 ) -> list[Recorded]:
-    """Return the conversations of files and folders under a policy; None keeps everything.
+    """Return the conversations of files and folders under a policy. None keeps everything.
 
-    What cannot be read is an error, unless `left_out` takes a sentence about it. Raises
-    InvalidValue, UnknownEstimator, PolicyUnavailable.
+    A conversation that cannot be read is an error, unless `left_out` takes a sentence about it.
+    Raises InvalidValue, UnknownEstimator, PolicyUnavailable.
     """
     chosen = given_policy(policy)
     printer = Printer(_refuse, left_out or _refuse)
@@ -45,7 +45,7 @@ def read_runs(
 def _named(
     file: TranscriptFile, format: str, printer: Printer, is_strict: bool
 ) -> Iterator[tuple[str, Transcript]]:
-    """Yield the conversations of a file with their names, or else that of the file."""
+    """Yield the conversations of a file with their names, by default the file's."""
     try:
         for each in transcripts_of(file.path, format, printer):
             own = each.name if each.name != str(each.number) else None
@@ -73,8 +73,8 @@ def given_policy(policy: GivenPolicy) -> Policy | None:
 
 
 class Runs(Sequence[Recorded]):
-    """Recorded conversations under one policy. What is asserted of several holds for each of them,
-    but for costs and summaries, which are judged by their sums.
+    """Recorded conversations under one policy. An assertion about several must hold for each of
+    them; only costs and summaries are judged by their sums.
 
     An assertion that fails raises AssertionError with the sentences of the inspector.
     """
@@ -97,15 +97,15 @@ class Runs(Sequence[Recorded]):
         self._assert_of_each(lambda run: judging.not_held(run, phrase, at))
 
     def assert_no_incident(self, kind: str | Sequence[str] | None = None) -> None:
-        """Assert that nothing left memory and came up again: of one kind or several, such as
-        `user_repeated` or `forced`, or else of any.
+        """Assert that there is no incident, in which something left memory and came up again: of
+        some kinds, such as `user_repeated` or `forced`, or of any.
         """
         __tracebackhide__ = True
         self._assert_of_each(lambda run: judging.incidents_in(run, judging.kinds_of(kind)))
 
     def assert_accepted_by(self, *providers: str, model: str | None = None) -> None:
-        """Assert that providers would refuse no prompt. What depends on the model is only judged
-        where the `model` is named.
+        """Assert that providers would refuse no prompt. Rules that depend on the model are only
+        checked if the `model` is named.
         """
         __tracebackhide__ = True
         self._assert_of_each(lambda run: judging.refused_by(run, providers, model))
@@ -119,8 +119,8 @@ class Runs(Sequence[Recorded]):
         cached: float | str | None = None,
         write: float | str | None = None,
     ) -> None:
-        """Assert that prompts cost no more than a share of sending everything, with the cache of
-        the provider: by its relations of prices, or by your prices of a million tokens.
+        """Assert that prompts cost no more than a share of sending everything, with the provider's
+        cache: by the ratios of its prices, or by your prices of a million tokens.
         """
         __tracebackhide__ = True
         given = {"input": input, "cached": cached, "write": write}
@@ -132,8 +132,8 @@ class Runs(Sequence[Recorded]):
         )
 
     def assert_summary_holds(self, *, level: str = "rare", share: float = 0.75) -> None:
-        """Assert that the summaries in sessions of agents hold a share of the exact terms that
-        were needed again: `rare`, `told` or `all` of them.
+        """Assert that the summaries in sessions of agents contain a share of the exact terms that
+        were needed again, at the level `rare`, `told` or `all`.
         """
         __tracebackhide__ = True
         self._assert(lambda: judging.not_in_summaries(self._runs, level, share))
@@ -158,7 +158,7 @@ class Runs(Sequence[Recorded]):
 
 
 def runs_of(what: str, runs: Sequence[Recorded], *, name: str | None = None) -> Runs:
-    """Return the one conversation of a file, or that with a name. Raises InvalidValue."""
+    """Return the only conversation of a file, or the one with a name. Raises InvalidValue."""
     found = [run for run in runs if name is None or run.name == name]
     if len(found) == 1:
         return Runs(what, found)

@@ -20,9 +20,9 @@ from chatmemory.testing.judging import Costs, prices_of
 from chatmemory.testing.recorded import Recorded
 from chatmemory.windows.written_policies import text_of_policy
 
-PROVIDER = "openai"  # whose cache the cost is of
+PROVIDER = "openai"  # the provider whose cache the cost includes
 
-# Which figures are better when they are larger (1) or smaller (-1); others must not change.
+# Figures that are better when they are larger (1) or smaller (-1). Others must not change.
 BETTER: Mapping[str, int] = {
     "conversations": 0,
     "messages": 0,
@@ -71,13 +71,13 @@ def figures_of_runs(runs: Sequence[Recorded]) -> dict[str, float]:
 
 
 def key_of(what: str, runs: Sequence[Recorded]) -> str:
-    """Return the name of an entry: what was read, and the policy."""
+    """Return the name of an entry: the files that were read, and the policy."""
     return f"{what} {text_of_policy(runs[0].policy)}"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure that is not as in the baseline."""
+    """A figure that differs from the baseline."""
 
     name: str
     before: float
@@ -94,7 +94,7 @@ class Difference:
 
 
 def differences(before: Figures, now: Figures) -> list[Difference]:
-    """Return the figures that differ, in their order."""
+    """Return the figures that differ, in order."""
     return [
         Difference(name, before[name], now[name])
         for name in now
@@ -103,7 +103,7 @@ def differences(before: Figures, now: Figures) -> list[Difference]:
 
 
 def worsened(key: str, found: Sequence[Difference]) -> str:
-    """Return differences that include a worse one in a few lines; empty without one."""
+    """Return the differences in a few lines if any of them is worse, else an empty list."""
     worse = [each for each in found if each.is_worse]
     if not worse:
         return ""
@@ -117,7 +117,7 @@ def _number(value: float) -> str:
 
 
 class Baseline:
-    """The file of a baseline. What it has no entry for is added when it is written."""
+    """The file of a baseline. Missing entries are added when it is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -125,7 +125,9 @@ class Baseline:
         self.added: dict[str, Figures] = {}
 
     def compare(self, key: str, now: Figures) -> list[Difference]:
-        """Return how figures differ from their entry; without an entry they become it."""
+        """Return the differences of figures from their entry. If there is no entry, they become
+        it.
+        """
         before = self._known.get(key)
         if before is None:
             self.added[key] = now
@@ -144,7 +146,7 @@ class Baseline:
 
 
 def _read(path: Path) -> dict[str, Figures]:
-    """Return the entries of a file; none if it is not there. Raises InvalidValue."""
+    """Return the entries of a file, {} if there is no file. Raises InvalidValue."""
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:

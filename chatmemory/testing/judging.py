@@ -1,4 +1,4 @@
-"""What is wrong with recorded conversations, in the sentences of the inspector and the commands.
+"""The faults of recorded conversations, in the sentences of the inspector and the commands.
 
 Each function returns sentences, and an empty list if all is as it should be.
 """
@@ -28,7 +28,7 @@ from chatmemory.testing.recorded import Recorded
 from chatmemory.windows.policies import WHOLE
 from chatmemory.windows.written_policies import text_of_policy
 
-LISTED = 10  # sentences of one kind
+LISTED = 10  # the most sentences of one kind
 
 
 # Memory after a step
@@ -107,7 +107,7 @@ def _quote(run: Recorded, number: int, phrase: str) -> str:
 
 
 def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
-    """Return the kinds of incidents with these names; None means all of them.
+    """Return the kinds of incidents with these names. None means all kinds.
 
     Raises InvalidValue for an unknown name.
     """
@@ -118,7 +118,7 @@ def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
-    """Return the incidents of some kinds, each with its way."""
+    """Return the incidents of some kinds as sentences: what was forgotten, when, and its return."""
     found = [each for each in run.incidents if _is_of(each, kinds)]
     shown = run.with_limits(found[:LISTED])
     more = [_more(found, "incident")] if len(found) > LISTED else []
@@ -145,7 +145,7 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
 
 
 def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
-    """Return the rules by which providers would refuse prompts of a run, each once.
+    """Return the rules by which providers would refuse prompts of a run, each rule once.
 
     The prompts are the windows just before each answer, and the window at the end. Raises
     InvalidValue for an unknown provider.
@@ -158,8 +158,8 @@ def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) ->
 
 def _refused(run: Recorded, provider: str, model: str | None) -> list[str]:
     turns = turns_of(run.messages, provider)
-    first: dict[str, str] = {}  # by rule, the first finding in words
-    places: dict[str, list[int]] = {}  # by rule, the answers whose prompts break it
+    first: dict[str, str] = {}  # the first finding of each rule, in words
+    places: dict[str, list[int]] = {}  # the answers whose prompts break each rule
     for number, window in prompts(run):
         for found in _refusals([turns[each - 1] for each in window], provider, model):
             is_next = found.is_pending or found.rule in NEXT
@@ -180,8 +180,8 @@ def _place(run: Recorded, numbers: Sequence[int]) -> str:
 
 
 def prompts(run: Recorded) -> Iterator[tuple[int, list[int]]]:
-    """Yield the number of each answer with the numbers of its prompt, and then, with the number
-    behind the last message, the window at the end.
+    """Yield the number of each answer with the numbers of its prompt's messages. The window at the
+    end comes last, with the number after the last message.
     """
     arriving = {each.number: each.step for each in run.arrivals}
     step = 0
@@ -212,7 +212,7 @@ def _refusals(window: Sequence[Turn], provider: str, model: str | None) -> Itera
 
 @dataclass(frozen=True)
 class Costs:
-    """What prompts of several runs cost beside sending everything, in tokens."""
+    """The costs of several runs' prompts, and of sending everything, in tokens."""
 
     bill: Bill
     everything: Bill
@@ -230,9 +230,9 @@ class Costs:
 
 
 def prices_of(provider: str) -> Prices:
-    """Return the prices of a provider, of which only the relation counts: 1 for an input token.
+    """Return the prices of a provider, relative to 1 for an input token.
 
-    Raises InvalidValue for a provider whose cache is not known.
+    Raises InvalidValue for a provider whose cache is unknown.
     """
     rules_of(provider)
     known = providers()[provider]
@@ -242,7 +242,7 @@ def prices_of(provider: str) -> Prices:
 def too_dear(
     runs: Sequence[Recorded], at_most: float, provider: str, prices: Prices | None = None
 ) -> list[str]:
-    """Return that the prompts of runs cost more than a share of sending everything."""
+    """Return a sentence if the prompts of runs cost more than a share of sending everything."""
     rules, given = rules_of(provider), prices or prices_of(provider)
     costs = Costs.of(runs, rules)
     relative = given.relative(costs.bill, costs.everything)
@@ -263,7 +263,7 @@ def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
 
 
 def _instead(runs: Sequence[Recorded], rules: CacheRules, prices: Prices) -> Iterator[str]:
-    """Yield what the same limit would cost if it was cut in blocks."""
+    """Yield the cost under the same limit if messages left in blocks."""
     policy = runs[0].policy
     if policy is None or policy.low_water != WHOLE:
         return
@@ -288,11 +288,10 @@ def _share(part: int, whole: int) -> str:
 
 
 def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list[str]:
-    """Return that the summaries of agents' sessions hold less than a share of the terms that were
-    needed again.
+    """Return a sentence if the summaries of agents' sessions contain less than a share of the terms
+    that were needed again.
 
-    Raises InvalidValue for an unknown level, and where no compaction is recorded or can be
-    measured.
+    Raises InvalidValue for an unknown level, and if no compaction is recorded or can be measured.
     """
     if level not in [*Level]:
         raise InvalidValue(f"the level {level!r} is none of {', '.join(Level)}")

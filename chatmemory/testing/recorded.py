@@ -1,4 +1,4 @@
-"""A recorded conversation under a policy: what memory would have held after each step."""
+"""A recorded conversation under a policy: the messages in memory after each step."""
 
 from __future__ import annotations
 
@@ -46,12 +46,14 @@ class Recorded:
 
     @cached_property
     def compared(self) -> Compared:
-        """The replay in figures: what was needed and held, and the prompts of all calls."""
+        """The replay in figures: the facts that were needed and held, and the prompts of all
+        calls.
+        """
         return replay(self.history, self.policy)
 
     @cached_property
     def everything(self) -> Compared:
-        """The same if everything was sent."""
+        """The replay in figures if everything was sent."""
         return replay(self.history, None)
 
     @cached_property
@@ -78,7 +80,9 @@ class Recorded:
 
     @cached_property
     def incidents(self) -> Sequence[Incident]:
-        """What would have left memory and come up again, without the limits."""
+        """The incidents, in which something would have left memory and come up again, without
+        limits.
+        """
         return incidents_of(*self._replayed)
 
     def with_limits(self, incidents: Sequence[Incident]) -> list[Incident]:
@@ -88,11 +92,11 @@ class Recorded:
         return list(with_limits(incidents, self.history, self.policy))
 
     def text(self, number: int) -> str:
-        """Return the text of a message as people read it."""
+        """Return the readable text of a message."""
         return readable_text(self.messages[number - 1])
 
     def mentions(self, phrase: str) -> list[int]:
-        """Return the numbers of the messages that have a phrase, whatever its case."""
+        """Return the numbers of the messages that contain a phrase, ignoring case."""
         numbers = range(1, len(self.messages) + 1)
         return [number for number in numbers if has_phrase(self.text(number), phrase)]
 

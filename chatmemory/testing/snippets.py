@@ -1,4 +1,4 @@
-"""A test as text: what *Copy as test* copies from an incident, a phrase, a finding or a bill."""
+"""A test as text: *Copy as test* copies it from an incident, a phrase, a finding or a bill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatmemory.messages.texts import one_line
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import text_of_policy
 
-FORMAT = "langchain4j"  # keeps all of a message
+FORMAT = "langchain4j"  # so that a message is kept whole
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -20,7 +20,7 @@ def as_test(
     """Return a test for pytest, with the command that exports its conversation.
 
     `about` is a part of the test's name, `assertions` are calls such as `holds("A-1182", at=45)`,
-    and `why` is what happened in production, as a comment.
+    and `why` is a comment about the event in production.
     """
     file = f"runs/{_NO_NAME.sub('-', memory_id).strip('-')[:60] or 'run'}.json"
     name = _NO_NAME.sub("_", f"{memory_id[:40]} {about}").strip("_").lower()[:80]
@@ -56,7 +56,7 @@ def _text(value: str) -> str:
 
 
 def _shell(value: str) -> str:
-    """Return a text as one word of a shell."""
+    """Return a text quoted as one word of a shell command."""
     if re.fullmatch(r"[\w@%+=:,./-]+", value, re.ASCII) and not value.startswith("-"):
         return value
     quoted = one_line(value).replace("'", "'\"'\"'")

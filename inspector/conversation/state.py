@@ -32,7 +32,7 @@ from chatmemory.reading.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
 from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
 from chatmemory.reading.steps import StepSamples, evictions_around, step_detail, step_samples
-from chatmemory.reading.summaries import StandsFor, standing_for, stands_for
+from chatmemory.reading.summaries import Coverage, coverage_by_summary, summaries_covering
 from chatmemory.reading.windows import (
     StoredState,
     WindowPlace,
@@ -126,7 +126,7 @@ class ConversationState:
     cleared: Mapping[int, str] = field(default_factory=dict)
     said_before: datetime | None = None
     is_replay: bool = False
-    summaries: Mapping[int, StandsFor] = field(default_factory=dict)
+    summaries: Mapping[int, Coverage] = field(default_factory=dict)
     media: frozenset[int] = frozenset()
     left_summaries: tuple[int, ...] = ()
     stored: StoredState | None = None
@@ -238,7 +238,7 @@ def _stored_state(
         ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
-        summaries=stands_for(memory.pk, pinned, selected.seq if selected else None),
+        summaries=coverage_by_summary(memory.pk, pinned, selected.seq if selected else None),
         media=with_media(memory.pk, window.rows),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=when_said,
@@ -302,7 +302,7 @@ def _left_by(
 
 
 def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:
-    standing = standing_for(redacted.memory_id, redacted.seq)
+    standing = summaries_covering(redacted.memory_id, redacted.seq)
     return tuple(each.seq for each in standing if each.redacted_step is None)
 
 

@@ -1,3 +1,3 @@
 """One module per resource. Views are thin: they read the request, call a query or a service, and
-answer.
+return its result.
 """

@@ -1,4 +1,4 @@
-"""The history, which is everything that was said, and the ledger: every change."""
+"""The history, which has all messages, and the ledger, which has all changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chatmemory.reading.history import Part, history
 class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
     def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
-        """Show what was said.
+        """Show the history.
 
         Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
         """
@@ -58,8 +58,8 @@ class MemoryStep(Resource):
     def get(self, request: Request, memory_id: str, n: int, asked: Asked) -> Response:
         """Show one step.
 
-        What arrived, what was evicted and why, the arithmetic, and what a summary lost. `later` has
-        more of what arrived and was evicted.
+        The messages that arrived, the messages that were evicted and why, the arithmetic, and the
+        losses of a summary. `later` has more of these messages.
         """
         start = asked.get("after", 0)
         end = start + asked["size"]

@@ -71,7 +71,7 @@ class Memories(Resource):
 
 
 def _listed(request: Request, page: CursorPage[Any]) -> dict[str, Any]:
-    """Return a page of conversations, with links to those beside it."""
+    """Return a page of conversations, with links to the pages beside it."""
     return {
         "next": with_query(request, cursor=page.next) if page.next else None,
         "previous": with_query(request, cursor=page.previous) if page.previous else None,
@@ -95,7 +95,7 @@ class MemoryDetail(Resource):
     def patch(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Change the policy, the labels or both.
 
-        Each change is a step. What is not named stays as it is.
+        Each change is a step. Members that are left out stay as they are.
         """
         row = services.change(memory_id, **asked, **requests.changed_by(request))
         return response(MemorySerializer, memory_row(row), version=row.version)
@@ -113,7 +113,7 @@ class MemoryDetail(Resource):
 @login_not_required
 @csrf_exempt
 def unknown(request: HttpRequest, rest: str) -> HttpResponse:
-    """Answer 404 to an id that is not encoded, and no redirect to a URL with a slash.
+    """Answer 404 to an id that is not encoded, rather than redirect to a URL with a slash.
 
     The client cuts off what follows `#` and `?` in an id: a redirect would lead it to another
     conversation.

@@ -1,4 +1,4 @@
-"""The window, which is what the model sees, its messages, and LangChain4j's store protocol."""
+"""The window that the model sees, its messages, and LangChain4j's store protocol."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class MemoryMessages(Resource):
     def get(self, request: Request, memory_id: str, asked: Asked) -> HttpResponse:
         """Show what the model sees.
 
-        The window as it is now or was after a step, always complete. It can be linted or repaired
-        before it is sent to a provider; what is stored stays as it is. If-None-Match counts for the
-        window as it is now, without `lint` and `repair`, whose rules are no part of the version.
+        The window now or after a step, always complete. It can be linted or repaired before it is
+        sent to a provider; the stored window stays as it is. If-None-Match works for the current
+        window without `lint` and `repair`, whose rules are not part of the version.
         """
         if asked.keys() == {"as"} and (seen := _not_modified(request, memory_id)):
             return seen
@@ -67,7 +67,8 @@ class MemoryMessages(Resource):
     def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Add messages.
 
-        Each is a step of its own, and the policy evicts what exceeds it. All are stored or none.
+        Each is a step of its own, and the policy evicts messages beyond its limit. All are stored
+        or none.
         """
         results = services.add(memory_id, asked["new"], **requests.changed_by(request))
         return _changes(memory_id, results, asked["sent"], status=201)
@@ -76,7 +77,8 @@ class MemoryMessages(Resource):
     def put(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Replace the window.
 
-        What the list adds becomes part of the history, and the policy evicts what exceeds it.
+        New messages of the list become part of the history, and the policy evicts messages beyond
+        its limit.
         """
         sent = asked["sent"]
         result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
@@ -93,7 +95,7 @@ class MemoryMessages(Resource):
 
 
 def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
-    """Return 304 to a caller who has the answer of the version of now. Raises MemoryNotFound."""
+    """Return 304 if the caller has the answer of the current version. Raises MemoryNotFound."""
     if "If-None-Match" not in request.headers:
         return None
     version = conversations.memory(memory_id).version
@@ -104,7 +106,7 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
 
 @one_snapshot()
 def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
-    """Return the step of a window, and the answer that shows it."""
+    """Return the step of a window, and the answer with the window."""
     at, linted, mended = (asked.get(name) for name in ("at", "lint", "repair"))
     if linted is None and mended is None:
         window, messages = window_in_parts(memory_id, at)
@@ -120,8 +122,8 @@ def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
 def _checked(
     window: WindowView[WindowRow], linted: str | None, mended: str | None
 ) -> tuple[Iterable[ChatMessage], dict[str, Any]]:
-    """Return the messages of a window, mended for one provider, and members of the answer: what was
-    done, and what a provider minds of them.
+    """Return the messages of a window, repaired for one provider, and members of the answer: the
+    repairs, and a provider's objections.
     """
     messages, seqs = window.messages, window.seqs
     found = Repaired(messages, range(len(messages)))
@@ -146,8 +148,8 @@ def _window(
     rendering: Rendering,
     more: dict[str, Any] | None = None,
 ) -> Iterator[str]:
-    """Yield the JSON of a window, with `more` in its head. What stands beside the messages, and
-    what the format lost, are known after them.
+    """Yield the JSON of a window, with `more` in its head. Values beside the messages, and the
+    losses of the format, come after them.
     """
     yield _json(window_head(memory_id, window, more)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
@@ -166,8 +168,8 @@ def _changes(
     sent: SentMessages | None = None,
     status: int = 200,
 ) -> Response:
-    """Answer changes. The version is the last step of these, or the current one if all were
-    ignored.
+    """Return the answer about changes. Its version is their last step, or the current one if all
+    were ignored.
     """
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
@@ -195,8 +197,8 @@ class Pin(Resource):
     def post(self, request: Request, memory_id: str, seq: int) -> Response:
         """Pin a message that is in memory.
 
-        What belongs to it is pinned with it: a tool call and its results. It leaves only when
-        memory is cleared, or set to a list without it.
+        A tool call and its results are pinned together. A pinned message leaves only when memory is
+        cleared, or set to a list without it.
         """
         services.pin(memory_id, seq, **requests.changed_by(request))
         return message_response(memory_id, seq)
@@ -216,8 +218,8 @@ class Compaction(Resource):
     def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Put a summary in the place of messages.
 
-        They leave memory with the reason SUMMARIZED and stay in history. The summary stands where
-        the first of them stood, and stays until another one covers it.
+        They leave memory with the reason SUMMARIZED and stay in history. The summary takes the
+        place of the first of them, and stays until another one covers it.
         """
         result = services.compact(memory_id, **asked, **requests.changed_by(request))
         return _changes(memory_id, [result])
@@ -230,7 +232,7 @@ def message_response(
     shape: type[MessageDetailSerializer] = MessageDetailSerializer,
     **more: Any,
 ) -> Response:
-    """Answer with a message, in a shape that may have `more` members."""
+    """Return the answer with a message, which may have `more` members."""
     memory, row = conversations.memory(memory_id), history.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {
@@ -269,7 +271,7 @@ class Store(Resource):
     def get(self, request: Request, memory_id: str) -> HttpResponse:
         """getMessages: the messages in memory.
 
-        A lowered limit does not hide any. An unknown id has none: `[]`.
+        Messages that a lowered limit hides are included. An unknown id has none: `[]`.
         """
         with one_snapshot():
             messages = protocol.messages_in_parts(check_id(memory_id))

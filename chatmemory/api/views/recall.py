@@ -1,4 +1,4 @@
-"""What policies would have held, of stored conversations and of those that are sent."""
+"""The recall under other policies, of stored conversations and of conversations in a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class RecallOf(Resource):
     def get(self, request: Request, asked: Asked) -> Response:
         """Measure policies on stored conversations.
 
-        How much of what the assistant needed each policy would have held, in up to 20,000 messages.
+        The share of the facts that the assistant needed which each policy would have held, in up to
+        20,000 messages.
         """
         policies, own = asked.pop("policies"), prefix_of(request)
         prices, rules = _prices(asked), rules_of(asked.pop("provider", ""))
@@ -41,7 +42,8 @@ class RecallOf(Resource):
     def post(self, request: Request, asked: Asked) -> Response:
         """Measure policies on the conversations sent.
 
-        How much of what the assistant needed each policy would have held. Nothing is stored.
+        The share of the facts that the assistant needed which each policy would have held. Nothing
+        is stored.
         """
         policies, rules = asked["policies"], rules_of(asked.get("provider", ""))
         histories = (histories_for(said, policies, fact_words()) for said in asked["said"])

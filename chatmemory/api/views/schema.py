@@ -1,4 +1,4 @@
-"""The OpenAPI document, and Swagger to read it. Both are the same in every project."""
+"""The OpenAPI document, and Swagger to show it. Both are the same in every project."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ABOUT = {
 
 
 class Generator(SchemaGenerator):
-    """Describes the routes of this API alone, wherever they are mounted."""
+    """Describes only the routes of this API, wherever they are mounted."""
 
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
         schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]
@@ -42,7 +42,7 @@ class Schema(Guarded, SpectacularAPIView):
     """The API as an OpenAPI document."""
 
     schema = None  # type: ignore[assignment]  # it does not describe itself
-    api_version = _INFO["version"]  # not what a caller asks for, which would go into a header
+    api_version = _INFO["version"]  # not the caller's choice, which would go into a header
     generator_class = Generator
     custom_settings = {"COMPONENT_SPLIT_PATCH": False, "OAS_VERSION": "3.1.1"}
 
@@ -61,7 +61,7 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
 
     @property
     def template_name(self) -> str:  # type: ignore[override]
-        """The page in the inspector's frame, where it is installed."""
+        """The page, in the inspector's frame if that is installed."""
         ours = apps.is_installed("inspector")
         return "inspector/shared/api.html" if ours else "drf_spectacular/swagger_ui.html"
 

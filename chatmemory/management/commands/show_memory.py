@@ -19,7 +19,7 @@ from chatmemory.reading import history as history_reads
 from chatmemory.reading import steps, windows
 from chatmemory.reading.history import Part
 from chatmemory.reading.rows import MessageDetail
-from chatmemory.reading.summaries import StandsFor, stands_for
+from chatmemory.reading.summaries import Coverage, coverage_by_summary
 from chatmemory.reading.windows import WindowRow, WindowView
 from chatmemory.reports.printing import add_json_argument
 from chatmemory.snapshots import one_snapshot
@@ -74,7 +74,7 @@ class Command(DatabaseCommand):
         change = steps.step(memory_id, window.step).change if window.step else None
         said = captions.caption(change).summary if change else ""
         unseen = set(window.seqs) - {row.seq for row in page.rows}
-        summaries = stands_for(memory_id, unseen)
+        summaries = coverage_by_summary(memory_id, unseen)
         shown = list(_rows(window, page.rows, summaries))
         more = window.totals.count - sum(row.is_in for row in shown)
         is_terminal = options["force_color"] or self.stdout.isatty()
@@ -96,7 +96,7 @@ class Command(DatabaseCommand):
 def _rows(
     window: WindowView[WindowRow],
     history: Sequence[MessageDetail],
-    summaries: dict[int, StandsFor],
+    summaries: dict[int, Coverage],
 ) -> Iterator[ShownRow]:
     """Yield the messages of the history, and before each what memory holds there that is not among
     them: what a client put there, summaries, and of earlier messages those that stay.
@@ -120,7 +120,7 @@ def _rows(
     yield from (_beside(row, summaries) for row in held)
 
 
-def _beside(row: WindowRow, summaries: dict[int, StandsFor]) -> ShownRow:
+def _beside(row: WindowRow, summaries: dict[int, Coverage]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
         covered = wording.counted(summaries[row.seq].number, "message")

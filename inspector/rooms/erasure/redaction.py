@@ -16,7 +16,7 @@ from chatmemory.ledger.validation import check_ids, check_seqs, check_whole_numb
 from chatmemory.models import AuditEntry, Message
 from chatmemory.reading import conversations
 from chatmemory.reading.conversations import copies_of
-from chatmemory.reading.summaries import holding_terms, standing_for
+from chatmemory.reading.summaries import holding_terms, summaries_covering
 from chatmemory.search import given_labels
 from chatmemory.sqlite_files import empty_log_after_erasure
 
@@ -64,7 +64,7 @@ def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Me
     """Return the summaries that are to be redacted with a message."""
     if not wanted:
         return []
-    standing = standing_for(row.memory_id, row.seq)
+    standing = summaries_covering(row.memory_id, row.seq)
     if wanted is True:
         return holding_terms(row, standing)
     for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:

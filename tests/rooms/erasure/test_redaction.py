@@ -23,7 +23,7 @@ from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
 from chatmemory.reading import conversations, history, windows
-from chatmemory.reading.summaries import stands_for, summaries_holding
+from chatmemory.reading.summaries import coverage_by_summary, summaries_holding
 from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
 
@@ -255,7 +255,7 @@ def test_a_redacted_summary_stays_one(summarised):
     assert (row.seq, row.pinned, row.message.contents[0].text) == (7, True, "[redacted #7]")
     services.compact("m", "All.", keep_last=1)
     assert [row.seq for row in windows.window("m").rows] == [10, 9]
-    assert stands_for("m", [10], 10)[10].seqs == (1, 2, 3, 5, 8)
+    assert coverage_by_summary("m", [10], 10)[10].seqs == (1, 2, 3, 5, 8)
     assert verify("m") is None
 
 

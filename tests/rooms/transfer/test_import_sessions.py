@@ -18,7 +18,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
 from chatmemory.messages.sessions import Compaction, Session, SessionBuilder
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.summaries import stands_for
+from chatmemory.reading.summaries import coverage_by_summary
 from chatmemory.reading.windows import window
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.transfer.imports import import_all
@@ -81,7 +81,7 @@ def test_memory_is_what_the_agent_saw_at_each_step():
         "S2",
     ]
     assert verify("s") is None
-    said = stands_for("s", [4, 6])
+    said = coverage_by_summary("s", [4, 6])
     assert said[4].runs == said[6].runs == (range(1, 3),)
 
 
