@@ -4,7 +4,7 @@ The names below work without Django. With Django, add "chatmemory" to INSTALLED_
 conversations in `chatmemory.stores.database.DjangoChatMemoryStore`.
 """
 
-__version__ = "0.1.0"  # before the imports: chatmemory.messages looks for it, to know this file
+__version__ = "0.1.0"  # before the imports: chatmemory.messages recognizes this file by it
 
 from chatmemory.exceptions import (
     ChatMemoryError,

@@ -23,7 +23,7 @@ class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 def page_of(memory_id: str) -> str | None:
-    """Return the address of a conversation in the inspector; None where that is not mounted."""
+    """Return the address of a conversation in the inspector, or None if that is not mounted."""
     try:
         return reverse("inspector:conversation", args=[memory_id])
     except NoReverseMatch:

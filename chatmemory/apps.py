@@ -40,7 +40,7 @@ class ChatMemoryConfig(AppConfig):
 
 
 def _check_docs_have_scripts(**_: object) -> list[checks.Warning]:
-    """Tell that the package is missing which has Swagger's scripts, where there is the page."""
+    """A system check: the package with Swagger's scripts is installed if its page is."""
     if apps.is_installed(_SWAGGER_SCRIPTS) or not getattr(settings, "ROOT_URLCONF", None):
         return []
     try:

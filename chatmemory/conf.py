@@ -37,7 +37,7 @@ PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
 TOKEN_DAYS_MAX = 3650
 WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
-MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: what a window may hold
+MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: no more than a window may hold
 
 _PATHS = Expected(is_list, "a list of dotted paths")
 _MESSAGES = whole_number(1, 10**6)
@@ -60,25 +60,25 @@ class Configuration:
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
     - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
-    - `TOKEN_DAYS` is after how many days a new token expires by default; 0 is never.
-    - `TEXT_CHARACTERS` is the length up to which a text of a message is stored, `MEDIA_BYTES` that
-      of the base64 of an image, a sound, a video or a file.
-    - `POST_BYTES` and `PUT_BYTES` are the most bytes that a body of the API may have; POST_BYTES
-      holds for every method but PUT.
-    - `ADDED_MESSAGES` is the most messages that are added at a time, each of which is a step, and
+    - `TOKEN_DAYS` is the number of days after which a new token expires by default; 0 is never.
+    - `TEXT_CHARACTERS` is the greatest length of a message's text, and `MEDIA_BYTES` that of the
+      base64 of an image, a sound, a video or a file.
+    - `POST_BYTES` and `PUT_BYTES` are the most bytes of a body of the API. POST_BYTES applies to
+      every method but PUT.
+    - `ADDED_MESSAGES` is the most messages that one call adds, each as a step, and
       `LISTED_MESSAGES` the most that a request of the API sets, simulates or measures.
-    - `WINDOW_MESSAGES` and `WINDOW_BYTES` bound what an add, an import or a list may leave in a
-      stored window: how many messages, and how many bytes of their JSON.
-    - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
-      no digit: terms as a whole, and prefixes with what follows them. `FACT_PATTERNS` are regular
-      expressions that find facts.
-    - `REPEATABLE_TOOLS` are tools of which a repeated call is no incident, and `REMINDERS` how
-      users say that they repeat themselves, beside those that are known.
-    - `DEFAULT_POLICIES` are those of conversations that are created without a policy, by prefixes
+    - `WINDOW_MESSAGES` and `WINDOW_BYTES` limit the window that an add, an import or a list may
+      store: the number of its messages, and the bytes of their JSON.
+    - `FACT_TERMS` and `FACT_PREFIXES` are words that recall counts as facts although they may have
+      no digit: whole terms, and words with a prefix. `FACT_PATTERNS` are regular expressions that
+      find facts.
+    - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents, and `REMINDERS` are
+      phrases by which users say that they repeat themselves, in addition to the built-in ones.
+    - `DEFAULT_POLICIES` are the policies of conversations that are created without one, by prefixes
       of their ids.
-    - `PROVIDERS` are the providers that get the conversations, with the models that are used, where
-      people have not to choose them on a page; also by prefixes of the ids.
-    - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
+    - `PROVIDERS` are the providers that get the conversations, with the models in use, so that
+      nobody need choose them on a page; also by prefixes of the ids.
+    - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own.
     """
 
     ESTIMATOR: str = setting(DEFAULT_ESTIMATOR, _NAME)
@@ -133,7 +133,7 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
 
 
 def fact_words() -> Words:
-    """Return the project's words that are facts. Raises ImproperlyConfigured."""
+    """Return the project's own words that count as facts. Raises ImproperlyConfigured."""
     given = configuration()
     try:
         return Words(

@@ -1,4 +1,4 @@
-"""The converter of memory ids in URL patterns; see core.given."""
+"""The converter of memory ids in URL patterns; see messages.given."""
 
 from __future__ import annotations
 

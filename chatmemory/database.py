@@ -1,8 +1,9 @@
-"""The database of our tables: the one to which the project's routers write conversations.
+"""The database of this library's tables: the one to which the project's routers write
+conversations.
 
-All our tables are in it, and it is read as well: a replica lags, and a window without the message
-that was added a moment ago would be wrong. Every transaction, connection and query is made here, or
-by a manager that asks here.
+All tables of the library are in it, and reads use it, too: a replica lags, and a window without the
+message that was added a moment ago would be wrong. Every transaction, connection and query is made
+here, or by a manager that uses this module.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 
 TABLE = "chatmemory_memory"  # of conversations
-AT_A_STRETCH, PAUSE = 1.0, 0.11  # seconds in which one writer of SQLite goes on, and lets others in
+AT_A_STRETCH, PAUSE = 1.0, 0.11  # seconds after which a writer of SQLite lets others in
 
 Part = TypeVar("Part")
 Key = TypeVar("Key")
@@ -30,7 +31,7 @@ Key = TypeVar("Key")
 
 def alias() -> str:
     """Return the name of the database in the setting DATABASES."""
-    if not router.routers:  # asked some ten times by each change
+    if not router.routers:  # each change calls it about ten times
         return DEFAULT_DB_ALIAS
     return router.db_for_write(apps.get_model("chatmemory", "Memory"))
 
@@ -41,7 +42,9 @@ def connection() -> BaseDatabaseWrapper:
 
 
 def described() -> str:
-    """Return which database this is, for operators: the file, or the name and host, no password."""
+    """Return the database in words for operators: the file, or the name and host, without a
+    password.
+    """
     settings = connection().settings_dict
     if connection().vendor == "sqlite":
         return str(settings["NAME"])
@@ -49,9 +52,9 @@ def described() -> str:
 
 
 def refusal() -> str | None:
-    """Return why a PostgreSQL database of the project refuses connections; None if none does.
+    """Return why a PostgreSQL database of the project refuses connections, or None.
 
-    A pool does not tell the reason, so this connects beside it.
+    A pool hides the reason, so this opens a connection of its own.
     """
     for each in connections.all():
         if each.vendor == "postgresql":
@@ -63,8 +66,9 @@ def refusal() -> str | None:
 
 
 class _Transaction(transaction.Atomic):
-    """On SQLite, takes the lock of writers when it begins, whatever `transaction_mode` the project
-    has set: SQLite refuses a transaction that asks for it later if another has written meanwhile.
+    """A transaction that on SQLite takes the writers' lock when it begins, regardless of the
+    project's `transaction_mode`: SQLite refuses a transaction that takes the lock later if another
+    one has written meanwhile.
     """
 
     def __enter__(self) -> None:
@@ -72,7 +76,7 @@ class _Transaction(transaction.Atomic):
         if connection.vendor != "sqlite" or connection.in_atomic_block:
             super().__enter__()
             return
-        connection.ensure_connection()  # this reads the project's mode
+        connection.ensure_connection()  # Django reads the project's mode here
         own, connection.transaction_mode = connection.transaction_mode, "IMMEDIATE"
         try:
             super().__enter__()
@@ -87,15 +91,17 @@ def atomic(using: str | None = None) -> transaction.Atomic:
 
 @contextmanager
 def nowait() -> Iterator[None]:
-    """A transaction in which a lock that another writer holds is an OperationalError at once."""
+    """A transaction that raises OperationalError at once if another writer holds a lock that it
+    needs.
+    """
     ours = connection()
     if ours.vendor == "postgresql":
         with atomic(), ours.cursor() as cursor:
             cursor.execute("SHOW lock_timeout")
             (before,) = cursor.fetchone()
-            cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait for ever
+            cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait forever
             yield
-            # An outer transaction would keep it. After an error its savepoint has it as before
+            # An outer transaction would keep it. After an error the savepoint restores it
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [before])
         return
     with ours.cursor() as cursor:
@@ -111,16 +117,16 @@ def nowait() -> Iterator[None]:
 
 def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield the parts of long work, each for a transaction of its own, and let other writers of a
-    SQLite file in between.
+    SQLite file take turns.
 
-    SQLite has no queue: who waits for a file asks again every tenth of a second, and would never
-    find it free between two transactions that follow one another at once.
+    SQLite has no queue: a waiting writer tries again every tenth of a second, and would never find
+    the file free between two transactions that follow each other at once.
     """
     began, last = monotonic(), 0.0
     for part in parts:
         ours = connection()
         is_shared = ours.vendor == "sqlite" and not ours.in_atomic_block
-        if is_shared and monotonic() - began + last > AT_A_STRETCH:  # the next may take as long
+        if is_shared and monotonic() - began + last > AT_A_STRETCH:  # the next may be as long
             sleep(PAUSE)
             began = monotonic()
         start = monotonic()
@@ -129,7 +135,7 @@ def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts of long work until about so many seconds have passed, but at least one."""
+    """Yield the parts of long work, at least one, until about so many seconds have passed."""
     end = monotonic() + seconds
     for part in parts:
         yield part
@@ -138,7 +144,7 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Yield the keys in parts whose sizes come to about `most`."""
+    """Yield the keys in parts whose total sizes are about `most`."""
     part: list[Key] = []
     together = 0
     for key, size in sizes.items():
@@ -151,7 +157,7 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
 
 
 def on_commit(call: Callable[[], Any]) -> None:
-    """Call something after the commit. Its errors are logged: the change is already committed."""
+    """Call a function after the commit. Its errors are logged: the change is already committed."""
     transaction.on_commit(call, using=alias(), robust=True)
 
 
@@ -164,11 +170,11 @@ class _IsAny(Func):
 
 
 def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
-    """Return the condition that a field is one of some numbers, or of some texts.
+    """Return the condition that a field is one of some numbers or texts.
 
-    They are one parameter however many they are, as Django prepares each parameter of a list, which
-    takes longer than the database needs for them. PostgreSQL expects as many rows as an array has.
-    SQLite may not choose an index of its columns if the query sorts by others.
+    They are passed as one parameter, because Django's preparation of one parameter for each takes
+    longer than the database needs. PostgreSQL estimates the rows by the length of the array. SQLite
+    may not choose an index of these columns if the query sorts by others.
     """
     listed = list(values)
     if connection().vendor == "postgresql":
@@ -177,7 +183,7 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
 
 
 def has_tables(using: str) -> bool:
-    """Return whether the routers allow our tables in a database."""
+    """Return whether the routers allow this library's tables in a database."""
     return router.allow_migrate_model(using, apps.get_model("chatmemory", "Memory"))
 
 

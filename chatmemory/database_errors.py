@@ -21,8 +21,8 @@ from chatmemory.sqlite_files import is_damage
 
 @dataclass(frozen=True)
 class Outage:
-    """A state of the database in a word, and a sentence about it. `is_of_node` tells that the
-    database itself answers, and a node of its cluster does not.
+    """A state of the database in a word, and a sentence about it. `is_of_node` is True if the
+    database itself responds, but a node of its cluster does not.
     """
 
     state: str
@@ -56,7 +56,7 @@ _SQLITE = {
     "SQLITE_READONLY": _READ_ONLY,
     "SQLITE_INTERRUPT": _SLOW,
     "SQLITE_CANTOPEN": _CLOSED,
-    "SQLITE_IOERR_SHMSIZE": _FULL,  # of the file that connections share
+    "SQLITE_IOERR_SHMSIZE": _FULL,  # the file that connections share
     "SQLITE_IOERR": _DOWN,
     "SQLITE_PROTOCOL": _DOWN,
 }
@@ -71,9 +71,9 @@ _POSTGRESQL = {
     "42703": _NOT_MIGRATED,  # undefined_column
     "57014": _SLOW,  # query_canceled
     "57P": _DOWN,  # admin_shutdown, crash_shutdown, cannot_connect_now
-    "08": _NODE_DOWN,  # connection exceptions, told by a server: it has lost another one
+    "08": _NODE_DOWN,  # connection exceptions that a server reports: it has lost another one
 }
-# Citus has no code of its own for a node that ends while it carries out a command.
+# Citus has no code for a node that ends while it executes a command.
 _INTERNAL = "XX000"
 _NODE_LOST = re.compile(
     "closed the connection|SSL SYSCALL|connection not open|could not (send|receive) data"
@@ -88,7 +88,7 @@ T = TypeVar("T")
 def outage(error: BaseException | None) -> Outage | None:
     """Return the outage that an error reports, or None.
 
-    An error that the database reports for a statement is not an outage, but a bug of this program.
+    An error of a statement is not an outage, but a bug of this program.
     """
     if not isinstance(error, (DatabaseError, InterfaceError)):
         return None
@@ -106,7 +106,7 @@ def outage(error: BaseException | None) -> Outage | None:
 
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Add a note to the errors of a call that say what is wrong with the database."""
+    """Add a note about the state of the database to the errors of a call."""
 
     @wraps(call)
     def noting(*args: P.args, **options: P.kwargs) -> T:
@@ -125,7 +125,7 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def leaving_out_lost_nodes() -> Iterator[None]:
-    """If a node of a cluster is down, roll back what the block did, and go on after the block.
+    """If a node of a cluster is down, roll back the block and continue after it.
 
     If the whole database is down, the code after the block fails.
     """
@@ -139,9 +139,9 @@ def leaving_out_lost_nodes() -> Iterator[None]:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return the words that a command prints for a database error, None for a bug of this program.
+    """Return a command's words for a database error, or None for a bug of this program.
 
-    The driver's own text says why a database is down. It has no password.
+    The driver's own text explains why a database is down. It contains no password.
     """
     if is_damage(error.__cause__):
         return f"the database is damaged: {error}: restore a backup"

@@ -1,7 +1,7 @@
 """The tables on the nodes of a cluster: PostgreSQL with the extension Citus.
 
 Conversations are distributed by their id. Each has all its rows on one node, so that a change or a
-page of it asks one node. What is no part of a conversation stays on the coordinator, to which
+page of it uses one node. Rows that belong to no conversation stay on the coordinator, to which
 every process connects.
 """
 
@@ -26,19 +26,19 @@ _ANSWERS = """SELECT nodename || ':' || nodeport, success
     FROM run_command_on_workers('SELECT 1') ORDER BY 1"""
 _KNOWN = """SELECT column_to_column_name(logicalrelid, partkey) FROM pg_dist_partition
     WHERE logicalrelid = to_regclass(%s)"""
-# Without tables of other programs that happen to be distributed by a column of the same type.
+# Excludes other programs' tables that happen to be distributed by a column of the same type.
 _ALONE = "none"
 
 
 class NotDistributable(ChatMemoryError):
-    """The database is no cluster, a table is distributed in another way, or another process is
+    """The database is not a cluster, a table is distributed in another way, or another process is
     distributing.
     """
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the rows of a table are: on the node of the conversation whose id is in `column`.
+    """The place of a table's rows: on the node of the conversation whose id is in `column`.
 
     Without a column they are on the coordinator, but are written together with conversations.
     """
@@ -47,11 +47,11 @@ class Placement:
     column: str | None
 
 
-_LABEL = "chatmemory_"  # with which the labels of rooms begin
+_LABEL = "chatmemory_"  # the prefix of the rooms' labels
 
 
 def placements() -> list[Placement]:
-    """Return the placements of the tables that name conversations, Memory first."""
+    """Return the placements of the tables with a conversation's id, Memory first."""
     memory = apps.get_model("chatmemory", "Memory")
     others = [model for model in _models() if model != memory]
     found = [_placement(model, memory) for model in others]
@@ -74,9 +74,9 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
 
 
 def distribute(*, single_node: bool = False) -> list[Placement]:
-    """Distribute the tables that are not distributed yet, in one transaction; return them.
+    """Distribute the tables that are not distributed yet, in one transaction, and return them.
 
-    Raises NotDistributable, also for a cluster of one node unless a `single_node` is meant.
+    Raises NotDistributable, also for a cluster of one node unless `single_node` allows it.
     """
     check_postgresql()
     with database.atomic(), database.connection().cursor() as cursor:
@@ -94,7 +94,7 @@ def distribute(*, single_node: bool = False) -> list[Placement]:
 
 
 def check_postgresql() -> None:
-    """Raise NotDistributable for a database of another kind."""
+    """Raise NotDistributable for a database other than PostgreSQL."""
     connection = database.connection()
     if connection.vendor != "postgresql":
         raise NotDistributable(
@@ -104,7 +104,7 @@ def check_postgresql() -> None:
 
 
 def _take_turn(cursor: CursorWrapper) -> None:
-    """Let no other process distribute until the transaction ends. Raises NotDistributable."""
+    """Lock other distributing processes out until the transaction ends. Raises NotDistributable."""
     cursor.execute(_LOCK)
     (is_ours,) = cursor.fetchone()
     if not is_ours:
@@ -138,7 +138,7 @@ def _check_nodes(cursor: CursorWrapper) -> None:
 
 
 def distributed_tables() -> list[str]:
-    """Return the tables whose rows are on several nodes now; none if the database is no cluster."""
+    """Return the tables whose rows are on several nodes, [] if the database is not a cluster."""
     if database.connection().vendor != "postgresql":
         return []
     with database.connection().cursor() as cursor:
@@ -148,9 +148,9 @@ def distributed_tables() -> list[str]:
 
 
 def unreachable_nodes() -> list[str]:
-    """Return the nodes that do not answer; none if the database is no cluster.
+    """Return the nodes that do not respond, [] if the database is not a cluster.
 
-    Raises OperationalError if no node with conversations answers.
+    Raises OperationalError if no node with conversations responds.
     """
     if database.connection().vendor != "postgresql":
         return []
@@ -171,7 +171,9 @@ def _has_extension(cursor: CursorWrapper) -> bool:
 
 
 def _is_known(cursor: CursorWrapper, placement: Placement) -> bool:
-    """Return whether Citus has the table there. Raises NotDistributable if it has it elsewhere."""
+    """Return whether Citus has placed the table so. Raises NotDistributable if it has placed it
+    otherwise.
+    """
     cursor.execute(_KNOWN, [placement.table])
     found = cursor.fetchone()
     if found and found[0] != placement.column:
@@ -197,16 +199,16 @@ def _place(cursor: CursorWrapper, placement: Placement) -> None:
 
 
 def _remove_leftovers(cursor: CursorWrapper, placement: Placement) -> None:
-    """Remove the rows that Citus leaves on the coordinator, where erased words would stay.
+    """Remove the copies of rows that Citus leaves on the coordinator, where erased text would stay.
 
-    All tables that refer to one another are to be distributed before.
+    All tables that refer to one another must be distributed before.
     """
     if placement.column:
         cursor.execute("SELECT truncate_local_data_after_distributing_table(%s)", [placement.table])
 
 
 def _bound_waiting(cursor: CursorWrapper) -> None:
-    """Let a writer wait for a row on the other nodes as long as our connection does."""
+    """Make a writer wait for a row on the other nodes only as long as this connection does."""
     cursor.execute("SHOW lock_timeout")
     (longest,) = cursor.fetchone()
     cursor.execute("SELECT current_database()")

@@ -33,8 +33,8 @@ from __future__ import annotations
 
 from typing import Any
 
-# Characters of an error's beginning and of its end, which says what to do. Between them may be an
-# id, a value or a fact of any length that somebody else wrote.
+# Characters at the beginning of an error, and at its end, which tells the reader what to do.
+# Between them may be an id, a value or a fact of any length that somebody else wrote.
 _QUOTED = 400
 
 
@@ -49,8 +49,8 @@ class ChatMemoryError(Exception):
         return f"{text[:_QUOTED]}… ({len(text):,} characters) …{text[-_QUOTED:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how pickles and copies are made: without `__init__`, which may take other values
-        than the text.
+        """Return how to pickle and copy it: without `__init__`, which may take other values than
+        the text.
         """
         return _error, (type(self), *self.args), vars(self)
 
@@ -60,7 +60,7 @@ def _error(kind: type[ChatMemoryError], *args: object) -> ChatMemoryError:
 
 
 class InvalidValue(ChatMemoryError, ValueError):
-    """An invalid value. The text is LangChain4j's if LangChain4j makes the same check."""
+    """An invalid value. The text is LangChain4j's where LangChain4j makes the same check."""
 
 
 class InvalidMessage(InvalidValue):
@@ -72,24 +72,24 @@ class UnsupportedMessage(InvalidValue):
 
 
 class _OfOneMessage(Exception):
-    """An error of one message among several that were given. `index` is its position from 0."""
+    """An error of one message among several. `index` is its position from 0."""
 
     def __init__(self, text: str, index: int | None = None) -> None:
         self.index = index
         super().__init__(text)
 
     def __str__(self) -> str:
-        """Name the number of the message; it goes without saying for the first one."""
+        """Return the text with the number of the message, unless it is the first one."""
         text = super().__str__()
         return f"message {self.index + 1}: {text}" if self.index else text
 
 
 class OversizedMessage(_OfOneMessage, InvalidValue):
-    """A message that the policy rejects, because the limit has no room for it even alone."""
+    """A message that the policy rejects because it does not fit the limit even alone."""
 
 
 class MessageTooLarge(_OfOneMessage, InvalidValue):
-    """A message with a text or with media that are larger than a setting allows."""
+    """A message with a text or media larger than a setting allows."""
 
 
 class WindowTooLarge(_OfOneMessage, InvalidValue):
@@ -147,7 +147,7 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
 
 
 class NoRoomBesidePins(_OfOneMessage, ChatMemoryError):
-    """A message fits the limit, but not beside what is pinned. The text has the arithmetic."""
+    """A message fits the limit, but not beside the pinned messages. The text has the arithmetic."""
 
 
 class NotPinnable(ChatMemoryError):
@@ -157,15 +157,15 @@ class NotPinnable(ChatMemoryError):
 
 
 class NotRepairable(ChatMemoryError):
-    """No repair makes a provider take this window, or none is needed."""
+    """No repair makes a provider accept this window, or no repair is needed."""
 
 
 class NotCompactable(ChatMemoryError):
-    """No summary can take the place of these messages: the text says which, and why."""
+    """No summary can replace these messages. The text names the message and the reason."""
 
 
 class LongRecount(ChatMemoryError):
-    """Another estimator would count very many messages anew, which the caller has not allowed.
+    """Another estimator would count very many messages again, which the caller has not allowed.
 
     `messages` is their number.
     """

@@ -1,6 +1,6 @@
 """The flags of conversations that need attention: the one list of them for pages, API and agents.
 
-A message was never in memory that left in the step that added it.
+A message was never in memory if it left in the step that added it.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from django.db.models import F, Q
 from chatmemory.exceptions import InvalidValue
 from chatmemory.rooms import rooms
 
-ANY = "any"  # the name of the flag that a conversation has with at least one of others
+ANY = "any"  # the flag of conversations with at least one of the others
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Why a conversation needs attention, in `words`, and the condition for it, or what makes the
-    condition when it is asked for.
+    """A reason why a conversation needs attention, in `words`, with its condition, or a function
+    that returns the condition.
 
-    One that is `beside_doctor` is counted below the doctor's list; one that `is_any` is among those
-    of which ANY is one. They are ordered by `place`. `icon` names its picture. A row of the
-    overview shows those that are `in_rows`. It is red, unless it `is_fault` of nobody, such as a
-    price, or `alarms` says that it is not one that counts yet.
-    One with a `verb` is a cause with a line of its own on the overview: its `title`, and the verb,
-    which leads to `route` of the inspector with the same filter. `newest` says what happened in a
-    conversation that has it. When the case of a conversation began is known by `began_at`, a
-    column with microseconds since 1970, or by `began_step`, one with the number of a step. Lists
-    can be sorted by `newest_at`, another column of microseconds, if it has one. `former` are its
-    names in the release before, which are still accepted.
+    A flag `beside_doctor` is counted below the doctor's list. ANY includes the flags with `is_any`.
+    Flags are ordered by `place`. `icon` is the name of its picture. Rows of the overview show the
+    flags with `in_rows`. A flag is red unless `is_fault` is False, such as for a price, or `alarms`
+    returns False because it does not count yet. A flag with a `verb` is a cause with a line of its
+    own on the overview: its `title`, and the verb, a link to `route` of the inspector with the same
+    filter. `newest` returns a sentence about the latest case in a conversation. `began_at`, a
+    column with microseconds since 1970, or `began_step`, a column with the number of a step, has
+    the beginning of a conversation's case. Lists can be sorted by `newest_at`, another column of
+    microseconds, if there is one. `former` are its names in the release before, which are still
+    accepted.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Flag:
 
     @property
     def counts(self) -> bool:
-        """Whether it is known whom it concerns: somebody has chosen, say, the providers in use."""
+        """Whether it counts yet, such as only after somebody has chosen the providers in use."""
         return self.alarms is None or self.alarms()
 
     @property
@@ -68,7 +68,7 @@ class Flag:
 
     @property
     def step_column(self) -> str:
-        """The column with the number of the step in which a case began; empty for none."""
+        """The column with the number of the step in which a case began, or ""."""
         return self.began_step() if callable(self.began_step) else self.began_step
 
     @property
@@ -88,7 +88,7 @@ OWN = (OVER_LIMIT,)
 
 
 def flags() -> tuple[Flag, ...]:
-    """Return all flags in their order, those of the installed rooms among them."""
+    """Return all flags in order, including the flags of the installed rooms."""
     others = sorted((*OWN, *(flag for room in rooms() for flag in room.flags)), key=_place)
 
     def any_of_them() -> Q:
@@ -102,7 +102,7 @@ def _place(flag: Flag) -> int:
 
 
 def flag_named(name: str) -> Flag:
-    """Return the flag with a name, also with one of the release before. Raises InvalidValue."""
+    """Return the flag with a name, which may be one of the release before. Raises InvalidValue."""
     name = today(name)
     for flag in flags():
         if flag.name == name:
@@ -112,5 +112,5 @@ def flag_named(name: str) -> Flag:
 
 
 def today(name: str) -> str:
-    """Return the name that a flag has today, given that or one of the release before."""
+    """Return the current name of a flag, given that or its name in the release before."""
     return next((flag.name for flag in flags() if name in flag.former), name)

@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 class AppMissing(ImproperlyConfigured, SystemCheckError):
-    """A project includes addresses without their application. `manage.py check` prints the text."""
+    """A project includes URLs without their application. `manage.py check` prints the text."""
 
 
 def require_apps(addresses: str, *names: str) -> None:
-    """Raise AppMissing unless the applications of some addresses are installed.
+    """Raise AppMissing unless the applications of some URLs are installed.
 
-    Without them, models would fail first, with an error that says less.
+    Without this check, models would fail first, with a less helpful error.
     """
     for name in names:
         if not apps.is_installed(name):
@@ -31,7 +31,9 @@ def require_apps(addresses: str, *names: str) -> None:
 
 
 class Expected(NamedTuple):
-    """What a value must be, and how an error says so. It does not show one that may be secret."""
+    """The requirement of a value, and its words in an error. An error does not show a value that
+    may be secret.
+    """
 
     is_right: Callable[[Any], bool]
     words: str
@@ -44,7 +46,7 @@ def setting(default: Any, wanted: Expected) -> Any:
 
 
 def read(name: str, kind: type[T], example: str) -> T:
-    """Return the settings of this name as a dataclass, whose fields say what values may be.
+    """Return the settings of this name as a dataclass, whose fields define the valid values.
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
@@ -70,7 +72,7 @@ def is_list(value: object) -> bool:
 
 
 def whole_number(minimum: int, maximum: int) -> Expected:
-    """Return that a value must be a whole number in a range."""
+    """Return the requirement that a value is a whole number in a range."""
     return Expected(
         lambda value: type(value) is int and minimum <= value <= maximum,
         f"a whole number from {minimum} to {maximum:,}",

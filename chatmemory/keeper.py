@@ -1,9 +1,9 @@
-"""Keepers: the one mechanism for what is derived from the ledger of a conversation.
+"""Keepers: the one mechanism for rows that are derived from the ledger of a conversation.
 
-A keeper makes a row for each conversation. Nothing is derived in the transaction of a change: after
-the commit the thread of a server does it, or `manage.py keep`, or whoever needs one conversation at
-once; see `ledger.keeping`. What a keeper makes is a function of the ledger alone, so that rows
-kept after each step equal a row made once at the end.
+A keeper makes a row for each conversation. Nothing is derived in the transaction of a change: it is
+done after the commit by a thread of a server, by `manage.py keep`, or by a page or command that
+needs one conversation at once; see `ledger.keeping`. A row is a function of the ledger alone, so
+that rows kept after each step equal a row made once at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from chatmemory.kept import KeptRow
 from chatmemory.models import Memory
 
-QUICK_MESSAGES = 500  # that a request reads to derive something at once
+QUICK_MESSAGES = 500  # messages that a request may read to derive a row at once
 
 
 def version_of(*rules: object) -> str:
@@ -30,26 +30,30 @@ class Keeper(ABC):
 
     @abstractmethod
     def version(self) -> str:
-        """Return the version of the rules, in at most 32 characters. Rows of another are stale."""
+        """Return the version of the rules, in at most 32 characters. Rows of another version are
+        stale.
+        """
 
     @abstractmethod
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        """Return the columns of the row at the newest step of a conversation, but for those of
-        `KeptRow` other than `content`.
+        """Return the columns of the row at the newest step of a conversation: `content`, and all
+        that `KeptRow` does not have.
 
-        `before` is the row of an earlier step, by the same version, of which a keeper may go on.
-        It is called within one snapshot of the database. Raises ChatMemoryError for a conversation
-        that cannot be read.
+        `before` is the row of an earlier step, of the same version, from which a keeper may
+        continue. `make` is called within one snapshot of the database. Raises ChatMemoryError for a
+        conversation that cannot be read.
         """
 
     def messages_read(self, memory: Memory) -> int:
-        """Return about how many messages `make` reads: a request makes a row of few at once."""
+        """Return roughly how many messages `make` reads: if they are few, a request makes the row
+        at once.
+        """
         return memory.said_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:  # noqa: B027
-        """Send a signal: called after the commit that stored a row in the place of `before`."""
+        """Send a signal. It is called after the commit that stored a row in place of `before`."""
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the kept row of a conversation by today's rules, or None."""
+        """Return the kept row of a conversation by the current rules, or None."""
         rows = self.model.objects.filter(memory=memory, version=self.version())
         return next(iter(rows), None)

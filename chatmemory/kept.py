@@ -1,8 +1,8 @@
-"""The tables of what is derived from ledgers and kept: one row a conversation in each.
+"""The tables of rows that are derived from ledgers and kept, one row for each conversation.
 
-A `chatmemory.keeper.Keeper` makes the rows. They are no part of a conversation: any of them can be
-made again. So that a row which somebody altered breaks no list, its columns are whole numbers and
-texts only; times are microseconds since 1970, and whatever has a structure is JSON in `content`.
+A `chatmemory.keeper.Keeper` makes the rows. They are not part of a conversation: any of them can be
+made again. The columns are whole numbers and texts only, so that an altered row breaks no list;
+times are microseconds since 1970, and structured values are JSON in `content`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chatmemory.managers import TableManager
 
 
 class KeptRow(models.Model):
-    """What is derived from the ledger of one conversation.
+    """A row that is derived from the ledger of one conversation.
 
     The conversation is known up to `step`, by the rules of a `version` of the keeper: another
     version makes the row stale. All columns but `kept_at` are a function of the ledger alone.
@@ -43,8 +43,8 @@ class KeptRow(models.Model):
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yield what the JSON is. If the block cannot read it, which an altered row may cause,
-        CorruptRow is raised, which names the row.
+        """Yield the value of the JSON. Raises CorruptRow with the name of the row if the block
+        cannot read it, as may happen with an altered row.
         """
         try:
             yield json.loads(self.content)

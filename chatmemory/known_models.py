@@ -1,4 +1,4 @@
-"""What is known of models by their names, from `known_models.toml`."""
+"""Limits and prices of models, by their names, from `known_models.toml`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class KnownModel:
-    """Models with some `names`, a pattern: the most tokens of a prompt, and the shares of the input
-    price that a cached and a written token cost; None where a share is not known.
+    """Models whose names match the pattern `names`: the most tokens of a prompt, and the shares of
+    the input price that a cached and a written token cost, None if unknown.
 
-    `source` is an address, which was read on the day `as_of`.
+    `source` is a URL, which was read on the day `as_of`.
     """
 
     names: re.Pattern[str]
@@ -31,7 +31,7 @@ class KnownModel:
 
 @cache
 def known_models() -> Sequence[KnownModel]:
-    """Return all models that are known; the first whose names match a model applies."""
+    """Return all known models. The first entry whose pattern matches a model applies."""
     text = files("chatmemory").joinpath("known_models.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     return tuple(_model(each, data["source"], data["as_of"]) for each in data["models"])
@@ -48,8 +48,8 @@ def known_model(name: str | None) -> KnownModel | None:
 
 
 def smallest_prompt(names: Iterable[str]) -> int | None:
-    """Return the most tokens of a prompt that each of some models takes; None if one is not known,
-    or none is named.
+    """Return the most tokens of a prompt that each of some models accepts; None if one of them is
+    unknown, or no model is named.
     """
     found = [known_model(name) for name in names]
     known = [each.prompt for each in found if each is not None]

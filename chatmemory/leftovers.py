@@ -1,4 +1,4 @@
-"""The tables that a removed room has left in the database. They may hold words of conversations."""
+"""The tables that removed rooms have left in the database. They may have text of conversations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from chatmemory import database
 
-PREFIX = "chatmemory_"  # of the labels of rooms
+PREFIX = "chatmemory_"  # of the rooms' labels
 _OTHERS = {
     "sqlite": "SELECT type, name FROM sqlite_master WHERE type = 'trigger'",
     "postgresql": """SELECT 'index', indexname FROM pg_indexes WHERE schemaname = current_schema()
@@ -36,15 +36,15 @@ def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
 
 
 def _is_of(label: str, name: str) -> bool:
-    """Whether a table, a trigger or an index is of a room."""
+    """Whether a table, a trigger or an index belongs to a room."""
     return name == label or name.startswith(f"{label}_")
 
 
 def drop_leftover_tables() -> list[str]:
-    """Drop the tables of rooms that are not installed, with what they have put on the tables of the
-    kernel, and return the names of the tables.
+    """Drop the tables of rooms that are not installed, and their triggers and indexes on the
+    kernel's tables. Return the names of the tables.
 
-    A room that is installed again makes them anew.
+    If such a room is installed again, it makes them again.
     """
     connection = database.connection()
     found = leftover_tables(connection)
@@ -52,7 +52,7 @@ def drop_leftover_tables() -> list[str]:
         with database.atomic(), connection.cursor() as cursor:
             for kind, name in _others(connection, label):
                 cursor.execute(f"DROP {kind} {connection.ops.quote_name(name)}")
-            for name in tables:  # with a virtual table of SQLite go those that hold its content
+            for name in tables:  # SQLite drops the tables of a virtual table's content with it
                 cursor.execute(f"DROP TABLE IF EXISTS {connection.ops.quote_name(name)}")
             MigrationRecorder(connection).migration_qs.filter(app=label).delete()
     return [name for tables in found.values() for name in tables]
@@ -68,7 +68,7 @@ def _others(connection: BaseDatabaseWrapper, label: str) -> list[tuple[str, str]
 def check_leftover_tables(
     databases: Sequence[str] | None = None, **_: object
 ) -> list[CheckMessage]:
-    """A system check: a room that has tables is installed. A database that is down is skipped."""
+    """A system check: every room with tables is installed. A database that is down is skipped."""
     found: dict[str, list[str]] = {}
     for using in databases or [database.alias()]:
         try:

@@ -15,7 +15,7 @@ from chatmemory import database, search
 Row = TypeVar("Row", bound=models.Model)
 
 CLIENT = "client"
-LABEL_LENGTH = 255  # of a name
+LABEL_LENGTH = 255  # characters of a name
 
 
 def of_policy(kind: str) -> Q:
@@ -25,11 +25,11 @@ def of_policy(kind: str) -> Q:
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
     def containing(self, text: str) -> Self:
-        """Select those whose id, labels or messages contain the text; case is ignored."""
+        """Select conversations whose id, labels or messages contain the text, ignoring case."""
         return self.filter(search.index().condition(text))
 
     def beginning_with(self, prefix: str) -> Self:
-        """Select those whose id begins with the prefix, which is case-sensitive.
+        """Select conversations whose id begins with the prefix, which is case-sensitive.
 
         `startswith` does not do this, because LIKE ignores case on SQLite.
         """
@@ -38,9 +38,9 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         return self.alias(beginning=Left("id", len(prefix))).filter(beginning=prefix)
 
     def with_label(self, label: str) -> Self:
-        """Select those with a label, given as `name` or `name:value`.
+        """Select conversations with a label, given as `name` or `name:value`.
 
-        Names and values may hold colons, so it can be meant in several ways: each is looked for.
+        Names and values may contain colons, so that there may be several readings: all are tried.
         """
         found, rows = Q(labels__has_key=label), self
         for colon in re.finditer(":", label[: LABEL_LENGTH + 1]):
@@ -53,18 +53,20 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
 
 
 class TableManager(models.Manager[Row]):
-    """Rows of our database, also where routers would read them from another; see `database`."""
+    """Rows of this library's database, even if routers would read them from another; see
+    `database`.
+    """
 
     def get_queryset(self) -> models.QuerySet[Row]:
         return super().get_queryset().using(self._db or database.alias())
 
 
 class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]
-    """Conversations, also those whose deletion has begun."""
+    """All conversations, including those whose deletion has begun."""
 
 
 class MemoryManager(AnyMemoryManager):
-    """Conversations without those whose deletion has begun: nobody can read or change these."""
+    """Conversations, except those whose deletion has begun: nobody can read or change them."""
 
     def get_queryset(self) -> MemoryQuerySet:
         found: MemoryQuerySet = super().get_queryset()

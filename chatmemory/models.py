@@ -1,4 +1,4 @@
-"""The tables of conversations, and beside them those of `records` and `kept`.
+"""The tables of conversations. Other tables are in `records` and `kept`.
 
 A conversation is stored in four tables. `Message` is the history, to which messages are only
 appended. `Stay` is a message's time in the window, from `entered_step` to `left_step`. `Step` is
@@ -32,7 +32,7 @@ _OPEN = Q(left_step__isnull=True)
 _LEFT = Q(left_step__isnull=False)
 _BRANCHED = Q(branched_from__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
-# Steps of the life of a conversation: no import and no branch made it by them.
+# Steps of a conversation's life, not of the import or the branch that made it.
 LIVED = ~Q(note="imported") & ~Q(note="branched")
 _EVICTING = Q(count_after__lte=F("count_before")) & LIVED
 
@@ -98,14 +98,14 @@ class Memory(PolicyColumns):
 
     @property
     def version(self) -> int:
-        """The number that If-Match is compared with. It changes with every step."""
+        """The number that If-Match is compared with. It increases with every step."""
         return self.last_step
 
 
 class Message(models.Model):
-    """A message of a conversation. `payload` is the exact output of the serializer; stored are its
-    text, and the `frame` around it (see `messages.codec.frames`). That of a system message has no
-    attributes: `attributes` has them as JSON.
+    """A message of a conversation. `payload` is the exact output of the serializer. It is stored as
+    its text and the `frame` around it (see `messages.codec.frames`). A system message's payload has
+    no attributes: `attributes` has them as JSON.
 
     A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
     into the window by a client and is not part of the history.
@@ -221,7 +221,7 @@ class Step(PolicyColumns):
         REDACT = "redact"
         CLEAR_RESULTS = "stub"
 
-    # The notes of the steps that made a conversation: what they evict is not in the feed.
+    # The notes of the steps that made a conversation: their evictions are not in the feed.
     IMPORTED, BRANCHED = "imported", "branched"
 
     pk = models.CompositePrimaryKey("memory_id", "n")

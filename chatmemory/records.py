@@ -1,6 +1,6 @@
-"""The tables that are no part of a conversation, and the columns of a policy.
+"""The tables that are not part of a conversation, and the columns of a policy.
 
-The tables are default policies, API tokens, kept responses and the audit trail.
+The tables are the default policies, API tokens, kept responses and the audit trail.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PolicyColumns(models.Model):
 
 
 class DefaultPolicy(PolicyColumns):
-    """The policy of new conversations whose ids begin with a prefix, and that are given none."""
+    """The policy of new conversations whose ids begin with a prefix, unless one is given."""
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)
     set_by = models.CharField(max_length=255, blank=True)
@@ -119,7 +119,7 @@ class IdempotentAnswer(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A record of an erasure. It has no foreign key, because the conversation may be deleted."""
+    """A record of an erasure. It has no foreign key: the conversation may be deleted."""
 
     class Action(models.TextChoices):
         DELETE = "delete"

@@ -19,7 +19,7 @@ class Registry(Mapping[str, T]):
     - Entry points are loaded on the first look-up of another name, or when all names are listed.
     - An entry point that fails to load, or whose item `accepts` refuses, is logged and left out, so
       that one broken package does not break the others.
-    - The name of its item is the item's attribute `named_by`, or else that of the entry point.
+    - An item's name is its attribute `named_by`, or else the name of its entry point.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Registry(Mapping[str, T]):
         return self._items[name]
 
     def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]
-        """Return an item, or the default, without the exception of a mapping in between."""
+        """Return an item, or the default, without raising KeyError in between."""
         return self._items[name] if name in self else default
 
     def __contains__(self, name: object) -> bool:

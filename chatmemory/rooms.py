@@ -1,4 +1,4 @@
-"""The installed rooms, and what they answer when the kernel asks them."""
+"""The installed rooms, and the functions by which the kernel calls their hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def rooms() -> tuple[Room, ...]:
-    """Return the installed rooms, in the order of INSTALLED_APPS; each change asks for them."""
+    """Return the installed rooms, in the order of INSTALLED_APPS. Each change calls this."""
     global _known
     configs, found = _known
     if configs is not apps.app_configs:
@@ -31,7 +31,9 @@ _known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
-    """Return the providers that get a conversation, or any of them, as a room knows them."""
+    """Return the providers that get a conversation, or any conversation, from the room that knows
+    them.
+    """
     found = (room.in_use(memory_id) for room in rooms())
     return next((each for each in found if each is not None), None)
 
@@ -50,23 +52,23 @@ def record(change: Recorded) -> None:
 
 @lru_cache(maxsize=8)
 def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
-    """Return a hook of the rooms that have one of their own."""
+    """Return a hook of all rooms that override it."""
     base = getattr(Room, hook)
     return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
 
 
 def next_need(*asked: Any) -> NextNeed | None:
-    """Return what the first room that knows says of when a message was next needed."""
+    """Return when a message was next needed, from the first room that knows."""
     return next((need for room in rooms() if (need := room.next_need(*asked))), None)
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:
-    """Return the URL patterns of modules; an empty name is none."""
+    """Return the URL patterns of modules. Empty names are skipped."""
     return [each for name in modules if name for each in import_module(name).urlpatterns]
 
 
 def check_rooms(**_: Any) -> list[CheckMessage]:
-    """Name each room that lacks another one which it needs."""
+    """A system check: every room that a room needs is installed."""
     installed = {each.room for each in rooms()}
     return [
         Error(

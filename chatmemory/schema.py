@@ -1,7 +1,7 @@
-"""The refusal of databases whose schema no migration of this version leads to ours.
+"""The refusal of databases that this version cannot migrate to its schema.
 
-Such a database has recorded a migration that is not here. A newer version has added one after ours;
-or the database is older than `0001`, which replaced all migrations before it.
+Such a database has recorded a migration that this version does not have: either a newer version
+added it, or the database is older than `0001`, which replaced all migrations before it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ INSTALL = "Install the version that migrated it, or a newer one."
 
 @dataclass(frozen=True)
 class Difference:
-    """Why this version cannot use a database, as the rest of a sentence, and what to do."""
+    """Why this version cannot use a database, as the rest of a sentence, and what to do about
+    it.
+    """
 
     reason: str
     what_to_do: str
@@ -60,8 +62,8 @@ def refuse_other_schema(using: str, **_: object) -> None:
 
 
 def difference(recorded: Iterable[str], own: str = APP) -> Difference | None:
-    """Return why no migration leads a database that has recorded these migrations of ours to this
-    version's schema; None if it can be migrated, or needs no migration.
+    """Return why a database with these recorded migrations cannot be migrated to this version's
+    schema; None if it can be migrated, or needs no migration.
     """
     loader = MigrationLoader(None, ignore_no_migrations=True)
     names = sorted(recorded)

@@ -1,8 +1,8 @@
-"""All writes. Each is one transaction; within `atomic`, several are one. They return the changes of
-the window.
+"""All writes. Each is one transaction; within `atomic`, several share one. They return the changes
+of the window.
 
-The bare store protocol is in `ledger.protocol`. The services of installed rooms are here under
-their names, too.
+The plain store protocol is in `ledger.protocol`. The services of installed rooms can be imported
+from here, too.
 """
 
 from importlib import import_module
@@ -118,7 +118,7 @@ __all__ = [
     "unpin",
 ]
 
-if not TYPE_CHECKING:  # types come from the modules of rooms
+if not TYPE_CHECKING:  # type checkers find these in the modules of rooms
 
     def __getattr__(name: str) -> Any:
         """Return a service of an installed room."""

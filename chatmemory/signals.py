@@ -12,24 +12,24 @@ from django.dispatch import Signal
 # An error of a receiver is logged; it cannot undo the change.
 memory_changed = Signal(use_caching=True)
 
-# Sent after the commit that keeps the diagnosis of a window, if it breaks rules of providers that
-# it did not break at the last look, with
+# Sent after the commit that keeps the diagnosis of a window, if the window breaks rules of
+# providers that it did not break at the last diagnosis, with
 #   memory_id  the conversation
 #   new        a tuple of these rules
 problems_found = Signal()
 
-# Sent after the commit that keeps incidents found anew, with
+# Sent after the commit that keeps new incidents, with
 #   memory_id  the conversation
 #   new        the number of those after what was known of it before, by kind: `user_repeated`,
 #              `call_repeated` or `user_supplied`
 incidents_found = Signal()
 
-# Sent after the commit that keeps a case of a red flag which its conversation did not have at the
-# last look, with
+# Sent after the commit that keeps a red flag which the conversation did not have at the last look,
+# with
 #   memory_id  the conversation
 #   cause      the name of the flag
 cases_found = Signal()
 
-# Sent by `manage.py vacuum`, before it removes the traces of what was deleted: receivers delete
-# what a project keeps longer than it needs.
+# Sent by `manage.py vacuum`, before it removes the traces of deleted rows: receivers delete rows
+# that a project has kept for longer than necessary.
 vacuuming = Signal()

@@ -1,4 +1,4 @@
-"""Reading many rows of one state of the database, while others write."""
+"""Snapshots, for reading many rows of one state of the database while others write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatmemory import database
 
 @contextmanager
 def one_snapshot() -> Iterator[None]:
-    """Let all reads of the block see one state; writers neither wait for it nor are seen by it.
+    """Let all reads of the block see one state. Writers need not wait, and are not seen.
 
     Within a transaction, or within another snapshot, the block reads as that one does.
     """
@@ -27,7 +27,7 @@ def one_snapshot() -> Iterator[None]:
             yield
     else:
         with connection.cursor() as cursor:
-            cursor.execute("BEGIN DEFERRED")  # atomic() would take the lock of a writer
+            cursor.execute("BEGIN DEFERRED")  # atomic() would take the writers' lock
             try:
                 yield
             finally:

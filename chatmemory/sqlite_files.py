@@ -2,7 +2,7 @@
 
 The log holds erased bytes until it is emptied, which SQLite cannot do while a reader needs it. An
 erasure tries once and does not wait. A thread of each server tries again, and so does `manage.py
-vacuum`. Administrators of another database look after its files.
+vacuum`. The files of another database are its administrators' business.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from chatmemory import database
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_emptied: set[str] = set()  # files whose logs hold no erased bytes that this process knows of
+_emptied: set[str] = set()  # files whose logs, as far as this process knows, have no erased bytes
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def damage() -> str | None:
-    """Read the whole file of the database; return the first fault, or None if it has none."""
+    """Read the whole file of the database and return the first fault, or None."""
     connection = database.connection()
     if connection.vendor != "sqlite":
         return None
@@ -44,7 +44,7 @@ def damage_of(opened: sqlite3.Connection) -> str | None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether SQLite reports a damaged file by an error."""
+    """Return whether an error of SQLite reports a damaged file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
@@ -54,7 +54,7 @@ def is_damage(error: BaseException | None) -> bool:
 def try_to_empty_log(wait: float = 0) -> bool:
     """Empty the log, and return whether it is empty. Other databases have none.
 
-    `wait` is for how many seconds to wait for readers.
+    `wait` is the number of seconds to wait for readers.
     """
     file = _logged_file()
     if file is None:
@@ -74,15 +74,15 @@ def empty_log_after_erasure() -> None:
 
 
 def empty_leftover_log() -> None:
-    """Empty a log that may hold erased bytes: since an erasure that could not empty it, or since an
-    earlier process. It does nothing if this process has emptied the log after its last erasure.
+    """Empty a log that may have erased bytes, from an erasure that could not empty it or from an
+    earlier process. Do nothing if this process has emptied the log after its last erasure.
     """
     if _logged_file() not in _emptied:
         try_to_empty_log()
 
 
 def _logged_file() -> str | None:
-    """Return the file of the database, None if that has no log of SQLite."""
+    """Return the file of the database, or None if it has no write-ahead log of SQLite."""
     connection = database.connection()
     if connection.vendor != "sqlite" or connection.is_in_memory_db():  # type: ignore[attr-defined]
         return None
@@ -90,7 +90,7 @@ def _logged_file() -> str | None:
 
 
 def _truncated(file: str, wait: float = 0) -> bool:
-    """Return whether the log is empty now; also true where there is no database any more."""
+    """Return whether the log is empty now, or the database is gone."""
     path = Path(file).absolute()
     if not path.exists():
         return True

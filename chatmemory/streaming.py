@@ -1,4 +1,4 @@
-"""Responses that are sent while they are made, so that no long answer is in memory as a whole."""
+"""Responses that are sent while they are made, so that a long one is never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CHUNK = 2**16  # characters
 
 
 def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> HttpResponseBase:
-    """Return a response of these texts; a short one is sent as a whole.
+    """Return a response with these texts. A short one is sent as a whole.
 
     A long one is compressed here, as one gzip stream, for clients that accept it: under ASGI,
-    Django's GZipMiddleware makes a stream of each chunk, and clients read the first only. It leaves
-    alone what has a Content-Encoding.
+    Django's GZipMiddleware makes a stream of each chunk, and clients read only the first one. It
+    skips responses with a Content-Encoding.
 
-    An error in the first chunk is raised. A later one ends the connection, by which the client
-    knows that the answer is not complete.
+    An error in the first chunk is raised. A later error ends the connection, so that the client
+    knows that the answer is incomplete.
     """
     chunks = _chunks(texts)
     first, second = next(chunks, ""), next(chunks, None)
@@ -37,7 +37,7 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
         return HttpResponse(first, content_type)
     content: Iterator[bytes] = map(str.encode, chain((first, second), chunks))
     is_packed = re_accepts_gzip.search(request.headers.get("Accept-Encoding", "")) is not None
-    if is_packed:  # of a random size, against BREACH
+    if is_packed:  # random padding, against BREACH
         content = compress_sequence(content, max_random_bytes=GZipMiddleware.max_random_bytes)
     is_async = isinstance(request, ASGIRequest)
     response = StreamingHttpResponse(
@@ -76,7 +76,7 @@ def rendered_file(rendering: Rendering) -> Iterator[str]:
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[str]:
-    """Join short texts, as each chunk has a price of its own."""
+    """Join short texts, since each chunk has a cost of its own."""
     chunk: list[str] = []
     size = 0
     for text in texts:
@@ -90,7 +90,7 @@ def _chunks(texts: Iterable[str]) -> Iterator[str]:
 
 
 async def _in_threads(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Make each chunk in the request's thread. A slow reader keeps no database connection."""
+    """Make each chunk in the request's thread. A slow reader holds no database connection."""
     while (chunk := await sync_to_async(_next)(chunks)) is not None:
         yield chunk
 

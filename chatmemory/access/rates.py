@@ -1,7 +1,7 @@
-"""How many requests a caller may make, counted in a cache that processes may share.
+"""Rate limits: requests of a caller, counted in a cache that processes may share.
 
-Time is divided into windows as long as that of the rate: 100/minute allows 100 requests in each
-minute of the clock.
+Time is divided into windows of the rate's length: 100/minute allows 100 requests in each minute of
+the clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rest_framework.throttling import SimpleRateThrottle
 
 ALIAS = "chatmemory"
 KEYS_MAX = 10_000
-KEPT_LONGER = 10  # seconds: the clocks of machines differ
+KEPT_LONGER = 10  # seconds, since the clocks of machines differ
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +32,16 @@ class Rates:
         self._counts = counts
 
     def wait(self, key: str, limit: int, seconds: int) -> float | None:
-        """Count a request and return None, or return in how many seconds it may be made.
+        """Count a request and return None, or return the seconds to wait before it may be made.
 
-        `limit` is how many may be made in `seconds`.
+        At most `limit` requests may be made in `seconds`.
         """
         now = time()
         count = self._add(f"{key}-{int(now // seconds)}", seconds + KEPT_LONGER)
         return seconds - now % seconds if count > limit else None
 
     def forget(self) -> None:
-        """Begin all counts anew."""
+        """Reset all counts."""
         self._counts.clear()
 
     def _add(self, name: str, lasting: int) -> int:
@@ -49,33 +49,33 @@ class Rates:
         self._counts.add(name, 0, lasting)
         try:
             return self._counts.incr(name)
-        except ValueError:  # gone in between: the cache is full, or keeps nothing
+        except ValueError:  # evicted in between: the cache is full, or keeps nothing
             return 1
 
 
 class SharedRates(Rates):
-    """Counts in the cache of the project, or in this process while that cannot be reached."""
+    """Counts in the project's cache, or in this process while the cache cannot be reached."""
 
     def _add(self, name: str, lasting: int) -> int:
         try:
             return super()._add(name, lasting)
-        except Exception as error:  # those of each cache are of its own kind
+        except Exception as error:  # each cache has its own kinds of errors
             logger.warning("the cache does not count requests: %s", type(error).__name__)
             return process_rates()._add(name, lasting)
 
 
 @cache
 def process_rates() -> Rates:
-    """Return the counts that this process does not share; of very many, the latest are kept."""
+    """Return this process's own counts. If there are very many, the latest are kept."""
     return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
 
 @cache
 def shared_rates() -> Rates:
-    """Return the counts in CACHES["chatmemory"], or else CACHES["default"].
+    """Return the counts in CACHES["chatmemory"], or in CACHES["default"] without it.
 
-    The cache is kept: with ASGI, Django gives each request another one, with a connection to Redis
-    of its own.
+    The cache object is kept: with ASGI, Django gives each request another one, each with its own
+    connection to Redis.
     """
     return SharedRates(caches[_alias()])
 
@@ -85,7 +85,7 @@ def _alias() -> str:
 
 
 def check_requests_are_counted(**_: object) -> list[Caution]:
-    """A system check: the cache keeps counts."""
+    """A system check: the cache can keep counts."""
     if not isinstance(caches[_alias()], DummyCache):
         return []
     return [
@@ -100,8 +100,8 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 class SharedThrottle(SimpleRateThrottle):
     """Limits the requests of a key, over all processes that share the cache.
 
-    DEFAULT_THROTTLE_RATES of REST framework's settings has the rate of a scope, where None is no
-    limit; `default` is the rate of a scope that is not there.
+    DEFAULT_THROTTLE_RATES in REST framework's settings has the rate of a scope; None means no
+    limit. `default` is the rate of a scope that it does not have.
     """
 
     scope: str
@@ -121,7 +121,7 @@ class SharedThrottle(SimpleRateThrottle):
         return self._seconds is None
 
     def wait(self) -> float | None:
-        """Return after how many seconds a refused request may be repeated."""
+        """Return the seconds after which a refused request may be repeated."""
         return self._seconds
 
 
@@ -150,7 +150,7 @@ class PerAddress(SharedThrottle):
 
 
 class PerStranger(PerAddress):
-    """Counts requests that were refused for want of a valid token or session."""
+    """Counts requests that were refused because they had no valid token or session."""
 
     scope = "stranger"
     default = "100/minute"

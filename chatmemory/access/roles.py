@@ -48,8 +48,9 @@ def has_accounts(using: str, apps: Apps) -> bool:
 def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
     """Create a group for each role in a database that has accounts.
 
-    Permissions that were added to a group by hand stay. A group that has the name of a role, but
-    none of its permissions, is the project's own: its members get no access to conversations.
+    Permissions that were added to a group by hand are kept. A group with the name of a role, but
+    without any of its permissions, is the project's own: its members get no access to
+    conversations.
     """
     from django.contrib.auth.management import create_permissions
 
@@ -76,5 +77,5 @@ def roles_within(user: Any) -> list[Role]:
 
 
 def actor_of(request: Any) -> str:
-    """Return the name of a request's user, which is a number or a UUID in some projects."""
+    """Return the name of a request's user as text: in some projects it is a number or a UUID."""
     return str(request.user.get_username())

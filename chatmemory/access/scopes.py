@@ -1,4 +1,4 @@
-"""The conversations that exist for a program that asks."""
+"""The conversations that exist for a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Scope:
     token: str = ""
 
     def beginning(self) -> str:
-        """Return how their ids begin. Raises TokenRefused, and InvalidValue if none can exist."""
+        """Return the prefix of their ids. Raises TokenRefused, and InvalidValue if no id can have
+        it.
+        """
         check_text(self.prefix, "the beginning of an id")
         given = token_of(self.token.encode()).prefix if self.token else ""
         longer, shorter = sorted([self.prefix, given], key=len, reverse=True)

@@ -33,8 +33,8 @@ def create_token(
     days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """Create a token and return its secret. Without `days` it expires after those of the setting
-    TOKEN_DAYS; with 0, never.
+    """Create a token and return its secret. It expires after `days`, by default those of the
+    setting TOKEN_DAYS; 0 means never.
 
     Raises ValidationError, UnstorableText, and IntegrityError if the name is taken.
     """
@@ -73,12 +73,12 @@ def token_of(secret: bytes) -> ApiToken:
 
 
 def all_tokens() -> list[ApiToken]:
-    """Return all tokens, including revoked ones, the newest first."""
+    """Return all tokens, newest first, including revoked ones."""
     return list(ApiToken.objects.order_by("-created_at", "-pk"))
 
 
 def revoke_token(key: int, actor: str = "") -> bool:
-    """Revoke a token, which stays in the list. Return whether it was valid until now."""
+    """Revoke a token. It stays in the list. Return whether it was valid until now."""
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is None or not token.update(revoked_at=timezone.now()):
@@ -92,8 +92,8 @@ def digest(secret: bytes) -> str:
 
 
 def _note_use(token: ApiToken) -> None:
-    """Write the time at most once a minute, and only if the database takes it at once: a request
-    neither waits for other writers, nor fails where nothing can be written.
+    """Write the time of use at most once a minute, and only if the database can do it at once: a
+    request neither waits for other writers, nor fails if the database is read-only.
     """
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_RESOLUTION:

@@ -120,7 +120,7 @@ def with_default(schema: Schema, default: Any) -> Schema:
 
 
 def _typed(name: str, type: str, /, *required: str, **properties: Any) -> dict[str, Schema]:
-    """Return a schema that has a type with one value."""
+    """Return a named schema, and the schema of its `type`."""
     schema = _object(["type", *required], type=ref(f"{name}Type"), **properties)
     return {name: schema, f"{name}Type": _names(type)}
 

@@ -1,4 +1,4 @@
-"""What the commands have in common."""
+"""Base classes and helpers of the commands."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from chatmemory.reports.printing import Printer, discard_unwritten
 
 
 class DatabaseCommand(BaseCommand):
-    """A command that checks models and schema before it begins, and tells in a sentence what is
-    wrong with its arguments, the database or its output. It ends without a word if nobody reads
-    that any more.
+    """A command that checks models and schema before it begins, and reports an error of its
+    arguments, the database or its output in one sentence. It ends silently if nobody reads its
+    output any more.
     """
 
     requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models, Tags.database)
@@ -30,7 +30,7 @@ class DatabaseCommand(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         try:
             super().run_from_argv(argv)
-        except BrokenPipeError:  # of a reader such as `head`
+        except BrokenPipeError:  # the reader, such as `head`, has ended
             sys.exit(1)
         finally:
             discard_unwritten()
@@ -66,8 +66,8 @@ class Report(Protocol):
 
 
 class ReportCommand(DatabaseCommand):
-    """A command that reports on files that are named, without a database, or else on the stored
-    conversations, if `of_stored` is overridden.
+    """A command that reports on the named files, without a database, or else on the stored
+    conversations if `of_stored` is overridden.
     """
 
     about_files: Report
@@ -95,14 +95,14 @@ class ReportCommand(DatabaseCommand):
 
 
 def wrong_arguments(message: str) -> CommandError:
-    """Return the error of a value, a file or a conversation that cannot be used: the command exits
+    """Return the error for a value, a file or a conversation that cannot be used. The command exits
     with 2, as for arguments that cannot be parsed.
     """
     return CommandError(message, returncode=2)
 
 
 def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
-    """Raise CommandError if an option is given with others that it would ignore."""
+    """Raise CommandError if an option is given together with others that it would ignore."""
     for other in others:
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))
@@ -110,7 +110,7 @@ def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]
 
 
 def confirmed(question: str) -> bool:
-    """Ask at the terminal, and return whether the answer is yes."""
+    """Ask for confirmation at the terminal, and return whether the answer is yes."""
     try:
         return input(f"{question} Type yes: ") == "yes"
     except EOFError:  # standard input is not a terminal

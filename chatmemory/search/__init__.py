@@ -1,10 +1,10 @@
 """Full-text search of conversations.
 
-Ids and labels, the names of a conversation, are found as what was said in it is. A search finds
-every message, however old. Without an index it reads every text. A room may register an index for
-a database: where words are in few places, it tells them all at once. Where they are common, the
-conversations of a page are tried in its order, until it is full. Of a message, its first 100,000
-characters are searched (`messages.phrases.SEARCHED`).
+A search covers the messages and the names of a conversation, which are its id and labels. It finds
+every message, however old. Without an index it reads every text. A room may register an index for a
+database: for rare words, it returns all places at once. For common words, conversations are tried
+in the order of the page, until it is full. The first 100,000 characters of a message are searched
+(`messages.phrases.SEARCHED`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatmemory.search.reading import (
     searches_messages,
 )
 
-INDEXES: dict[str, type[TextIndex]] = {}  # by the names that Django has for kinds of databases
+INDEXES: dict[str, type[TextIndex]] = {}  # by Django's names of the kinds of databases
 
 
 def has(words: str, text: str = "text") -> Any:
@@ -34,15 +34,15 @@ def has(words: str, text: str = "text") -> Any:
 
 
 def place(words: str) -> Combinable:
-    """Return where words are in the text of a message, from 1; 0 if they are not."""
+    """Return the position of words in the text of a message, from 1; 0 if it does not have them."""
     return index().place(beginning("text"), words)
 
 
 def index() -> TextIndex:
-    """Return the index of our database."""
+    """Return the index of this library's database."""
     return index_of(database.connection())
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the index of a database, or what reads every text."""
+    """Return the index of a database, or one that reads every text."""
     return INDEXES.get(connection.vendor, TextIndex)(connection)

@@ -1,4 +1,4 @@
-"""Searching by reading: what every database can do without an index."""
+"""Searching by reading every text, which works in every database without an index."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from django.db.models.lookups import IContains, IsNull
 from chatmemory.messages.phrases import SEARCHED
 
 TRIGRAM = 3
-# Characters that a transaction writes or removes, where there is an index: without repetition they
-# take less than half a second, in which nobody else writes.
+# The characters that a transaction writes or removes in an index: it takes less than half a second
+# for text without repetition, in which nobody else can write.
 INDEXED_AT_ONCE = 500_000
-READ_AT_ONCE = 20_000  # messages; an index is asked if there are more
-DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
+READ_AT_ONCE = 20_000  # messages; with more, the index is used
+DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither shown nor searched
 
 
 class NewText(Protocol):
-    """A new message of a conversation, as far as an index asks for it."""
+    """The parts of a new message that an index needs."""
 
     @property
     def seq(self) -> int: ...
@@ -34,12 +34,12 @@ class NewText(Protocol):
 
 
 def given_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels without the one that an import sets for itself."""
+    """Return the labels without the import's own one."""
     return {name: value for name, value in labels.items() if name != DIGEST_LABEL}
 
 
 def searches_messages(words: str) -> bool:
-    """Return whether words are searched for in messages.
+    """Return whether messages are searched for these words.
 
     One or two ASCII characters are not, because nearly every text contains them.
     """
@@ -47,7 +47,7 @@ def searches_messages(words: str) -> bool:
 
 
 def beginning_of(text: str) -> str:
-    """Return the SQL of the part of a text that is searched, given that of the text."""
+    """Return the SQL for the part of a text that is searched, given the SQL of the text."""
     return f"SUBSTR({text}, 1, {SEARCHED})"
 
 
@@ -57,12 +57,12 @@ class _Beginning(Func):
 
 
 def beginning(text: str) -> Func:
-    """Return the part of a text that is searched, given the name of its field."""
+    """Return the expression for the searched part of a text, given the name of its field."""
     return _Beginning(F(text))
 
 
 def searched_characters() -> Combinable:
-    """Return how many characters of a message are searched, of which an index is made."""
+    """Return the number of a message's characters that are searched and indexed."""
     return Coalesce(Length(beginning("text")), 0)
 
 
@@ -96,7 +96,7 @@ class SeqList(Subquery):
 
 
 class TextIndex:
-    """The index of a database; this one reads every text. Case is ignored."""
+    """The index of a database. This base class reads every text. Case is ignored."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self.connection = connection
@@ -104,26 +104,27 @@ class TextIndex:
     def condition(self, words: str) -> Q:
         """Return the condition for conversations with the words in their names or messages.
 
-        The database looks at all places that have them.
+        The database examines all places that have them.
         """
         return self.named(words) | Q(id__in=self.said(words).values("memory_id"))
 
     def few(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations with the words, or None if too many places do."""
+        """Return the ids of the conversations with the words, or None if these are too common."""
         named = all_rows("Memory").filter(self.named(words)).values_list("id", flat=True)
         said = self.said(words).values_list("memory_id", flat=True)
         places = [*named[: most + 1], *said[: most + 1]]
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_is_exact(self, words: str) -> bool:
-        """Return whether `scan_filter` selects exactly what `condition` does."""
+        """Return whether `scan_filter` selects exactly the same conversations as `condition`."""
         return True
 
     def scan_filter(self, words: str) -> Q:
-        """Return the condition that reads a conversation's names, and messages until one fits.
+        """Return the condition that reads a conversation's names, and its messages until one
+        matches.
 
-        It is the quicker one for a few conversations if the words are common. PostgreSQL would make
-        one list of all messages with the words for an EXISTS.
+        It is faster for a few conversations if the words are common. For an EXISTS, PostgreSQL
+        would make a list of all messages with the words.
         """
         one = self.read(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
         return self.named(words) | Q(IsNull(Subquery(one), False))
@@ -131,14 +132,14 @@ class TextIndex:
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         """Return the seqs of up to `most` of the latest messages with the words, by conversation.
 
-        Only conversations with such messages are in the result.
+        Conversations without such messages are left out.
         """
         return self.latest(self.read(words), memory_ids, most)
 
     def latest(
         self, said: QuerySet[Any], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
-        """Return the seqs of the latest of some messages by conversation."""
+        """Return the seqs of the latest ones of some messages, by conversation."""
         said = said.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = all_rows("Memory").filter(id__in=memory_ids)
         listed = rows.annotate(seqs=SeqList(said.values("seq")[:most]))
@@ -153,16 +154,16 @@ class TextIndex:
         return Q(self.has(F("id"), words)) | Q(self.has(LabelText("labels"), words))
 
     def are_short(self, memory_ids: Sequence[str]) -> bool:
-        """Return whether some conversations together are read sooner than an index is asked."""
+        """Return whether reading these conversations is faster than using an index."""
         rows = all_rows("Memory").filter(id__in=memory_ids)
         return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
     def said(self, words: str) -> QuerySet[Any]:
-        """Return the said messages with the words, of all conversations."""
+        """Return the messages of all histories with the words."""
         return self.read(words)
 
     def read(self, words: str) -> QuerySet[Any]:
-        """Return the said messages with the words, by a condition that reads each text."""
+        """Return the messages of all histories with the words, by reading each text."""
         if not searches_messages(words):
             return all_rows("Message").none()
         return all_rows("Message").filter(self.has(beginning("text"), words), origin="SAID")
@@ -172,7 +173,7 @@ class TextIndex:
         return IContains(text, words)
 
     def place(self, text: Combinable, words: str) -> Combinable:
-        """Return where words are in a text, from 1; 0 if they are not."""
+        """Return the position of words in a text, from 1; 0 if it does not have them."""
         return StrIndex(Upper(text), Upper(Value(words, output_field=TextField())))
 
     def add(self, memory_id: str, messages: Sequence[NewText]) -> None:
@@ -182,13 +183,13 @@ class TextIndex:
         """Create the index if it does not exist, and fill it."""
 
     def install_triggers(self) -> None:
-        """Create the triggers again, because a migration that rebuilds a table drops them."""
+        """Create the triggers again: a migration that rebuilds a table drops them."""
 
     def add_functions(self) -> None:
-        """Give a new connection the functions that a search calls."""
+        """Add the SQL functions that a search calls to a new connection."""
 
     def rebuild(self) -> None:
-        """Fill the index again, so that it contains no erased text."""
+        """Build the index again, so that it contains no erased text."""
 
     def remove(self) -> None:
         """Undo `install`."""
@@ -200,6 +201,6 @@ class TextIndex:
 
 
 def all_rows(model: str) -> QuerySet[Any]:
-    """Return all rows of a model, which is above this module."""
+    """Return all rows of a model. This module cannot import it."""
     rows: QuerySet[Any] = apps.get_model("chatmemory", model)._default_manager.all()
     return rows

@@ -1,1 +1,1 @@
-"""The stores of messages: each module has implementations of `ChatMemoryStore`."""
+"""The stores of messages. Each module implements `ChatMemoryStore`."""

@@ -4,7 +4,7 @@
     memory = MessageWindowChatMemory(id="my-order-1", max_messages=20, store=store)
 
 Memories of this library use `transact`: it locks the conversation and records the policy and the
-reason of every eviction. Other clients can use the three plain methods. The history then holds all
+reason of every eviction. Other clients can use the three plain methods. The history then has all
 messages that reached the store, and the last of several concurrent writers wins.
 """
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 class DjangoChatMemoryStore(ChatMemoryStore):
     """A store in the project's database; `actor` is recorded with every step.
 
-    Raises InvalidValue for an actor that is no storable string of up to 255 characters.
+    Raises InvalidValue unless the actor is a storable string of up to 255 characters.
     """
 
     keeps_system_attributes = True
@@ -58,7 +58,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def get_history(self, memory_id: str) -> list[ChatMessage]:
-        """Return everything that was said. Raises MemoryNotFound."""
+        """Return the whole history. Raises MemoryNotFound."""
         return history.said(memory_id)
 
     @explained
@@ -68,7 +68,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def get_window(self, memory_id: str) -> Window:
-        """Return these messages as a window, which knows what is pinned."""
+        """Return these messages as a window with its pins."""
         return protocol.get_window(memory_id)
 
     @explained
@@ -83,7 +83,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def transact(self, memory_id: str, decide: Decide) -> Transition:
-        """Lock the conversation while `decide` makes a change of its window."""
+        """Lock the conversation while `decide` changes its window."""
         return protocol.transact(memory_id, decide, actor=self._actor)
 
     @explained
@@ -92,7 +92,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         with database.atomic():
             return call()
 
-    # The same for asyncio; the memories' own methods with an a use `to_thread`
+    # The same for asyncio. The memories' own async methods use `to_thread`
 
     async def aget_history(self, memory_id: str) -> list[ChatMessage]:
         return await self.to_thread(self.get_history, memory_id)

@@ -3,7 +3,7 @@
     store = HttpChatMemoryStore("https://chat.example.org", token)
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
 
-The memory decides in this process what leaves; the server keeps the history and infers the reasons.
+The memory evicts messages in this process; the server keeps the history and infers the reasons.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ except ModuleNotFoundError as error:
     ) from error
 
 RETRIED = (429, 503)
-WAIT_MAX = 60.0  # seconds, whatever Retry-After says
+WAIT_MAX = 60.0  # the most seconds, even if Retry-After has more
 PORT_MAX = 65_535
 _TOKEN = re.compile(r"[!-~]+")
 KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
 
 
 class HttpStoreError(ChatMemoryError):
-    """A request that failed. `status` is the HTTP status, None without a response; `may_pass` says
-    whether the same request may succeed later, after `retry_after` seconds if the server says so.
+    """A request that failed. `status` is the HTTP status, None without a response. `may_pass` is
+    True if the same request may succeed later, after the server's `retry_after` seconds if it sent
+    some.
     """
 
     def __init__(
@@ -49,13 +50,13 @@ class HttpStoreError(ChatMemoryError):
 
 
 class HttpChatMemoryStore(ChatMemoryStore):
-    """A store of a server's conversations; threads may share it.
+    """A store of a server's conversations. Threads may share it.
 
-    A request without a response of the store, or refused for now (429, 503), is sent again with the
-    same Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds
-    of Retry-After, at most 60, or else of `pause`, doubled each time. Raises HttpStoreError,
-    InvalidValue for an invalid base URL, one with credentials, or a token that cannot be sent, and
-    UnstorableText for a lone surrogate.
+    A request that got no response of the store, or was refused for now (429, 503), is sent again
+    with the same Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after
+    the seconds of Retry-After (at most 60), or else after `pause` seconds, doubled each time.
+    Raises HttpStoreError, InvalidValue for an invalid base URL, one with credentials, or a token
+    that cannot be sent, and UnstorableText for a lone surrogate.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         body = messages_to_json(messages)
-        if not body.isascii():  # it is UTF-8, which has no half of a character
+        if not body.isascii():  # UTF-8 has no half of a character
             check_text(body, "a message")
         self._request("PUT", memory_id, body)
 
@@ -114,7 +115,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         return self._send(request)
 
     def _send(self, request: httpx.Request) -> list[ChatMessage]:
-        """Return the messages of a response, [] where none are asked for. Raises HttpStoreError."""
+        """Return the messages of a response, [] if none are expected. Raises HttpStoreError."""
         what = f"{request.method} {request.url}"
         try:
             response = self._client.send(request)
@@ -140,7 +141,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
 
 
 def _answered(request: httpx.Request, response: httpx.Response) -> list[ChatMessage]:
-    """Raises InvalidMessage for what the store does not answer, such as a page of a proxy."""
+    """Raises InvalidMessage for a body that is not the store's, such as a page of a proxy."""
     if request.method == "GET":
         if response.text.strip() == "null":
             raise InvalidMessage("expected a JSON array of messages, and got null")
@@ -155,7 +156,7 @@ def _url_of_store(base_url: object) -> httpx.URL:
     if isinstance(base_url, str):
         with suppress(httpx.InvalidURL, UnicodeError):
             url = httpx.URL(f"{base_url.rstrip('/')}/api/v1/store/")
-            url.raw_host.decode().encode("idna")  # as it will be looked up
+            url.raw_host.decode().encode("idna")  # as it will be resolved
             is_http = url.scheme in ("http", "https") and url.host
             if is_http and not url.userinfo and _is_plain(url):
                 return url
@@ -168,21 +169,21 @@ def _url_of_store(base_url: object) -> httpx.URL:
 
 
 def _is_plain(url: httpx.URL) -> bool:
-    """Return whether a path can be written behind a URL, and its port is one."""
+    """Return whether a path can be appended to a URL, and its port is valid."""
     is_port = url.port is None or 0 < url.port <= PORT_MAX
     return is_port and not url.query and not url.fragment
 
 
 def _checked_token(token: object) -> str:
-    """Return a token that a header can hold. Raises InvalidValue, which does not show it."""
+    """Return the token if a header can hold it. Raises InvalidValue, which does not show it."""
     if isinstance(token, str) and _TOKEN.fullmatch(token):
         return token
     raise InvalidValue("the token must be visible ASCII characters, without blanks and line breaks")
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
-    """Return the problem details (RFC 9457) of a response, {} without them."""
-    with suppress(ValueError, RecursionError):  # whatever its Content-Type says
+    """Return the problem details (RFC 9457) of a response, or {}."""
+    with suppress(ValueError, RecursionError):  # regardless of its Content-Type
         if isinstance(body := response.json(), dict):
             return body
     return {}

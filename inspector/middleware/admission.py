@@ -1,8 +1,9 @@
-"""Admits requests to Django: a few at once, so that threads and connections stay few.
+"""Admits requests to Django, a few at a time, so that threads and connections stay few.
 
 Django's ASGI handler starts a thread for each request at once, and the thread opens a connection to
-the database. Where many writers waited for one conversation, they held all connections, and nothing
-else was answered. A request that waits here has neither. All methods belong to one event loop.
+the database. If many writers waited for one conversation, they would hold all connections, and
+nothing else would be answered. A request that waits here has neither. All methods belong to one
+event loop.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ ANSWERS_OF_CALLER = 4
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
-# A simulation of a page is kept, to be found at its URL.
+# A page's simulation is stored, so that its URL finds it.
 _SIMULATED = re.compile(r"/(?:c/[^/]+/verdict|api/v1/memories/[^/]+/simulate)/")
 _LONG_WORK = {
     "changes of several conversations": re.compile(r"/(?:bulk|lab/adopt)/"),
     "measurements": re.compile(r"/(?:lab|api/v1/recall)/"),
 }
-_ALWAYS = frozenset({"/healthz"})  # asks no database, and tells that the process lives
+_ALWAYS = frozenset({"/healthz"})  # uses no database, and tells that the process is alive
 
 
 class Admission:
@@ -50,7 +51,8 @@ class Admission:
 
     It answers 503 with Retry-After at once to a request that would make a queue too long. No part
     of an answer holds a place or a connection while it is sent, so that slow readers hold none. A
-    caller has four answers to reads in progress, until they have been sent: its other reads wait.
+    caller has at most four answers to reads in progress until they have been sent: its other reads
+    wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -63,7 +65,7 @@ class Admission:
             return
         visit = _Visit(self._places, job_of(scope), callers_of(scope), receive, send)
         started = perf_counter()
-        async with ThreadSensitiveContext():  # the thread of this request, in Django too
+        async with ThreadSensitiveContext():  # the request's thread, in Django, too
             try:
                 await self._application(scope, visit.receive, visit.send)
             finally:
@@ -91,7 +93,7 @@ class _Visit:
         self.refusal: QueueFull | None = None
 
     async def receive(self) -> Message:
-        """Hand on what arrives, the end of the body once there is a place."""
+        """Pass on the parts of the body. The last part waits for a place."""
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             load_changed.send(sender=None, waiting=1, working=0)
@@ -107,13 +109,13 @@ class _Visit:
         return message
 
     async def send(self, message: Message) -> None:
-        """Hand on the answer, without a place. One whose length is known is complete; the parts of
-        another one are read while it is sent, each with a place of its own.
+        """Pass on the answer without holding a place. An answer of known length is complete. The
+        parts of any other are made while it is sent, each with a place of its own.
         """
         is_start = message["type"] == "http.response.start"
         if is_start:
             self._is_made = _has_length(message)
-            if _is_stream(message):  # which goes on for hours, and has limits of its own
+            if _is_stream(message):  # a stream goes on for hours, and has limits of its own
                 await self._turn.aclose()
         await self._place.aclose()
         await self._send(message)
@@ -132,12 +134,14 @@ class _Visit:
 
 
 class QueueFull(Exception):
-    """Too many requests are waiting, or one has waited too long. The text says for what."""
+    """Too many requests are waiting, or one has waited too long. The text says what they wait
+    for.
+    """
 
 
 class Job(NamedTuple):
-    """What a request wants: to read, or to write. Equal jobs with a `kind` take turns: changes of
-    the conversation `memory_id`, and what takes long or may wait for any conversation.
+    """The work of a request: to read, or to write. Equal jobs with a `kind` take turns: changes of
+    the conversation `memory_id`, and work that takes long or may wait for any conversation.
     """
 
     is_write: bool = False
@@ -146,8 +150,9 @@ class Job(NamedTuple):
 
 
 class Places:
-    """`most` places. One is kept for reads. Writers of the same conversation take turns: they would
-    wait for one another in the database, and nobody else would get a place. So does long work.
+    """`most` places, one of which is reserved for reads. Writers of one conversation take turns:
+    otherwise they would wait for each other in the database, and nobody else would get a place.
+    Long jobs take turns, too.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -160,13 +165,13 @@ class Places:
         self._waiting_callers: Counter[str] = Counter()
 
     async def begin_answer(self, callers: frozenset[str]) -> AsyncExitStack:
-        """Wait until fewer than four answers to a caller are in progress, up to the given seconds;
-        closing what is returned ends the answer. A large one is in memory until it has been read.
-        Raises QueueFull.
+        """Wait until fewer than four answers to a caller are in progress, up to the given seconds.
+        Close the returned object to end the answer. A large answer is in memory until it has been
+        read. Raises QueueFull.
         """
         if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
             raise QueueFull(f"{WAITING_OF_CALLER} other requests of yours are waiting")
-        # In one order, as two requests with the same two names would else wait for each other
+        # In a fixed order: two requests with the same two names could wait for each other otherwise
         gates = [
             self._answers.setdefault(each, Semaphore(ANSWERS_OF_CALLER)) for each in sorted(callers)
         ]
@@ -183,7 +188,7 @@ class Places:
             self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
-        """Wait for a place, up to the given seconds; closing it gives it back. Raises QueueFull."""
+        """Wait for a place, up to the given seconds. Close it to give it back. Raises QueueFull."""
         gates = self._gates(job)
         if any(gate.locked() for gate in gates):
             self._check_queue(job)
@@ -197,11 +202,13 @@ class Places:
             self._waiting.remove(job)
 
     async def take_again(self) -> AsyncExitStack:
-        """Wait for a place to go on with an answer that has begun, which is never refused."""
+        """Wait for a place to continue an answer that has begun. It is never refused."""
         return await _passed([self._free])
 
     def _gates(self, job: Job) -> list[Semaphore]:
-        """Return what a job passes, in this order: while it waits for its turn, it has no place."""
+        """Return the semaphores to acquire, in order. A job that waits for its turn holds no
+        place.
+        """
         if not job.is_write:
             return [self._free]
         turn = [self._turns.setdefault(job, Semaphore())] if job.kind else []
@@ -222,7 +229,7 @@ async def _passed(gates: list[Semaphore]) -> AsyncExitStack:
 
 
 def job_of(scope: Scope) -> Job:
-    """Return what a request wants, by its method and path."""
+    """Return the job of a request, by its method and path."""
     path = scope["path"]
     if scope["method"] in _READING or _SIMULATED.fullmatch(path):
         return Job()
@@ -234,9 +241,10 @@ def job_of(scope: Scope) -> Job:
 
 
 def callers_of(scope: Scope) -> frozenset[str]:
-    """Return by what a caller is known: its token, its session or both, else its address.
+    """Return the keys by which a caller is counted: its token, its session or both, else its
+    address.
 
-    What it makes up beside a valid one is no way around the count, as both are counted.
+    A made-up token beside a valid session does not evade the count, since both are counted.
     """
     address, _ = scope.get("client") or ("", 0)
     headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]

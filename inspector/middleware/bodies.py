@@ -2,7 +2,7 @@
 
 Django's ASGI handler spools a whole body to disk before any view or limit applies. Here a body is
 refused by its declared length before any of it is read, or, without one, as soon as it exceeds the
-limit. One that arrives too slowly is refused, too: its connection would stay open for ever. Under
+limit. A body that arrives too slowly is refused, too: its connection would stay open forever. Under
 WSGI, and in a project without the line in its asgi.py, the middleware refuses by the same limits:
 before the CSRF check, which parses forms. docs/operations.md has the table of the limits.
 """
@@ -38,14 +38,14 @@ _WITH_MESSAGES = frozenset({"simulate", "verdict", "add"})
 def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: str) -> BodyLimit:
     """Return the limit of a body that is sent to a page or to the API.
 
-    Only multipart/form-data may be large: of a url-encoded form, 2 MB take 160 MB when parsed. What
-    has no route, and what is for people without an account, may be smallest.
+    Only multipart/form-data may be large: 2 MB of a url-encoded form take 160 MB when parsed. The
+    limit is lowest for URLs without a route, and for pages that need no account.
     """
     apps = match.app_names if match else ()
     if "chatmemory" in apps or is_api(path):
         return api_limit(method)
     if limit := getattr(getattr(match and match.func, "cls", None), "limit", None):
-        found: BodyLimit = limit(method)  # of a view that is guarded as the API is
+        found: BodyLimit = limit(method)  # the limit of a view that is guarded like the API
         return found
     name = match.url_name if match and "inspector" in apps else ""
     if content_type == _MULTIPART and name == "import":
@@ -56,13 +56,13 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 
 def upload_limit() -> BodyLimit:
-    """Return the limit of a file, beside which its form may have other fields."""
+    """Return the limit of a file. Its form may have other fields beside it."""
     return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 
 
 def upload_bounds() -> JsonBounds:
-    """Return what a file may take in memory. With one emoji in it, Python keeps four bytes for each
-    character of a text, and a message that is stored is there several times.
+    """Return the bounds of a file in memory. If a text has one emoji, Python keeps four bytes for
+    each of its characters, and storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
     told = f"more than one of {limit}, may: import it with {manage} import_transcripts"
@@ -79,7 +79,7 @@ def _limit(setting: str) -> BodyLimit:
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Return the answer to a request of a page or the API whose body is too large, else None."""
+    """Return the answer to a request for a page or the API if its body is too large, else None."""
     if request.method in _WITHOUT_A_BODY:
         return None
     content_type = request.content_type or ""
@@ -95,9 +95,9 @@ def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpRespo
 
 
 class BoundedBodies:
-    """An ASGI application that answers 413 to bodies that are too large, and 408 to those that take
-    longer than 20 seconds and one more for each 16 KiB, and 429 to an address of which it refused
-    very many. Other pages of a project are left alone.
+    """An ASGI application that answers 413 to bodies that are too large, 408 to bodies that take
+    longer than 20 seconds plus one for each 16 KiB, and 429 to an address with very many refused
+    bodies. Other pages of a project are left alone.
     """
 
     def __init__(self, application: Application) -> None:
@@ -119,7 +119,7 @@ class BoundedBodies:
 
 class _Body:
     """A body that is counted as it arrives. Once it is refused, the application sees the client
-    disconnect, and what it answers to that is not sent.
+    disconnect, and its answer to that is not sent.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limit: BodyLimit) -> None:
@@ -159,7 +159,7 @@ class _Body:
             await self._send(message)
 
     def _tell_length(self) -> None:
-        """Add the length of a chunked body, without which Django reads no form. It makes the
+        """Add the length of a chunked body: without it, Django reads no form. Django makes the
         request after it has read the body.
         """
         names = {name for name, _ in self._scope["headers"]}
@@ -181,7 +181,7 @@ def _too_large(limit: BodyLimit) -> Problem:
 
 
 def _limit_in(scope: Scope) -> BodyLimit | None:
-    """Return the limit of a body; None where there is none, and for another page of a project."""
+    """Return the limit of a body, or None if there is none, as for other pages of a project."""
     if scope["type"] != "http" or (scope["method"] in _WITHOUT_A_BODY and not _has_body(scope)):
         return None
     path = path_in(scope)

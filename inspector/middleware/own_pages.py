@@ -47,13 +47,13 @@ _HEADERS = {
 
 
 class InspectorMiddleware:
-    """Gives requests for the pages and the API ids, log lines, metrics, headers and pages for
-    errors, refuses bodies that are too large, and asks for an account. Other requests of the
-    project are left alone.
+    """Gives requests for the pages and the API ids, log lines, metrics, headers and error pages,
+    refuses bodies that are too large, and requires an account. Other requests of the project are
+    left alone.
 
-    It may stand anywhere in MIDDLEWARE after LocaleMiddleware: what stands after it is covered too,
-    such as redirects. Django's middleware reads forms in `process_view`, which comes after this.
-    Middleware of a project that reads them earlier must stand after this.
+    It may be anywhere in MIDDLEWARE after LocaleMiddleware: it also covers the answers of later
+    middleware, such as redirects. Django's middleware reads forms in `process_view`, which comes
+    after this. A project's own middleware that reads them earlier must come after this.
     """
 
     def __init__(self, get_response: Respond) -> None:
@@ -88,7 +88,7 @@ class InspectorMiddleware:
         response = refused_body(request, match) or too_many_requests(request, match)
         if response is None:
             keep_language(request)
-            with translation.override(None):  # English, and numbers as scripts and SVG read them
+            with translation.override(None):  # English, and numbers in the form that scripts and SVG need
                 response = self._in_english(request)
             response.headers.setdefault("Content-Language", "en")
         for name, value in _HEADERS.items():
@@ -121,9 +121,10 @@ class InspectorMiddleware:
 
 
 class LoginRequired(LoginRequiredMiddleware):
-    """Like Django's, but an HTMX request makes the browser leave the page: the sign-in page would
-    otherwise be swapped into a part of it. Who sent a form comes back to the page of the form:
-    its own address may be none that can be opened. An address that does so very often gets 429.
+    """Like Django's, but an HTMX request makes the browser leave the page: otherwise the sign-in
+    page would be swapped into a part of it. After signing in, somebody who sent a form comes back
+    to the form's page, since a form's own URL may not be one to open. A client address with very
+    many such requests gets 429.
     """
 
     def get_login_url(self, view_func: Any) -> str:
@@ -145,7 +146,7 @@ class LoginRequired(LoginRequiredMiddleware):
 
 
 def _page_of_the_form(request: HttpRequest) -> str:
-    """Return the path of the page that sent a form, or the overview's if it is not of this site."""
+    """Return the path of the page that sent a form, or the overview's if it is not on this site."""
     origin = f"{request.scheme}://{request.get_host()}"
     path = request.headers.get("Referer", "").removeprefix(origin)
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, None)
@@ -158,7 +159,7 @@ def _route(request: HttpRequest) -> str:
 
 
 def _actor(request: HttpRequest) -> str:
-    """The user's name if something has already loaded the user, else "": asking costs a query."""
+    """The user's name if the user is already loaded, else "": loading costs a query."""
     user = request.__dict__.get("user")
     if isinstance(user, SimpleLazyObject):
         user = getattr(request, "_cached_user", None)

@@ -1,6 +1,6 @@
-"""Requests that do not reach a view: those of which an address sent too many, and their answers.
+"""Requests that do not reach a view because an address sent too many, and their answers.
 
-Requests that need no account are counted per address as the API counts, with REST framework's
+Requests that need no account are counted per address like the API's, with REST framework's
 throttles and rates (DEFAULT_THROTTLE_RATES).
 """
 
@@ -46,11 +46,11 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
 
 def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
     """Count a request to a view that is `throttled`, or one that posts without needing an account.
-    Return the answer if its address had too many. Nothing of its body has been parsed by then.
+    Return the answer if its address sent too many. Nothing of its body has been parsed yet.
     """
     rate = getattr(match.func, "throttle", None) if match else None
     if rate is None:
-        is_of_the_api = match is not None and is_api(request.path)  # which counts by itself
+        is_of_the_api = match is not None and is_api(request.path)  # it counts by itself
         if request.method in READING or is_of_the_api or needs_account(match):
             return None
         rate = FORM
@@ -58,16 +58,16 @@ def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> Http
 
 
 def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
-    """Count a request that is refused for want of a valid session, as the API counts its own.
-    Return the answer if its address had too many.
+    """Count a request that is refused because it has no valid session, like the API. Return the
+    answer if its address sent too many.
     """
     return _too_many(request, PerStranger())
 
 
 def count_refused_body(problem: Problem, address: str) -> Problem:
-    """Count a body of an address that is refused. Return the problem, or 429 after too many.
+    """Count a refused body of an address. Return the problem, or 429 after too many.
 
-    This process counts them by itself, because the event loop must not wait for a cache.
+    Each process counts on its own, because the event loop must not wait for a cache.
     """
     throttle = PerStranger()
     limit, seconds = throttle.num_requests, throttle.duration
@@ -97,10 +97,10 @@ def _too_many_problem(wait: float | None) -> Problem:
 async def send_problem(
     scope: Scope, send: Send, problem: Problem, *, unread: Receive | None = None
 ) -> None:
-    """Answer with problem details below the API, else with a line of text.
+    """Answer with problem details for URLs of the API, else with a line of text.
 
-    With `unread`, the rest of the body is read for up to 5 seconds, and the connection is closed: a
-    client that is cut off while it is still sending would never read the answer.
+    With `unread`, the rest of the body is read for up to 5 seconds before the connection is closed:
+    a client that is cut off while it is still sending would never read the answer.
     """
     request_refused.send(sender=None, status=problem.status)
     kind, body = _content(path_in(scope), problem)
@@ -131,7 +131,7 @@ async def _read_on(receive: Receive) -> None:
 
 
 def refusal_of(path: str, problem: Problem) -> HttpResponse:
-    """Return the same for a request that has reached Django."""
+    """Return the same answer to a request that has reached Django."""
     kind, body = _content(path, problem)
     return HttpResponse(body, kind, status=problem.status, headers=dict(problem.headers))
 

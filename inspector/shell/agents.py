@@ -1,7 +1,7 @@
-"""What the tools of coding agents are made of: the agent that asks, and the answer.
+"""Building blocks of the tools for coding agents: the agent that calls, and the answer.
 
-A tool is a function of a room (`SiteRoom.tools`). Its first argument is the agent; its docstring
-and its other arguments are what agents read. It reads, and never writes.
+A tool is a function of a room (`SiteRoom.tools`). Its first argument is the agent. Agents read its
+docstring and its other arguments. It reads, and never writes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from chatmemory import InvalidValue
 from chatmemory.access.scopes import Scope
 from chatmemory.ledger.validation import check_text
 
-SIZE = 20  # rows of an answer
-TEXT = 400  # characters of a message
+SIZE = 20  # rows in an answer
+TEXT = 400  # characters of a message in an answer
 
 
 class Answer:
-    """An answer in words, with the address where people see the same, and the same as JSON."""
+    """An answer in words, with the URL where people see the same, and the same as JSON."""
 
     def __init__(self, words: Iterable[str], url: str | None, **values: Any) -> None:
         self.words, self.url, self.values = words, url, values
@@ -30,13 +30,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent that asks about the conversations of a scope. `site` is the URL of the inspector."""
+    """An agent that may read the conversations of a scope. `site` is the URL of the inspector."""
 
     site: str
     scope: Scope
 
     def visible(self, conversation: str) -> str:
-        """Return the id of a conversation. Raises MemoryNotFound if it does not exist for it."""
+        """Return the id of a conversation. Raises MemoryNotFound if the agent may not see it."""
         return self.scope.visible(conversation)
 
     def page_of(self, memory_id: str, **query: int | str | None) -> str | None:
@@ -44,7 +44,7 @@ class Agent:
         return self.page("conversation", memory_id, **query)
 
     def page(self, route: str, *given: str, **query: int | str | None) -> str | None:
-        """Return the URL of a page; None where there is none."""
+        """Return the URL of a page, or None if it is not installed."""
         try:
             path = reverse(f"inspector:{route}", args=given)
         except NoReverseMatch:
@@ -54,7 +54,7 @@ class Agent:
 
 
 def check_words(text: str, what: str) -> None:
-    """Raise InvalidValue for a text that is too long to ask for, or that no database can hold."""
+    """Raise InvalidValue for a text that is too long, or that no database can store."""
     check_text(text, what)
     if len(text) > TEXT:
         raise InvalidValue(f"{what} can have {TEXT} characters, and has {len(text):,}")

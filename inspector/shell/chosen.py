@@ -1,4 +1,4 @@
-"""Which conversations an address chooses, for pages about many of them."""
+"""The conversations that a URL chooses, for pages about many of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DIGITS = 9
 
 
 @dataclass(frozen=True)
-class ChosenAsked:
-    """A filter of conversations. `problem` says what was wrong with the address."""
+class ChosenConversations:
+    """A filter of conversations from a URL. `problem` describes an error in the URL."""
 
     q: str = ""
     label: str = ""
@@ -27,7 +27,7 @@ class ChosenAsked:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Self:
-        """Read the parameters of an address; those that are wrong are left out."""
+        """Read the parameters of a URL. Invalid ones are left out."""
         texts = {name: searchable(given.get(name, "")) for name in FIELDS}
         texts["flagged"] = today(texts["flagged"])
         names, problem = [flag.name for flag in flags()], ""
@@ -53,7 +53,7 @@ class ChosenAsked:
 
     @property
     def words(self) -> str:
-        """Which conversations are chosen, in words."""
+        """The chosen conversations in words."""
         parts = [
             self.q and f"with “{self.q}”",
             self.label and f"labelled {self.label}",
@@ -68,7 +68,7 @@ FIELDS = ("q", "label", "prefix", "since", "flagged")
 
 
 def date_in(text: str) -> datetime | None:
-    """Return the day that somebody typed; None if it is none."""
+    """Return the day that somebody typed, or None if it is not a day."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
@@ -76,7 +76,7 @@ def date_in(text: str) -> datetime | None:
 
 
 def wrong_number(given: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return which number of an address is none; empty if all are."""
+    """Return a sentence about the first invalid number in a URL, or ""."""
     for name in names:
         if given.get(name) and number_in_text(given[name], DIGITS) is None:
             return f"{name} must be a whole number of up to {DIGITS} digits"

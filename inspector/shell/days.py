@@ -1,11 +1,11 @@
-"""New cases on each of some days, as the bars of a small chart."""
+"""New cases on each of several days, as the bars of a small chart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-BAR, HEIGHT = 6, 22  # of a day
+BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):

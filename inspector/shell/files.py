@@ -1,4 +1,4 @@
-"""Files of numbers that the lab sends."""
+"""The lab's downloads of numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def json_file(rows: Rows, name: str) -> HttpResponse:
 
 
 def no_numbers(problem: str) -> HttpResponse:
-    """Answer what was wrong, because the numbers would not be those that were asked for."""
+    """Answer with an error, because the numbers would not be the requested ones."""
     return HttpResponse(f"{sentence(problem)}\n", "text/plain; charset=utf-8", status=422)
 
 
@@ -39,8 +39,8 @@ def _file(content: str, type: str, name: str) -> HttpResponse:
 
 
 def _cell(value: Any) -> Any:
-    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula, which may
-    begin with a full-width sign, too.
+    """A value for a spreadsheet: an apostrophe keeps a text from being read as a formula, which may
+    also begin with a full-width sign.
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 

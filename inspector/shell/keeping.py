@@ -1,5 +1,5 @@
-"""The thread of a server that keeps what is derived from ledgers, soon after they have changed, and
-empties SQLite's log where an erasure could not.
+"""The server's thread that derives and keeps rows soon after ledgers have changed, and empties
+SQLite's log if an erasure could not.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from django.db import connections
 from chatmemory.services import Rounds, empty_leftover_log
 from chatmemory.signals import memory_changed
 
-# Seconds: a change of this process is followed after the first, one of another after the last.
+# Seconds: a change by this process is followed after the first, one by another process after the
+# last.
 SOON, PAUSE = 0.1, 1.0
-AT_A_STRETCH = 0.5  # for each keeper
-# The rest after a round: at least so long, and so many times as long as the round took
+AT_A_STRETCH = 0.5  # rows, for each keeper
+# The rest after a round: at least so many seconds, and so many times as long as the round took
 LEAST, REST = 0.25, 3
 
 logger = logging.getLogger(__name__)
 
 
 class KeeperThread(Thread):
-    """Keeps rows again and again until it is stopped. Whatever fails is logged once, and tried
-    again. Between its rounds it has no connection to the database.
+    """Keeps rows in rounds until it is stopped. A failure is logged once, and tried again. Between
+    rounds it has no connection to the database.
     """
 
     def __init__(self, rounds: Rounds | None = None) -> None:
@@ -58,6 +59,6 @@ class KeeperThread(Thread):
         self._changed.set()
 
     def stop(self) -> None:
-        """End the thread after the conversation that it is at."""
+        """End the thread after its current conversation."""
         self._stopped.set()
         self._changed.set()

@@ -1,11 +1,12 @@
-"""Signals about a server that has too much to do; rooms listen to them."""
+"""Signals about an overloaded server. Rooms listen to them."""
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
-# A request is answered with this `status` before Django receives it: 408, 413, 429 or 503.
+# Sent when a request is answered with this `status` before Django receives it: 408, 413, 429 or
+# 503.
 request_refused = Signal()
-# The number of requests that wait for their turn, or that are worked on, grows by `waiting` and
+# Sent when the number of waiting requests changes by `waiting`, and of those in progress by
 # `working`.
 load_changed = Signal()

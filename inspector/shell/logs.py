@@ -1,7 +1,7 @@
 """Log lines as text or as JSON, each with the id of the request it belongs to.
 
 No line quotes a message of a conversation (docs/adr/0017): an error is logged by its type and its
-positions in the code, because its text may quote one. It also says why no library does this.
+positions in the code, because its text may quote one. The ADR also explains why no library is used.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TextFormatter(logging.Formatter):
 
 
 def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
-    """Return Django's LOGGING for lines on stderr. `style` is "json" or "text".
+    """Return Django's LOGGING setting for lines on stderr. `style` is "json" or "text".
 
     Warnings and errors are always logged; with `log_changes`, each request and each change too.
     """
@@ -84,19 +84,19 @@ def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
         "loggers": {
             "chatmemory.audit": {"level": level},
             "inspector.requests": {"level": level},
-            # inspector.requests already has a line for each refused request.
+            # inspector.requests already logs a line for each refused request.
             "django.request": {"level": "ERROR"},
         },
     }
 
 
 def choose_request_id(offered: str) -> str:
-    """Return the id that the client sent if it is well-formed, else a new one."""
+    """Return the client's id if it is well-formed, else a new one."""
     return offered if _WELL_FORMED.fullmatch(offered) else secrets.token_hex(8)
 
 
 def log_request(method: str, route: str, status: int, seconds: float, actor: str) -> None:
-    """Logs an answered request. `route` is the name of a URL pattern, without query string."""
+    """Log an answered request. `route` is the name of a URL pattern, without a query string."""
     milliseconds = round(seconds * 1000, 1)
     extra = {
         "method": method,
@@ -111,7 +111,7 @@ def log_request(method: str, route: str, status: int, seconds: float, actor: str
 def _first_line(record: logging.LogRecord) -> str:
     """Return the first line of the message, with errors replaced by their types.
 
-    Further lines could quote an error, as asyncio's do, or imitate a log line.
+    Further lines could quote an error, as in asyncio's messages, or imitate a log line.
     """
     message, args = str(_without_errors(record.msg)), record.args
     if isinstance(args, tuple):
@@ -124,7 +124,7 @@ def _without_errors(value: object) -> object:
 
 
 def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
-    """Return what `extra=` added, without objects: their text may quote a message."""
+    """Return the plain values of `extra=`. Objects are left out: their text may quote a message."""
     return {
         name: value
         for name, value in vars(record).items()

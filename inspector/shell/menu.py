@@ -1,4 +1,4 @@
-"""The main menu: the items of the shell and those of the rooms."""
+"""The main menu: the shell's items and the rooms' items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN = (
 
 
 def menu_of(request: HttpRequest) -> Iterator[tuple[MenuItem, bool]]:
-    """Yield the items that the reader sees, in their order, and whether each is the current one."""
+    """Yield the items that the reader may see, in order, and whether each is the current one."""
     items = [*OWN, *(item for room in rooms() for item in room.menu)]
     for item in sorted(items, key=lambda item: item.place):
         if item.is_for(getattr(request, "user", None)):

@@ -1,4 +1,4 @@
-"""Prices of prompts as the addresses of pages have them, with a provider's cache as a preset."""
+"""Prices of prompts in the URLs of pages, with a provider's cache as a preset."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from inspector.forms.fields import searchable
 
 MILLION = 1_000_000
 CACHES = {"openai": "openai", "openai_responses": "openai", "anthropic": "anthropic"}
-CACHES |= {"gemini": "gemini"}  # whose cache it is, by the providers in use
+CACHES |= {"gemini": "gemini"}  # the provider whose cache is used follows from the providers in use
 PRICES = ("input", "cached", "write", "output")
 TEXTS = ("currency", "source", "as_of")
 USUAL = "openai"
-OWN = "own"  # prices of one's own, and a cache without bounds
+OWN = "own"  # the reader's own prices, and a cache without bounds
 ONE = Decimal(1)
 
 
-class Usual(NamedTuple):
-    """Whose cache is meant if none is named, and the model that is known to be used."""
+class UsualCache(NamedTuple):
+    """The provider whose cache is used if none is chosen, and the model known to be in use."""
 
     provider: str = USUAL
     model: str = ""
 
 
-def usual() -> Usual:
-    """Return the first provider in use whose cache is known, with its model if it has one."""
+def usual() -> UsualCache:
+    """Return the first provider in use with a known cache, and its model if one is chosen."""
     use = providers_in_use() or {}
     found = next((name for name in use if name in CACHES), None)
     if found is None:
-        return Usual()
+        return UsualCache()
     models = use[found]
-    return Usual(CACHES[found], models[0] if len(models) == 1 else "")
+    return UsualCache(CACHES[found], models[0] if len(models) == 1 else "")
 
 
 class Preset(NamedTuple):
@@ -49,11 +49,11 @@ class Preset(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PricesAsked:
-    """Prices of a million tokens, and the provider whose cache it is.
+class ChosenPrices:
+    """Prices of a million tokens, and the provider whose cache is used.
 
-    A cached price, and one of writing, that is missing is the provider's share of the input price.
-    `source` and `as_of` say where prices of one's own stand and since when.
+    A missing price of cached or written tokens is the provider's share of the input price. `source`
+    and `as_of` are the place and the date of the reader's own prices.
     """
 
     input: Decimal | None = None
@@ -66,8 +66,8 @@ class PricesAsked:
     as_of: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> PricesAsked:
-        """Return the prices of an address. What is no price is missing."""
+    def read(cls, given: Mapping[str, str]) -> ChosenPrices:
+        """Return the prices of a URL. Invalid prices are left out."""
         provider = given.get("provider") or usual().provider
         texts = {name: searchable(given.get(name, ""))[:80] for name in TEXTS}
         return cls(
@@ -86,7 +86,7 @@ class PricesAsked:
 
     @property
     def chosen(self) -> Provider | None:
-        """The cache, with what is known of the model in use."""
+        """The cache, with the details of the model in use."""
         found, usually = providers().get(self.provider), usual()
         is_usual = found is not None and usually.provider == self.provider
         return found.for_model(usually.model) if found and is_usual else found
@@ -97,7 +97,7 @@ class PricesAsked:
 
     @property
     def prices(self) -> Prices:
-        """The prices for sums. Without an input price they are shares of it."""
+        """The prices to calculate with. Without an input price they are shares of it."""
         whole = self.input or ONE
         cached, write = self.cached, self.write
         if self.chosen:
@@ -117,21 +117,21 @@ class PricesAsked:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return what so many tokens at the input price cost in words, such as `€2.43`."""
+        """Return the cost of so many tokens at the input price in words, such as `€2.43`."""
         if self.input is None:
             return ""
         return f"{self.currency}{tokens * self.input / MILLION * Decimal(times):,.2f}"
 
     @property
     def words(self) -> str:
-        """What is chosen, in one line."""
+        """The chosen prices and cache in one line."""
         if not self.chosen:
             return "your own" if self.cached is not None else "none: tokens are compared"
         return f"{self.chosen.label}, {_shares(self.chosen)}"
 
     @property
     def said(self) -> str:
-        """Where the prices are from, and since when."""
+        """The source and the date of the prices, in words."""
         chosen = self.chosen
         as_of = self.as_of or (f"{chosen.as_of:%-d %b %Y}" if chosen else "")
         says = chosen.says if chosen and not self.source else ""
@@ -147,7 +147,7 @@ class PricesAsked:
         ]
         return [*known, Preset(OWN, "Own prices", "no bounds", not self.chosen)]
 
-    def with_provider(self, name: str) -> PricesAsked:
+    def with_provider(self, name: str) -> ChosenPrices:
         return replace(self, provider=name, cached=None, write=None)
 
 
@@ -157,7 +157,7 @@ def _shares(provider: Provider) -> str:
 
 
 def price_in(text: str) -> Decimal | None:
-    """Return the price that somebody typed; None if it is none."""
+    """Return the price that somebody typed, or None if it is not a price."""
     try:
         number = Decimal(text.strip().replace(",", ".")) if len(text) < 20 else None
     except InvalidOperation:
@@ -166,7 +166,7 @@ def price_in(text: str) -> Decimal | None:
 
 
 def wrong_price(given: Mapping[str, str]) -> str:
-    """Return which price of an address is none; empty if all are."""
+    """Return a sentence about the first invalid price in a URL, or ""."""
     for name in PRICES:
         if given.get(name) and price_in(given[name]) is None:
             return f"the {name} price must be a number below {MILLION:,}, such as 2.50"

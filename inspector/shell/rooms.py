@@ -1,7 +1,6 @@
-"""The installed rooms of the site, and what they answer when pages and agents ask them.
+"""The installed rooms of the site, and the functions by which pages and agents call their hooks.
 
-If a room fails to answer, the error is logged, and the page says in one line that it is not
-available.
+If a hook fails, the error is logged, and the page shows one line: the room is not available.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ def urlpatterns() -> list[Any]:
 
 
 def parameters() -> dict[str, bool]:
-    """Return the parameters of the conversation page's address that rooms own, and whether each is
-    a number.
+    """Return the rooms' parameters in the URL of the conversation page, and whether each is a
+    number.
     """
     texts = {name: False for room in rooms() for name in room.parameters}
     return texts | {name: True for room in rooms() for name in room.numbers}
@@ -76,13 +75,15 @@ def rooms_on(request: HttpRequest) -> list[SiteRoom]:
 
 
 def tools() -> list[Callable[..., Any]]:
-    """Return what coding agents may call."""
+    """Return the tools that coding agents may call."""
     return [tool for room in rooms() for tool in room.tools()]
 
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Surround the answer to a request by what rooms have for it, and yield what records it."""
+    """Surround a request by the rooms' `observing`, and yield a function that records the
+    answer.
+    """
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
         recording = [stack.enter_context(each) for each in surrounding if each]
@@ -95,12 +96,12 @@ def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]
 
 
 def application_of(scope: Scope) -> Application | None:
-    """Return the application of the room that answers a request in the place of Django; or None."""
+    """Return the application of the room that answers a request in place of Django, or None."""
     return next(filter(None, (room.application(scope) for room in rooms())), None)
 
 
 def view(view: ConversationState) -> View | None:
-    """Return what the first room that has something shows in the place of a stored step."""
+    """Return the view of the first room that shows something in place of a stored step."""
     return next((shown for room in rooms() if (shown := room.view(view))), None)
 
 
@@ -120,17 +121,17 @@ def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
 
 
 def links(view: ConversationState) -> list[Link]:
-    """Return what the page's head has of all rooms."""
+    """Return the links of all rooms in the page's head."""
     return _of_each(Link, lambda room: room.links(view))
 
 
 def reports(view: ConversationState) -> list[Report]:
-    """Return what all rooms say on top of the conversation page."""
+    """Return the reports of all rooms at the top of the conversation page."""
     return _of_each(Report, lambda room: room.reports(view))
 
 
 def awaits(view: ConversationState) -> bool:
-    """Whether a room awaits something derived; one that fails awaits nothing."""
+    """Whether a room awaits a derived row. A room that fails does not."""
     found = False
     for room in rooms():
         try:
@@ -153,28 +154,28 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
 
 
 def questions() -> list[Fragment]:
-    """Return what all rooms ask on the overview."""
+    """Return the questions of all rooms on the overview."""
     return _of_each(Fragment, lambda room: room.questions())
 
 
 def muted() -> dict[str, Muted]:
-    """Return the causes that are folded, of all rooms."""
+    """Return the folded causes of all rooms."""
     return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 
 def news(size: int) -> list[News]:
-    """Return what the feed of the overview has of all rooms."""
+    """Return the news of all rooms for the feed of the overview."""
     return _of_each(News, lambda room: room.news(size))
 
 
 def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> list[Item]:
-    """Return what each room answers; of one that fails, a line that says so."""
+    """Return the answers of all rooms. A room that fails gives a line that it is not available."""
     found: list[Item] = []
     for room in rooms():
         try:
             found += list(asked(room))
         except Exception:
             logger.exception("the room %s fails", room.room)
-            named = {"verbose_name": room.verbose_name}  # which a cache can keep
+            named = {"verbose_name": room.verbose_name}  # so that a cache can keep it
             found.append(kind(NOT_AVAILABLE, {"room": named}))  # type: ignore[call-arg]
     return found

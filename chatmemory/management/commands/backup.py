@@ -18,9 +18,9 @@ from chatmemory.management.base import DatabaseCommand
 
 @contextmanager
 def terminated_by_exit() -> Iterator[None]:
-    """Let SIGTERM end the block as an exit does, when the current call returns.
+    """Let SIGTERM end the block like an exit, when the current call returns.
 
-    Only the main thread is told of signals; a program that has its own answer to this one keeps it.
+    Only the main thread receives signals. A program's own handler of SIGTERM is kept.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -23,7 +23,7 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with database.atomic():  # a token is kept only if its secret was printed
+            with database.atomic():  # keep the token only if its secret was printed
                 secret = create_token(
                     options["name"],
                     role=options["role"],

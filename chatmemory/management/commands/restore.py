@@ -18,7 +18,7 @@ class Command(DatabaseCommand):
         "Replace the SQLite database by FILE, a copy that manage.py backup has made. Stop the "
         "server first. An interrupted restore changes nothing. For PostgreSQL use pg_restore."
     )
-    requires_system_checks = (Tags.models,)  # the database that is replaced is not opened
+    requires_system_checks = (Tags.models,)  # do not open the database that is replaced
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
@@ -43,7 +43,7 @@ class Command(DatabaseCommand):
 
 
 def check_copy(file: Path, copy: sqlite3.Connection) -> None:
-    """Raise CommandError unless a file is a whole database with our tables."""
+    """Raise CommandError unless a file is an undamaged database with the tables of chatmemory."""
     try:
         if found := damage_of(copy):
             raise CommandError(f"{file} is damaged: {found}")
@@ -58,16 +58,16 @@ def check_copy(file: Path, copy: sqlite3.Connection) -> None:
 
 
 def replace(replaced: Path, copy: sqlite3.Connection) -> None:
-    """Write all of a copy into the database in one transaction, while nobody else has it open.
+    """Write a whole copy into the database in one transaction, while nobody else has it open.
 
-    SQLite first takes in what a crash has left in its log. Were the file itself replaced, that log
-    would be applied to the copy.
+    SQLite first applies the log that a crash may have left. If the file itself were replaced, that
+    log would be applied to the copy.
     """
     with closing(sqlite3.connect(replaced, timeout=0, isolation_level=None)) as opened:
         try:
             opened.execute("PRAGMA locking_mode = EXCLUSIVE")
             opened.execute("BEGIN EXCLUSIVE")
-            opened.execute("ROLLBACK")  # the lock stays
+            opened.execute("ROLLBACK")  # the lock is kept
             copy.backup(opened)
         except sqlite3.Error as error:
             raise CommandError(f"{replaced} {_why(error)}") from error

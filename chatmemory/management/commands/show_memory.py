@@ -25,13 +25,13 @@ from chatmemory.reports.printing import add_json_argument
 from chatmemory.snapshots import one_snapshot
 
 SIZE = 40
-SHOWN = 2_000  # characters of a text, of which a row shows what there is room for
+SHOWN = 2_000  # characters of a text that are read; a row shows as many as fit
 NARROWEST = 60  # columns
 TO_A_FILE = 120
 
 
 class ShownRow(NamedTuple):
-    """A message as a line: what was said, and what memory has of it."""
+    """A message as a line: its text in the history, and its state in memory."""
 
     seq: int
     role: str
@@ -98,8 +98,8 @@ def _rows(
     history: Sequence[MessageDetail],
     summaries: dict[int, Coverage],
 ) -> Iterator[ShownRow]:
-    """Yield the messages of the history, and before each what memory holds there that is not among
-    them: what a client put there, summaries, and of earlier messages those that stay.
+    """Yield the messages of the history, and before each one the other messages at that place of
+    the window: a client's, summaries, and earlier messages that stay.
     """
     said = {row.seq for row in history}
     first = min(said, default=0)

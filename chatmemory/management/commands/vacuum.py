@@ -26,7 +26,7 @@ class Command(DatabaseCommand):
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")
             if tables := distribution.distributed_tables():
-                # Of a cluster, VACUUM without names is that of the coordinator alone.
+                # In a cluster, VACUUM without names would run on the coordinator only.
                 cursor.execute(f"VACUUM {', '.join(tables)}")
         if services.try_to_empty_log(wait=WAIT_SECONDS):
             self.stdout.write("vacuumed")

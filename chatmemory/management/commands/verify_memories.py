@@ -27,7 +27,7 @@ STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
-    """Return an id for a line of heads; as JSON if it could break the line."""
+    """Return an id for a line of heads, as JSON if it could break the line."""
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
 
@@ -36,12 +36,12 @@ def id_of(text: str) -> str:
     """Return the id of a line of heads."""
     try:
         return str(json.loads(text)) if text.startswith('"') else text
-    except ValueError:  # of an earlier version, which did not write JSON
+    except ValueError:  # an earlier version did not write JSON
         return text
 
 
 def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
-    """Return the ids that were named, or those of all rows."""
+    """Return the ids that were named, or the ids of all rows."""
     return map(StoredId, ids) if ids else (memory_id for (memory_id,) in stored_ids(rows))
 
 
@@ -125,8 +125,9 @@ class Command(DatabaseCommand):
             self.stderr.write(str(contradiction))
 
     def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction], list[tuple[str, str]]]:
-        """Return how many conversations were verified, what contradicts their replays, and the id
-        and name of each kept row of the others that differed and was made anew.
+        """Return the number of verified conversations, the contradictions to their replays, and, of
+        conversations without contradiction, the id and name of each kept row that differed and was
+        made again.
         """
         verified, found, made_anew = 0, list[Contradiction](), list[tuple[str, str]]()
         for memory_id in named_or_all(ids, Memory.with_deleted.all()):
@@ -141,13 +142,13 @@ class Command(DatabaseCommand):
             except MemoryNotFound as error:
                 if ids:
                     raise CommandError(str(error)) from error
-                continue  # deleted, or about to be
+                continue  # deleted, or being deleted
             verified += 1
             found += [contradiction] if contradiction else []
         return verified, found, made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Return contradictions to the heads of a file. Raises CommandError for another file."""
+        """Return contradictions to the heads in a file. Raises CommandError if it has no heads."""
         try:
             given = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
             text = given.decode("utf-8").removesuffix("\n")

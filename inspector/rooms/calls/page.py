@@ -36,7 +36,7 @@ from inspector.rooms.calls.comparing import Difference, Place, Prompt, differenc
 from inspector.rooms.calls.learning import learned_for
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import Told, prompt_of
-from inspector.shell.prices import OWN, PricesAsked
+from inspector.shell.prices import OWN, ChosenPrices
 
 GAP = 4
 TEXT = 600  # characters of a message on the page
@@ -46,7 +46,7 @@ LINE = 90
 SHOWN = 200  # messages of a request, the last ones
 READ = 2_000  # messages with calls, and of the history, that a page reads
 THOUSAND = 1_000
-UNPRICED = PricesAsked(provider=OWN)
+UNPRICED = ChosenPrices(provider=OWN)
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
 _HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
 _KINDS = {"system": "system", "result": "results"}
@@ -99,7 +99,7 @@ class CallPage:
     told: Told
     before: Told | None
     policy: Policy | None
-    asked: PricesAsked = UNPRICED
+    asked: ChosenPrices = UNPRICED
 
     @property
     def row(self) -> ModelCall:

@@ -25,7 +25,7 @@ from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, Why
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.page import CallPage, bars, policy_of
-from inspector.shell.prices import OWN, PricesAsked, wrong_price
+from inspector.shell.prices import OWN, ChosenPrices, wrong_price
 from inspector.shell.room import Fragment
 
 NEWEST = 30
@@ -122,10 +122,10 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
         return render(request, "rooms/calls/call.html", context)
 
 
-def _prices(request: HttpRequest, call: ModelCall) -> PricesAsked:
+def _prices(request: HttpRequest, call: ModelCall) -> ChosenPrices:
     """Return the prices of the address, at the cache of the provider that answered the call."""
     own = call.provider if call.provider in providers() else OWN
-    return PricesAsked.read({"provider": own, **request.GET.dict()})
+    return ChosenPrices.read({"provider": own, **request.GET.dict()})
 
 
 def _policy(request: HttpRequest, memory: Any) -> tuple[Any, str]:

@@ -16,7 +16,7 @@ from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence.compactions import CompactionOf, Compactions
 from inspector.rooms.evidence.lost import LEVELS as TERMS
 from inspector.rooms.evidence.lost import Held, bars_in_words, bars_of
-from inspector.shell.chosen import FIELDS, ChosenAsked
+from inspector.shell.chosen import FIELDS, ChosenConversations
 
 LISTED = 50
 LEVELS = {Level.RARE: "Rare terms", Level.TOLD: "Told ones", Level.ALL: "All terms"}
@@ -50,7 +50,7 @@ class LosingCompaction(NamedTuple):
 class CompactionsPage:
     """The presenter of compactions at a level."""
 
-    def __init__(self, found: Compactions, asked: ChosenAsked, level: Level | None) -> None:
+    def __init__(self, found: Compactions, asked: ChosenConversations, level: Level | None) -> None:
         self.found, self.asked, self.level = found, asked, level or found.corpus.headline
         level = self.level
         self._all = self._sum(found.measured)

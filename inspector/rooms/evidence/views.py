@@ -9,13 +9,13 @@ from django.views.decorators.http import require_safe
 from chatmemory.recall.compactions import Level
 from inspector.rooms.evidence.compactions import fleet_compactions
 from inspector.rooms.evidence.page import CompactionsPage
-from inspector.shell.chosen import ChosenAsked
+from inspector.shell.chosen import ChosenConversations
 
 
 @require_safe
 def compactions(request: HttpRequest) -> HttpResponse:
     """Show what summaries of the chosen conversations held of the terms that were needed."""
-    asked = ChosenAsked.read(request.GET.dict())
+    asked = ChosenConversations.read(request.GET.dict())
     found = fleet_compactions(asked.which)
     level = next((each for each in Level if each == request.GET.get("level")), None)
     page = CompactionsPage(found, asked, level)

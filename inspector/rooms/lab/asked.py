@@ -12,15 +12,15 @@ from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
 from chatmemory.recall.frontier import ANY_LIMIT
 from inspector.forms.fields import number_in_text
 from inspector.rooms.lab.reads import FleetQuery, usual_kind
-from inspector.shell.chosen import ChosenAsked, wrong_number
-from inspector.shell.prices import PricesAsked, wrong_price
+from inspector.shell.chosen import ChosenConversations, wrong_number
+from inspector.shell.prices import ChosenPrices, wrong_price
 
 SAMPLE = 1_000
 DIGITS = 9
 
 
 @dataclass(frozen=True)
-class FleetAsked(ChosenAsked):
+class FleetAsked(ChosenConversations):
     """Which conversations, under which kind of policy, at which prices; `sample` 0 means all.
 
     Without a kind in the address, it is the `usual_kind`: the one that most of them have.
@@ -37,12 +37,12 @@ class FleetAsked(ChosenAsked):
     seed: int = 1
     context: int | None = None
     everyone: str = ""
-    prices: PricesAsked = field(default_factory=PricesAsked)
+    prices: ChosenPrices = field(default_factory=ChosenPrices)
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> FleetAsked:
         """Read the parameters of an address; of those that are wrong, take the usual ones."""
-        chosen = ChosenAsked.read(given)
+        chosen = ChosenConversations.read(given)
         names = ("limit", "sample", "seed", "context")
         numbers = {name: number_in_text(given.get(name, ""), DIGITS) for name in names}
         problem = wrong_number(given, names) or wrong_price(given) or chosen.problem
@@ -60,7 +60,7 @@ class FleetAsked(ChosenAsked):
             seed=cls.seed if numbers["seed"] is None else numbers["seed"],
             context=numbers["context"] or None,
             everyone="1" if given.get("everyone") else "",
-            prices=PricesAsked.read(given),
+            prices=ChosenPrices.read(given),
         )
         try:
             asked.policy(ANY_LIMIT)

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
 from chatmemory.reading.recall import POLICIES_MAX
 from inspector.forms.fields import number_in_text, searchable
-from inspector.shell.prices import PricesAsked, wrong_price
+from inspector.shell.prices import ChosenPrices, wrong_price
 
 DIGITS = 9
 
@@ -32,7 +32,7 @@ class ComparisonAsked:
     policies: tuple[Policy | None, ...] = ()
     at: int | None = None
     phrase: str = ""
-    prices: PricesAsked = field(default_factory=PricesAsked)
+    prices: ChosenPrices = field(default_factory=ChosenPrices)
     form: str = ""
     problem: str = ""
     kind: str = ""
@@ -56,7 +56,7 @@ class ComparisonAsked:
             tuple(policies),
             None if is_step else place,
             searchable(values.get("find" if is_step else "phrase", "")),
-            PricesAsked.read(values),
+            ChosenPrices.read(values),
             form if (form := values.get("as", "")) in ("csv", "json") else "",
             problem or _wrong_value(values, at="step" if is_step else "after"),
             step=place if is_step else None,

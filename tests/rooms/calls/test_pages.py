@@ -25,7 +25,7 @@ from inspector.rooms.calls.page import CallPage
 from inspector.rooms.calls.reads import call_compared_with, one_call, told
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
-from inspector.shell.prices import PricesAsked
+from inspector.shell.prices import ChosenPrices
 
 START = datetime(2026, 11, 26, 11, 0, tzinfo=UTC)
 SYSTEM = {"role": "system", "content": "You are an airline agent. The desk is D-6630."}
@@ -159,7 +159,7 @@ def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, op
 
 
 def priced(n: int) -> CallPage:
-    return replace(page_of(n), asked=PricesAsked(provider="openai"))
+    return replace(page_of(n), asked=ChosenPrices(provider="openai"))
 
 
 def test_the_count_of_the_provider_is_learned_of_other_calls_with_the_same_tools(desk):
