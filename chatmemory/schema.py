@@ -31,9 +31,7 @@ INSTALL = "Install the version that migrated it, or a newer one."
 
 @dataclass(frozen=True)
 class Difference:
-    """Why this version cannot use a database, as the rest of a sentence, and what to do about
-    it.
-    """
+    """Why this version cannot use a database, as the rest of a sentence, and what to do."""
 
     reason: str
     what_to_do: str

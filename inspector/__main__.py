@@ -19,7 +19,9 @@ def main() -> None:
 
 @contextmanager
 def database_errors_told() -> Iterator[None]:
-    """End with a sentence about the database, as our own commands do, if it is at fault."""
+    """End with a sentence about the database, like this library's own commands, if it is the
+    cause.
+    """
     try:
         yield
     except (DatabaseError, InterfaceError) as error:

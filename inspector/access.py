@@ -1,4 +1,4 @@
-"""Who may open a page, where people sign in, and the links that sign in once.
+"""Access to pages: permissions, sign-in pages, and links that sign in once.
 
 A page without the permission that its decorator requires answers 403.
 """
@@ -38,8 +38,8 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def sign_in_url() -> str:
-    """Return the address of the project's own sign-in page: its LOGIN_URL, or what it has at
-    Django's default address. In a project without one, return that of the inspector's.
+    """Return the URL of the project's own sign-in page: its LOGIN_URL, or Django's default URL if
+    there is a page. In a project without one, return the URL of the inspector's.
     """
     if settings.LOGIN_URL == global_settings.LOGIN_URL:
         try:
@@ -83,7 +83,7 @@ def make_token(user: User) -> str:
 
 
 def use_token(token: str) -> User | None:
-    """Return the user of a valid token and make it invalid; return None for any other.
+    """Return the user of a valid token and make it invalid, or None for an invalid token.
 
     If several requests use a token at the same time, only one of them gets the user.
     """

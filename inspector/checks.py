@@ -1,4 +1,4 @@
-"""System checks: what a project lacks that mounts the pages. docs/mounting.md lists all of it."""
+"""System checks of a project that mounts the pages. docs/mounting.md lists the requirements."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _apps() -> Iterator[CheckMessage]:
 
 
 def _rooms() -> Iterator[CheckMessage]:
-    """Name the line that installs the rooms, in a project that has none of them."""
+    """Report a project without any room, with the line that installs them."""
     if ROOMS and not any(apps.is_installed(name) for name in ROOMS):
         yield Error(
             "The inspector's rooms are missing: most of its pages are in them.",
@@ -80,7 +80,7 @@ def _middleware() -> Iterator[CheckMessage]:
             f"The inspector's middleware must stand after {_LOCALE!r}.", id="inspector.E010"
         )
     for id, needed in _MIDDLEWARE.items():
-        name = needed.rpartition(".")[2]  # a project may have one of its own
+        name = needed.rpartition(".")[2]  # a project may have its own
         if not any(each.endswith(name) for each in settings.MIDDLEWARE):
             yield Error(f"The inspector needs {needed!r} in MIDDLEWARE.", id=id)
 
@@ -111,8 +111,8 @@ def _urls() -> Iterator[CheckMessage]:
 
 
 def _sign_in() -> Iterator[CheckMessage]:
-    """Warn of our own sign-in page in a project whose first backend compares passwords: one that
-    limits wrong ones comes before.
+    """Warn of the inspector's sign-in page in a project whose first backend compares passwords: a
+    backend that limits wrong ones would come first.
     """
     backends = settings.AUTHENTICATION_BACKENDS
     compares = "django.contrib.auth.backends.ModelBackend"

@@ -1,9 +1,9 @@
-"""`chatmemory`, the command of an installation that has no project of its own.
+"""`chatmemory`, the command of an installation without a project of its own.
 
-Its commands are those of manage.py, some of them under a shorter name. They use the database in the
-user's data folder, or the one that the environment names (docs/operations.md). Reports on files
-need no more than the library; Django is only imported to carry out any other command, so that this
-module can say what is missing.
+Its commands are manage.py's, some of them under a shorter name. They use the database in the user's
+data folder, or the one in the environment (docs/operations.md). Reports on files need only the
+library; Django is imported only for other commands, so that this module can report missing
+packages.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SETTINGS = "inspector.project.settings"
 
 
 class Named(NamedTuple):
-    """A command of manage.py, and what it does in a few words.
+    """A command of manage.py, and its purpose in a few words.
 
-    `has_report` says that a module of chatmemory/reports does it for files.
+    `has_report` is True if a module of chatmemory/reports does it for files.
     """
 
     command: str
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def overview() -> str:
-    """Return what can be typed."""
+    """Return the list of commands."""
     rows = {name: each.words for name, each in COMMANDS.items()} | {"completion": COMPLETION}
     width = max(map(len, rows))
     return "\n".join(
@@ -88,7 +88,7 @@ def overview() -> str:
 
 
 def carry_out(name: str, arguments: Sequence[str]) -> None:
-    """Carry out a command. Exits with 1 if a package is missing, and with 2 for an unknown name."""
+    """Run a command. Exits with 1 if a package is missing, and with 2 for an unknown name."""
     settings = os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
     if settings == SETTINGS and name in COMMANDS and COMMANDS[name].has_report:
         _report_on_files(name, arguments)
@@ -107,7 +107,7 @@ def carry_out(name: str, arguments: Sequence[str]) -> None:
 
 
 def _report_on_files(name: str, arguments: Sequence[str]) -> None:
-    """Report on files and exit, if files are named and nothing else is asked."""
+    """Report on files and exit, if files are named and no option needs Django."""
     report = import_module(f"chatmemory.reports.{name}")
     parser = ArgumentParser(prog=f"chatmemory {name}", description=report.HELP)
     report.add_arguments(parser)
@@ -125,7 +125,7 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             _print_error(f"CommandError: nothing more can be written: {error.strerror}")
-        elif error.errno != errno.EPIPE:  # which a reader such as `head` causes
+        elif error.errno != errno.EPIPE:  # a reader such as `head` causes it
             raise
         code = 1
     discard_unwritten()
@@ -141,7 +141,7 @@ def _print_error(line: str) -> None:
 
 
 def _command(name: str) -> BaseCommand:
-    """Return a command of manage.py. Exits with 2 if there is none of this name.
+    """Return a command of manage.py. Exits with 2 if there is no command of this name.
 
     Raises ModuleNotFoundError if a package is missing.
     """
@@ -155,7 +155,7 @@ def _command(name: str) -> BaseCommand:
         _print_error(f"chatmemory has no command {name!r}: see chatmemory --help")
         sys.exit(2)
     command = load_command_class(app, known) if isinstance(app, str) else app
-    # These would come too late, and the environment names the settings.
+    # These options would come too late, and the environment names the settings.
     command.suppressed_base_arguments = {*command.suppressed_base_arguments, *_TOO_LATE}
     return command
 
@@ -171,7 +171,7 @@ def _what_is_missing(name: str, error: ModuleNotFoundError) -> str:
 
 
 def completion_script(arguments: Sequence[str]) -> str:
-    """Return a script for a shell. Exits with 2 for another shell."""
+    """Return a script for a shell. Exits with 2 for an unknown shell."""
     if len(arguments) != 1 or arguments[0] not in SHELLS:
         _print_error(f"usage: chatmemory completion {{{','.join(SHELLS)}}}")
         sys.exit(2)
@@ -183,7 +183,7 @@ def completion_script(arguments: Sequence[str]) -> str:
 
 
 def _options(name: str) -> list[str]:
-    """Return the options of a command, such as --json; none if its packages are missing."""
+    """Return the options of a command, such as --json, or [] if its packages are missing."""
     parser = ArgumentParser()
     if COMMANDS[name].has_report:
         import_module(f"chatmemory.reports.{name}").add_arguments(parser)

@@ -34,7 +34,7 @@ _FISH = """\
 
 
 def completion(shell: str, words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
-    """Return the script for a shell, one of SHELLS; `words` say what each command does."""
+    """Return the script for a shell, one of SHELLS. `words` describe each command."""
     return SHELLS[shell](words, options)
 
 

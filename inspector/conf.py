@@ -26,17 +26,19 @@ class InspectorConfiguration:
     """The settings and their defaults.
 
     - `METRICS_TOKEN` is the bearer token of the metrics; without one, only this machine reads them.
-    - `DISK_FREE_MB` is the free space below which `readyz` tells of a full disk.
+    - `DISK_FREE_MB` is the free space below which `readyz` reports a full disk.
     - `TRACES` sends traces, with the extra `otel`.
-    - `LESSONS` is a folder of lessons of one's own (docs/lessons.md).
-    - `LEAST_SAVING` is how many percent of the cost of everything a window must save to be advised.
-    - `MANAGE` is how commands are typed, as pages tell it.
+    - `LESSONS` is a folder with your own lessons (docs/lessons.md).
+    - `LEAST_SAVING` is the percentage of the cost of sending everything that a window must save to
+      be advised.
+    - `MANAGE` is the beginning of the commands that pages show.
     - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of one
-      that does. `MESSAGES_FORM_BYTES` is that of a form with messages, sent as multipart/form-data,
-      and `UPLOAD_BYTES` that of a file. `OTLP_BYTES` is that of a body of OTLP, unpacked.
-    - `CALL_DAYS` is after how many days `vacuum` deletes calls; 0 keeps them with the conversation.
-    - `WHOLE_SITE` says that every page of the project is the inspector's: all need an account,
-      and have its headers, log lines, metrics and pages for errors.
+      that does. `MESSAGES_FORM_BYTES` applies to a form with messages, sent as multipart/form-data,
+      `UPLOAD_BYTES` to a file, and `OTLP_BYTES` to a body of OTLP, unpacked.
+    - `CALL_DAYS` is the number of days after which `vacuum` deletes calls; 0 keeps them with the
+      conversation.
+    - `WHOLE_SITE` is True if every page of the project is the inspector's: all need an account, and
+      have its headers, log lines, metrics and error pages.
     """
 
     METRICS_TOKEN: str = setting("", Expected(is_text, "text", is_secret=True))

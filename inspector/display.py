@@ -1,4 +1,4 @@
-"""How pages are shown: whole or as a fragment, and in the theme and type that a reader has chosen.
+"""Rendering of pages, whole or as a fragment, and the theme and type that a reader has chosen.
 
 Cookies keep the choice. Their names begin with "inspector_": a project has cookies of its own.
 """
@@ -31,7 +31,7 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def switched_on(request: HttpRequest) -> dict[str, str]:
-    """Return what is switched on for a projector: large type, or foresight hidden."""
+    """Return the switches for a projector that are on: large type, or hidden foresight."""
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
 
 

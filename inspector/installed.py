@@ -1,4 +1,4 @@
-"""Refuses the addresses of the pages in a project that lacks the applications."""
+"""Refuses the URLs of the pages in a project that lacks the applications."""
 
 from chatmemory.given_settings import require_apps
 

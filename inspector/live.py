@@ -1,4 +1,4 @@
-"""What a project's asgi.py puts around Django: live streams, and the bounds of bodies."""
+"""The layer that a project's asgi.py puts around Django: live streams, and the limits of bodies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from inspector.asgi import Application, Receive, Scope, Send
 
 
 def with_live_streams(application: Application) -> Application:
-    """Return an ASGI application that has rooms answer their requests beside Django, such as those
-    for live streams, and hands on all others. Without it, Django's views answer them.
+    """Return an ASGI application in which rooms answer their own requests, such as live streams,
+    and Django all others. Without it, Django's views answer them.
 
     Bodies of pages and the API are refused before Django receives them if they are too large.
     """

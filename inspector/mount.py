@@ -1,4 +1,4 @@
-"""Where a project mounts the pages and the API, and which requests are for them."""
+"""The URLs at which a project mounts the pages and the API, and the requests for them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
 
 def is_own(request: HttpRequest) -> bool:
-    """Whether a request is for a page or the API, or for an address below them without a route.
+    """Whether a request is for a page or the API, or for a URL below them without a route.
 
-    Pages that are mounted at the root own no address without a route: it may be the project's.
+    Pages that are mounted at the root own no URL without a route: it may be the project's.
     """
     if inspector_configuration().WHOLE_SITE:
         return True
@@ -39,7 +39,7 @@ def is_own(request: HttpRequest) -> bool:
 
 
 def is_own_route(match: ResolverMatch | None, path: str) -> bool:
-    """Whether a path is that of a page or the API, or one below them without a route."""
+    """Whether a path leads to a page or the API, or is below them without a route."""
     if match is None:
         with _language_of(path):
             return is_api(path) or _is_below(path, reverse("inspector:overview"))
@@ -47,13 +47,13 @@ def is_own_route(match: ResolverMatch | None, path: str) -> bool:
 
 
 def is_api(path: str) -> bool:
-    """Whether this is the path of the API, or below it."""
+    """Whether a path is the API's or below it."""
     with _language_of(path):
         return _is_below(path, reverse("chatmemory:docs").removesuffix("docs/"))
 
 
 def needs_account(match: ResolverMatch | None) -> bool:
-    """Whether a route is closed to people who are not signed in; what has no route is not."""
+    """Whether a route is closed to people who are not signed in. A URL without a route is not."""
     return match is not None and getattr(match.func, "login_required", True)
 
 
@@ -71,7 +71,7 @@ def route_at(path: str) -> ResolverMatch | None:
 
 
 def keep_language(request: HttpRequest) -> None:
-    """Have the addresses of this request begin with its language, in a project with i18n_patterns,
+    """Make the URLs of this request begin with its language in a project with i18n_patterns,
     although texts are in English.
     """
     urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)
@@ -97,8 +97,8 @@ def _route(path: str, urlconf: Any = None) -> ResolverMatch | None:
 
 
 def _language_of(path: str) -> translation.override:
-    """The language with which a path begins, else the active one, as Django's LocaleMiddleware
-    has it.
+    """The language at the beginning of a path, else the active one, as in Django's
+    LocaleMiddleware.
     """
     return translation.override(
         translation.get_language_from_path(path) or translation.get_language()
@@ -106,7 +106,7 @@ def _language_of(path: str) -> translation.override:
 
 
 class _Prefix(LocalePrefixPattern):
-    """The prefix of one language, whichever is active."""
+    """The prefix of one language, regardless of the active one."""
 
     def __init__(self, language_prefix: str) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _Prefix(LocalePrefixPattern):
 
 @lru_cache
 def _urlconf_in(language: str | None, urlconf: Any) -> Any:
-    """Return a copy of a project's URLs whose patterns of languages are those of one."""
+    """Return a copy of a project's URLs in which patterns of languages use one language."""
     resolver = get_resolver(urlconf)
 
     def in_language(each: URLPattern | URLResolver) -> URLPattern | URLResolver:

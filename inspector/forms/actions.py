@@ -11,16 +11,16 @@ from inspector.forms.fields import STEP_MAX, select
 
 ACTIONS = ("count", "export", "label", "delete")
 MAX_CONVERSATIONS = 5_000
-QUERY_LENGTH = 12_000  # several fields of 200 characters, each in up to 12 of a URL
+QUERY_LENGTH = 12_000  # several fields of 200 characters, each of which takes up to 12 in a URL
 
 
 class BulkForm(forms.Form):
     """An action on the chosen conversations.
 
-    They are the checked ones of the page and `also` those of other pages, as a JSON list, or with
-    `every` all that match `next`, the query string of the overview to return to. `count` counts
-    those that this overview does not show. `branches` are branches to be deleted with them, as a
-    JSON list.
+    They are the checked ones of the page, and in `also` a JSON list of the ones on other pages; or
+    with `every` all that match `next`, the query string of the overview to return to. `count` is
+    the number of chosen ones that this overview does not show. `branches` is a JSON list of
+    branches to delete with them.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
@@ -33,7 +33,7 @@ class BulkForm(forms.Form):
 
     @property
     def ids(self) -> list[str]:
-        """The chosen ids in their order, without duplicates and without impossible ids."""
+        """The chosen ids in order, without duplicates and without impossible ids."""
         chosen = self.data.getlist("id")  # type: ignore[attr-defined]
         unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])
         return [memory_id for memory_id in unique if is_id(memory_id)]
@@ -65,7 +65,7 @@ class BulkForm(forms.Form):
 
 
 def check_chosen(chosen: int) -> None:
-    """Raise ValidationError for no conversations, and for too many at once."""
+    """Raise ValidationError if no conversation is chosen, or too many."""
     if not chosen:
         raise forms.ValidationError("Choose at least one conversation.")
     if chosen > MAX_CONVERSATIONS:
@@ -82,9 +82,9 @@ def _strings(text: str, problem: str) -> list[str]:
 
 
 class CompactForm(forms.Form):
-    """A summary, what it covers, and how many exact terms stand behind it.
+    """A summary, the messages that it covers, and the number of exact terms to append.
 
-    `first` and `last` are positions, from 1, in the window at a `step`: that does not change while
+    `first` and `last` are positions, from 1, in the window at a `step`, which does not change while
     somebody writes.
     """
 
@@ -105,7 +105,7 @@ class CompactForm(forms.Form):
     )
 
     def chosen(self, name: str) -> int | None:
-        """Return one of these numbers; None if it is not given, or cannot be read."""
+        """Return one of these numbers, or None if it is missing or cannot be read."""
         self.is_valid()
         number: int | None = getattr(self, "cleaned_data", {}).get(name)
         return number

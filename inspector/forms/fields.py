@@ -1,4 +1,4 @@
-"""Fields of forms: options of policies by their type and name, and what people type into boxes."""
+"""Fields of forms: options of policies by type and name, and texts that people type into boxes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def select(**attributes: str) -> forms.Select:
 
 
 def first_problem(form: forms.Form) -> str:
-    """Return the first error of a form as text, or "" if it has none."""
+    """Return the first error of a form as text, or ""."""
     return next((str(error) for errors in form.errors.values() for error in errors), "")
 
 
@@ -67,18 +67,18 @@ _FIELDS: Mapping[type, Callable[..., forms.Field]] = {
 
 
 def has_field(type_: type) -> bool:
-    """Return whether a form can hold an option of this type."""
+    """Return whether a form can have a field for an option of this type."""
     return type_ in _FIELDS
 
 
 def option_field(name: str, type_: type, initial: object) -> forms.Field:
-    """Return the field of an option; left empty, the option has its default."""
+    """Return the field of an option. If left empty, the option has its default."""
     label = LABELS.get(name, name.replace("_", " ").capitalize())
     return _FIELDS[type_](required=False, label=label, initial=initial)
 
 
 def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
-    """Return a policy of a kind; an option that is left empty has its default.
+    """Return a policy of a kind. An option that is left empty has its default.
 
     Raises InvalidValue for options that do not go together, and UnknownEstimator.
     """
@@ -88,20 +88,20 @@ def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
 
 
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
-    """Return what tells that a page was made from this policy, and from these labels."""
+    """Return a digest of the policy and the labels that a page was made from."""
     stored = policy.to_dict() if policy else {}
     settings = json.dumps([stored, labels], sort_keys=True, default=str)
     return sha256(settings.encode()).hexdigest()
 
 
 def searchable(text: str) -> str:
-    """Return the search text without characters that no stored text has (NUL, lone surrogates),
-    cut to 200 characters.
+    """Return the search text, up to 200 characters, without characters that no stored text has
+    (NUL, lone surrogates).
     """
     return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]
 
 
 def number_in_text(text: str, digits: int) -> int | None:
-    """Return the number that a text is; None if it is anything else, or has more digits."""
+    """Return the number in a text, or None if it is anything else, or has too many digits."""
     is_number = text.isascii() and text.isdigit() and len(text) <= digits
     return int(text) if is_number else None

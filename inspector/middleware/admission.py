@@ -134,9 +134,7 @@ class _Visit:
 
 
 class QueueFull(Exception):
-    """Too many requests are waiting, or one has waited too long. The text says what they wait
-    for.
-    """
+    """Too many requests are waiting, or one has waited too long. The text says for what."""
 
 
 class Job(NamedTuple):
@@ -206,7 +204,7 @@ class Places:
         return await _passed([self._free])
 
     def _gates(self, job: Job) -> list[Semaphore]:
-        """Return the semaphores to acquire, in order. A job that waits for its turn holds no
+        """Return the semaphores to acquire, in order. A job that is waiting for its turn has no
         place.
         """
         if not job.is_write:

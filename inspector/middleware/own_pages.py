@@ -88,7 +88,7 @@ class InspectorMiddleware:
         response = refused_body(request, match) or too_many_requests(request, match)
         if response is None:
             keep_language(request)
-            with translation.override(None):  # English, and numbers in the form that scripts and SVG need
+            with translation.override(None):  # English, and plain numbers for scripts
                 response = self._in_english(request)
             response.headers.setdefault("Content-Language", "en")
         for name, value in _HEADERS.items():

@@ -1,4 +1,4 @@
-"""Who manages accounts, and how many wrong passwords lock whom out."""
+"""The management of accounts, and the limits of wrong passwords."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")
 
 
 def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
-    """Let the group of admins manage accounts, in the database that has them."""
+    """Let the group of admins manage accounts, in the database with the accounts."""
     if not has_accounts(using, apps):
         return
     create_permissions(installed.get_app_config("auth"), verbosity=0, using=using)
@@ -37,21 +37,21 @@ def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the client's address; None if a proxy does not tell it, or tells something else."""
+    """Return the client's address, or None if a proxy sends none or something else."""
     with suppress(ValueError):
         return str(ip_address(request.META.get("REMOTE_ADDR", "")))
     return None
 
 
 def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> None:
-    """Store no parameters of a failed sign-in: `next` is the page that was asked for, and may
-    contain what somebody searched for.
+    """Store no parameters of a failed sign-in: `next` is the requested page, and may contain
+    somebody's search words.
     """
     instance.get_data = instance.post_data = ""
 
 
 def forget_old_sign_ins(sender: object, **_: object) -> None:
-    """Delete the failed sign-ins that do not count any more. Each sign-in does that, too."""
+    """Delete the failed sign-ins that no longer count. Each sign-in does this, too."""
     earliest = timezone.now() - settings.AXES_COOLOFF_TIME
     AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
 
@@ -72,8 +72,8 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
 
 
 class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]
-    """Locks an account for an address at AXES_FAILURE_LIMIT failures, and the address for every
-    account at ten times as many: colleagues behind one address do not lock each other out.
+    """Locks an account for an address after AXES_FAILURE_LIMIT failures, and the address for every
+    account after ten times as many: colleagues behind one address do not lock each other out.
 
     A client without an address, behind a proxy that is not trusted, is limited by account only.
     """

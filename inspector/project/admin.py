@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 _ONLY_FOR_SUPERUSERS = ("is_superuser", "is_staff", "groups", "user_permissions")
 
-# Instead of two lists between which names are moved: those have no names for screen readers.
+# In place of Django's two lists between which names are moved: screen readers find no labels there.
 _CHECKBOXES: Any = {ManyToManyField: {"widget": CheckboxSelectMultiple}}
 
 admin.site.unregister([Group, User])
@@ -27,8 +27,8 @@ class RoleAdmin(GroupAdmin):
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
-    """Like Django's, but only a superuser gives permissions, and changes or deletes superusers and
-    staff: others could make themselves superuser.
+    """Like Django's, but only a superuser may give permissions, and change or delete superusers and
+    staff: others could make themselves superusers.
     """
 
     filter_horizontal = ()

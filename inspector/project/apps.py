@@ -1,5 +1,5 @@
-"""What our own project has, and none that mounts the pages: its applications, its admin, and how it
-redirects.
+"""Parts of the inspector's own project, which no mounting project gets: its applications, its
+admin, and its redirects.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CommonMiddleware(common.CommonMiddleware):
     """Redirects to the address with a trailing slash by 308: after Django's 301, clients repeat a
     POST as a GET.
 
-    Monitors may ask for their addresses under any host: a balancer, a kubelet and Prometheus name
+    Monitors may use any host name for their URLs: a load balancer, a kubelet and Prometheus name
     the server by its IP address. None of these answers contains the host.
     """
 

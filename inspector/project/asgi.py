@@ -19,9 +19,9 @@ _admitted = Admission(
 )
 application = with_live_streams(_admitted)
 
-# What is loaded lives as long as the process, and the garbage collector need not go through it.
-# Pages of long windows make hundreds of thousands of objects; at the usual threshold of 700, the
-# collector takes up to half of their time.
+# Loaded modules live as long as the process, so that the garbage collector can skip them. Pages of
+# long windows make hundreds of thousands of objects; at the usual threshold of 700, the collector
+# takes up to half of their time.
 gc.collect()
 gc.freeze()
 gc.set_threshold(10_000, 10, 10)

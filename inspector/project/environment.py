@@ -1,11 +1,11 @@
-"""Environment variables, read with environs, and what production asks of them.
+"""Environment variables, read with environs, and their requirements in production.
 
-django-environ would take a flag that is neither true nor false for false: a misspelt
+django-environ would read a flag that is neither true nor false as false: a misspelt
 CHATMEMORY_PRODUCTION would start an open site.
 
 A value that cannot be used stops the start with an error that names its variable. The error does
-not repeat the value, which may hold a password. An empty value counts as a value, not as unset:
-where it cannot be used, it is refused.
+not repeat the value, which may hold a password. An empty value counts as a value, not as unset: it
+is refused unless it is valid.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def flag(name: str) -> bool:
 
 
 def log_style() -> str:
-    """Read CHATMEMORY_LOG, which the server reads as well as the settings."""
+    """Read CHATMEMORY_LOG. The server and the settings both need it."""
     return env.str("CHATMEMORY_LOG", "text", validate=validate.OneOf(("text", "json")))
 
 
@@ -61,17 +61,17 @@ def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> i
 
 
 def bounds(app: str, *names: str) -> dict[str, int]:
-    """Read those bounds of what comes in that have a variable, such as CHATMEMORY_PUT_BYTES."""
+    """Read the bounds of inputs that have a variable, such as CHATMEMORY_PUT_BYTES."""
     return {name: env.int(f"{app}_{name}") for name in names if f"{app}_{name}" in os.environ}
 
 
 def rate(name: str, default: str) -> str:
-    """Read a number of requests per time, in REST framework's notation: 100/second."""
+    """Read a rate of requests in REST framework's notation: 100/second."""
     return env.str(name, default, validate=_RATE)
 
 
 def earlier_secrets(name: str) -> list[str]:
-    """Read secret keys of before, separated by commas, by default none."""
+    """Read earlier secret keys, separated by commas, by default none."""
     long = validate.Length(min=SECRET_LENGTH, error=f"must be keys of {SECRET_LENGTH} characters")
     return list(env.list(name, [], subcast=str.strip, validate=_each(long)))
 
@@ -139,7 +139,9 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def check_production(debug: bool, hosts: Sequence[str]) -> None:
-    """Raise ImproperlyConfigured, naming the variable, where a site would be unsafe for others."""
+    """Raise ImproperlyConfigured, with the name of the variable, if the site would be unsafe for
+    others.
+    """
     secret = env.str("CHATMEMORY_SECRET_KEY", "")
     if len(secret) < SECRET_LENGTH or len(set(secret)) < SECRET_CHARACTERS:
         raise ImproperlyConfigured(

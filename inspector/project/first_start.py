@@ -1,9 +1,9 @@
-"""What a command does where the data folder has no database yet.
+"""The first command on a machine, whose data folder has no database yet.
 
-Nobody who types `chatmemory import` on a new machine should have to know of migrations. A command
-that writes makes the schema; a command that reads leaves the file alone, and answers from an empty
-database in memory. This is only for the SQLite file of the data folder: a database that
-DATABASE_URL names belongs to somebody else, who migrates it.
+Nobody who types `chatmemory import` on a new machine should need to know about migrations. A
+command that writes makes the schema; a command that reads leaves the file alone, and answers from
+an empty database in memory. This applies only to the SQLite file in the data folder: a database in
+DATABASE_URL is migrated by its owner.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connections
 
-# Commands that write into a database that has nothing yet; `run` migrates by itself
+# Commands that write into an empty database. `run` migrates by itself
 WRITING = {
     *(
         "import_transcripts",
@@ -37,7 +37,7 @@ READING = {
 
 
 def prepare_database(command: str) -> None:
-    """Give a command of manage.py tables, if the database of the data folder has none."""
+    """Make tables for a command of manage.py if the database of the data folder has none."""
     connection = connections["default"]
     if connection.settings_dict["NAME"] != str(settings.DATABASE_FILE):
         return
@@ -53,7 +53,7 @@ def prepare_database(command: str) -> None:
 
 def _is_empty() -> bool:
     """Return whether the database has no table of conversations. If it cannot be read, the command
-    tells why.
+    explains why.
     """
     table = apps.get_model("chatmemory", "Memory")._meta.db_table
     try:
@@ -68,7 +68,7 @@ def _migrate() -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Wait until no other process makes the schema: agents start several at once."""
+    """Wait until no other process makes the schema: agents start several commands at once."""
     file = settings.DATABASE_FILE.with_name("making_schema.lock")
     lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:

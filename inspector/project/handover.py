@@ -1,7 +1,7 @@
 """A reload without a pause: old workers accept connections until a new one has started.
 
-Gunicorn tells the old workers to end as soon as it has forked the new ones, which need seconds to
-import everything. Meanwhile nobody would answer.
+Gunicorn ends the old workers as soon as it has forked the new ones, which need seconds to import
+everything. Nobody would answer meanwhile.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from multiprocessing.sharedctypes import RawArray
 
 # Shared by gunicorn and its workers, which gunicorn numbers by age: the newest worker when the last
-# reload began, and the newest that has started.
+# reload began, and the newest one that has started.
 _ages = RawArray("q", 2)
 _RELOADED, _STARTED = range(2)
 
@@ -19,14 +19,14 @@ def reload_begins(newest: int) -> None:
 
 
 def worker_started(age: int) -> None:
-    """Let the workers go that were waiting for a successor."""
+    """Release the workers that were waiting for a successor."""
     _ages[_STARTED] = max(_ages[_STARTED], age)
 
 
-worker_ended = worker_started  # one that ends before it has started: nobody shall wait for it
+worker_ended = worker_started  # it ends before it has started: nobody should wait for it
 
 
 def must_wait(age: int) -> bool:
-    """Return whether a worker is being replaced, and none of its successors has started."""
+    """Return whether a worker is being replaced and no successor has started yet."""
     reloaded, started = _ages
     return bool(started <= reloaded >= age)

@@ -1,7 +1,8 @@
 """The files in which processes share their metrics.
 
-Each process has files of its own. Those of an ended one are added up in one file for each type, so
-that counts never fall and the folder stays small, however often the server is reloaded.
+Each process has files of its own. The files of ended processes are added up in one file for each
+type, so that counts never fall and the folder stays small, no matter how often the server is
+reloaded.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from typing import Any
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import mark_process_dead
 
-_ENDED = "ended"  # in the place of a process id
+_ENDED = "ended"  # in place of a process id
 _ADDED_UP = ("counter", "histogram", "summary")
 
 
 @contextmanager
 def reading(folder: str) -> Iterator[None]:
-    """Keep files from being added up while they are read."""
+    """Prevent files from being added up while they are read."""
     with _locked(Path(folder), fcntl.LOCK_SH):
         yield
 
 
 def process_ended(folder: str, pid: int) -> None:
-    """Remove the gauges of an ended process, and add its counts to those of others that ended."""
+    """Remove the gauges of an ended process, and add its counts to the counts of other ended
+    ones.
+    """
     mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
     with _locked(Path(folder), fcntl.LOCK_EX):
         for kind in _ADDED_UP:

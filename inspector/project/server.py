@@ -20,12 +20,12 @@ ACCEPTED_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """Keeps what is derived from ledgers in a thread beside its requests. As soon as it accepts
-    those, it prints its announcement, if it has one.
+    """A server with a thread that derives and keeps rows. It prints its announcement, if it has
+    one, as soon as it accepts requests.
 
-    It stops without refusing a request: rooms end what would keep it from stopping, such as live
-    streams, and it answers connections that it has already accepted. Gunicorn's own ASGI worker has
-    no hook for ending streams before it waits for them.
+    It stops without refusing a request: rooms end whatever would prevent it from stopping, such as
+    live streams, and it answers connections that it has already accepted. Gunicorn's own ASGI
+    worker has no hook to end streams before it waits for them.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets=sockets)
 
     async def _wait_for_accepted(self) -> None:
-        """Wait for a second, in which a connection that was just accepted brings its request.
+        """Wait for a second, so that a connection that was just accepted can send its request.
 
         Uvicorn would close such a connection, and its client would see a refusal.
         """
@@ -71,5 +71,5 @@ class Server(uvicorn.Server):
 
 
 def _is_no_offer(record: logging.LogRecord) -> bool:
-    """Whether to log a line of uvicorn: not that a client offered another protocol."""
+    """Whether to log a line of uvicorn: not so if a client only offered another protocol."""
     return not str(record.msg).startswith(_OFFERS)

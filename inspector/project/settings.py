@@ -1,7 +1,7 @@
 """Django's settings for the inspector and the API.
 
-Whatever differs between installations comes from environment variables. docs/operations.md lists
-them. The sections below go from what is installed to how it is watched.
+Differences between installations come from environment variables, which docs/operations.md lists.
+The sections go from the installed applications to logs, metrics and traces.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from inspector.project.environment import (
 from inspector.shell.logs import logging_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-IS_CHECKOUT = (ROOT / "manage.py").exists()  # else templates and static files are in the package
+IS_CHECKOUT = (ROOT / "manage.py").exists()  # else the package has the templates
 VAR = folder("CHATMEMORY_VAR", ROOT / "var" if IS_CHECKOUT else user_data_path("chatmemory"))
 DEBUG = flag("CHATMEMORY_DEBUG")
 PRODUCTION = flag("CHATMEMORY_PRODUCTION")
@@ -65,7 +65,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "inspector.project.static_files.StaticFiles",
-    "django.middleware.gzip.GZipMiddleware",  # pads at random against BREACH
+    "django.middleware.gzip.GZipMiddleware",  # with random padding against BREACH
     *inspector.MIDDLEWARE,
     "django.contrib.sessions.middleware.SessionMiddleware",
     "inspector.project.apps.CommonMiddleware",
@@ -95,9 +95,9 @@ CONNECT_SECONDS = 2
 
 
 def _make_private(file: Path) -> None:
-    """Make a database that no other user of the machine can read; one that exists stays."""
+    """Make a database that no other user of the machine can read. An existing one is kept."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(OSError):  # a folder that is read-only: the database tells
+    with suppress(OSError):  # the folder is read-only: opening the database will fail
         file.touch(mode=0o600)
 
 
@@ -106,7 +106,8 @@ def _database() -> dict[str, Any]:
     if settings["ENGINE"].endswith("sqlite3"):
         file = Path(settings["NAME"])
         if file.exists() and os.statvfs(file).f_flag & os.ST_RDONLY:
-            # On such a file system nothing changes, and SQLite can make no log beside the file
+            # On a read-only file system nothing changes, and SQLite cannot make a log beside the
+            # file
             settings["NAME"] = f"{file.resolve().as_uri()}?immutable=1"
             settings["OPTIONS"] = {"init_command": "PRAGMA query_only = ON"}
             return settings
@@ -120,7 +121,7 @@ def _database() -> dict[str, Any]:
             "init_command": "; ".join(PRAGMAS),
         }
     else:
-        settings["CONN_HEALTH_CHECKS"] = True  # a connection that was lost is replaced
+        settings["CONN_HEALTH_CHECKS"] = True  # lost connections are replaced
         options = settings.setdefault("OPTIONS", {})
         options["options"] = f"{options.get('options', '')} -c lock_timeout={LOCK_SECONDS}s".strip()
         options.setdefault("connect_timeout", CONNECT_SECONDS)
@@ -141,18 +142,18 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Hosts, secret key and browser security
 
 ALLOWED_HOSTS = hosts("CHATMEMORY_HOSTS", "localhost", "127.0.0.1", "[::1]")
-FOR_MONITORS = ("/healthz", "/readyz", "/metrics")  # under any host, and over plain HTTP
+FOR_MONITORS = ("/healthz", "/readyz", "/metrics")  # with any host, and over plain HTTP
 CSRF_TRUSTED_ORIGINS = origins("CHATMEMORY_ORIGINS")
 if PRODUCTION:
     check_production(DEBUG, ALLOWED_HOSTS)
 
 
 def _local_secret() -> str:
-    """Return this installation's secret key, which the first start makes."""
+    """Return the secret key of this installation. The first start makes it."""
     file = VAR / "secret_key"
     if not file.exists():
         VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Of several first starts at once, the first one to link its key makes that of all.
+        # If several first starts run at once, the first one to link its key decides for all.
         with NamedTemporaryFile("w", dir=VAR) as made:
             made.write(get_random_secret_key())
             made.flush()
@@ -175,11 +176,11 @@ if PRODUCTION:  # HTTPS everywhere
     SECURE_SSL_REDIRECT = True
     SECURE_REDIRECT_EXEMPT = [rf"^{path[1:]}$" for path in FOR_MONITORS]
     SECURE_HSTS_SECONDS = number("CHATMEMORY_HSTS_SECONDS", 365 * 24 * 3600)
-    # Which other sites a domain has is not for this one to decide
+    # This site must not decide about other sites of its domain
     SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = flag("CHATMEMORY_HSTS_SUBDOMAINS")
     SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
-    if flag("CHATMEMORY_PROXY"):  # which tells whether a request came over HTTPS
+    if flag("CHATMEMORY_PROXY"):  # the proxy's header that tells HTTPS
         SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 
@@ -265,7 +266,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = CHATMEMORY.get("PUT_BYTES", 4 * 2**20)
 
 
 def _counts() -> dict[str, Any]:
-    """Return the cache in which requests are counted: Redis, or the memory of this process."""
+    """Return the cache that counts requests: Redis, or the memory of this process."""
     if url := redis("REDIS_URL"):
         seconds = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
         backend = "django.core.cache.backends.redis.RedisCache"
@@ -277,7 +278,7 @@ def _counts() -> dict[str, Any]:
     }
 
 
-REDIS_SECONDS = 0.2  # a request does not wait longer for its count
+REDIS_SECONDS = 0.2  # a request waits no longer for its count
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "chatmemory": _counts(),

@@ -1,8 +1,8 @@
-"""Styles and scripts: `collectstatic` stores each under a name with a hash of its content, and
-compressed, and browsers keep it for good.
+"""Styles and scripts: `collectstatic` stores each one compressed, under a name with a hash of its
+content, so that browsers may cache it forever.
 
-A start compares the collected files with those of the installed version. If they differ, or none
-are collected, the files are served from where they are installed, under their own names.
+At its start, the server compares the collected files with the installed version's. If they differ,
+or nothing is collected, the installed files are served under their own names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SOURCES = "sources"  # the name in the manifest
 
 
 class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
-    """Collected files, of this version and of the one before: pages that are open ask for those.
+    """The collected files of this version and of the one before, which open pages may still need.
 
     A file with a hash in its name is never written again, because a server may be sending it.
     """
@@ -47,7 +47,7 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
 
     @cached_property
     def is_current(self) -> bool:
-        """Whether the collected files are those of the installed version."""
+        """Whether the collected files belong to the installed version."""
         content = self.read_manifest()
         return content is not None and json.loads(content).get(_SOURCES) == _digest_of_sources()
 
@@ -61,7 +61,9 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             self._remove_all_but(before | {*self.hashed_files.values()})
 
     def add_stats_to_manifest(self) -> None:
-        """Store from which files the manifest was made, instead of sizes and times."""
+        """Store the digest of the files from which the manifest was made, instead of sizes and
+        times.
+        """
         manifest = json.loads(self.read_manifest()) | {_SOURCES: _digest_of_sources()}
         self.manifest_storage.delete(self.manifest_name)
         self.manifest_storage.save(self.manifest_name, ContentFile(json.dumps(manifest).encode()))
@@ -86,7 +88,7 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
 
 
 class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
-    """Serves the collected files if they are of this version, else the installed ones."""
+    """Serves the collected files if they belong to this version, else the installed ones."""
 
     def add_files_from_manifest(self) -> None:
         if staticfiles_storage.is_current:  # type: ignore[attr-defined]
@@ -95,8 +97,8 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
             self.add_files_from_finders()
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Serve also what was collected after this process started: during a reload, a page of a
-        new process may ask an old one for its files.
+        """Also serve files that were collected after this process started: during a reload, a page
+        of a new process may request its files from an old one.
         """
         path = request.path_info
         is_new = path.startswith(self.static_prefix) and path not in self.files

@@ -1,8 +1,8 @@
 """The worker class of deploy/gunicorn.conf.py. It needs the extra `serve`.
 
-The client of a request that comes by a unix socket has no address: its proxy tells it, at the end
-of X-Forwarded-For. What stands before that is only believed if a trusted proxy added it, as for any
-other connection.
+The client of a request through a unix socket has no address: the proxy adds it at the end of
+X-Forwarded-For. Earlier entries are only trusted if a trusted proxy added them, as for any other
+connection.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from inspector.project import handover
 from inspector.project.server import Server
 
 GRACE_SECONDS = 25
-_SOCKET = ("unix:", 0)  # in place of the proxy's address
+_SOCKET = ("unix:", 0)  # for the proxy's address
 
 
 class WorkerServer(Server):
-    """During a reload it goes on until a new worker has started."""
+    """A server that goes on during a reload until a new worker has started."""
 
     def __init__(self, config: Config, age: int) -> None:
         super().__init__(config)
@@ -53,7 +53,9 @@ class WorkerServer(Server):
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]
-    """When it stops, running requests have 25 seconds to finish; live streams end at once."""
+    """A worker that, when it stops, gives running requests 25 seconds to finish. Live streams end
+    at once.
+    """
 
     CONFIG_KWARGS = {
         "lifespan": "off",
@@ -68,14 +70,16 @@ class Worker(UvicornWorker):  # type: ignore[misc]
             self.config.proxy_headers = False
             self.config.app = behind_unix_socket(self.wsgi, self.cfg.forwarded_allow_ips)
         server = WorkerServer(self.config, self.age)
-        signal.signal(signal.SIGQUIT, server.handle_exit)  # else it ends in a core dump
+        signal.signal(signal.SIGQUIT, server.handle_exit)  # otherwise it ends in a core dump
         server.run(sockets=self.sockets)
         if not server.started:
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
 
 
 def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Application:
-    """Return the application, whose requests have the address that the proxy tells, or none."""
+    """Return the application with the proxy's address of the client in its requests, or without
+    any.
+    """
 
     async def without_socket(scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("client") == _SOCKET:

@@ -81,9 +81,7 @@ def tools() -> list[Callable[..., Any]]:
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Surround a request by the rooms' `observing`, and yield a function that records the
-    answer.
-    """
+    """Enter the rooms' `observing` for a request, and yield a function that records its answer."""
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
         recording = [stack.enter_context(each) for each in surrounding if each]

@@ -1,4 +1,4 @@
-"""What templates ask for: icons, links, and words for numbers and moments."""
+"""The tags and filters of templates: icons, links, and words for numbers and times."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for _filter in (
 
 @register.simple_tag
 def flag_words(name: str) -> str:
-    """Return the words of a flag within a line."""
+    """Return the words of a flag for use within a line."""
     return flag_named(name).words.lower()
 
 
@@ -54,7 +54,7 @@ _LINK = 'href="{0}" hx-get="{0}"'
 
 
 def _drawn(template_name: str, **context: object) -> SafeString:
-    """A small template's markup, without the end of its last line."""
+    """A small template's markup, without the final line break."""
     context["sprite"] = static("inspector/sprite.svg")
     markup = render_to_string(f"inspector/shared/{template_name}", context)
     return mark_safe(markup.removesuffix("\n"))  # noqa: S308
@@ -63,21 +63,21 @@ def _drawn(template_name: str, **context: object) -> SafeString:
 @register.simple_tag
 @cache
 def icon(name: str, css: str = "i") -> SafeString:
-    """A page draws hundreds of icons, marks and shapes, but only a few different ones."""
+    """An icon. It is cached: a page draws hundreds of icons, but only a few different ones."""
     return _drawn("_icon.html", name=name, css=css)
 
 
 @register.simple_tag
 @cache
 def shape(name: str) -> SafeString:
-    """The glyph of a message, its second cue beside the colour."""
+    """The glyph of a message, a second cue besides its colour."""
     return _drawn("_shape.html", name=name)
 
 
 @register.filter
 def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
-    """The fields of many rows by name. A template finds them there at once; of an object, it asks
-    for an attribute after an exception.
+    """The fields of many rows as dictionaries. Templates look up a key first, and an attribute only
+    after an exception.
     """
     return [vars(row) for row in rows]
 
@@ -97,13 +97,13 @@ def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, 
 
 @register.simple_tag
 def manage_command(command: str) -> str:
-    """A command as it is typed where the site runs."""
+    """A command as one types it where the site runs."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
 @register.simple_tag(takes_context=True)
 def chosen_display(context: Context) -> SafeString:
-    """The attributes of a page for the theme and the switches that its reader has chosen."""
+    """The attributes of a page for the reader's theme and switches."""
     request = getattr(context, "request", None)
     if request is None:
         return mark_safe("")
@@ -124,7 +124,7 @@ def other_theme(context: Context) -> str:
 def to(
     page: Any, at: int | None = None, find: str | None = None, **chosen: int | None
 ) -> SafeString:
-    """The attributes of a link on the page: a real address, and the same for HTMX."""
+    """The attributes of a link on the page: its URL, and the same for HTMX."""
     return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
 
 
@@ -137,7 +137,7 @@ def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
 
 @register.simple_tag(takes_context=True)
 def room_files(context: Context) -> dict[str, list[str]]:
-    """The style sheets and the scripts of the rooms that the page shows something of."""
+    """The style sheets and the scripts of the rooms on the page."""
     request = getattr(context, "request", None)
     shown = [] if request is None else rooms_on(request)
     return {
@@ -148,7 +148,7 @@ def room_files(context: Context) -> dict[str, list[str]]:
 
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, shown: Fragment) -> SafeString:
-    """A room's template, which sees what the page sees."""
+    """A room's template, rendered with the page's context."""
     template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]
     with context.push(**shown.context):
         return template.render(context)
@@ -156,14 +156,14 @@ def fragment(context: Context, shown: Fragment) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def absolute(context: Context, address: str) -> str:
-    """An address of this site as other programs need it."""
+    """A URL of this site as other programs need it, with its host."""
     request = getattr(context, "request", None)
     return address if request is None else str(request.build_absolute_uri(address))
 
 
 @register.simple_tag
 def sort_link(asked: Any, key: str) -> str:
-    """The address of the overview in another order, with the same filters."""
+    """The URL of the overview in another order, with the same filters."""
     return str(asked.link(sort=key))
 
 
@@ -176,7 +176,7 @@ def message_choice(seq: int) -> SafeString:
 
 @register.simple_tag
 def step_address(page: Any, at: int) -> str:
-    """The address of a step, which keeps all that the page shows beside it."""
+    """The URL of a step, which keeps everything else that the page shows."""
     return str(page.step_link(at))
 
 
@@ -187,9 +187,9 @@ def thousands(number: int | None) -> str:
 
 @register.filter
 def sentence(problem: object) -> str:
-    """What is wrong, as pages say it: “'m' has no step 9” becomes ““m” has no step 9.”"""
+    """An error as a sentence for pages: “'m' has no step 9” becomes ““m” has no step 9.”"""
     words = _QUOTED.sub("“\\1”", str(problem).strip())
-    # Names such as max_messages and messages[0] stay as they are written
+    # Names such as max_messages and messages[0] keep their first letter
     is_name = not {"_", "["}.isdisjoint(words.partition(" ")[0])
     words = words if is_name else capitalized(words)
     return words if words.endswith((".", "!", "?")) else f"{words}."
@@ -203,7 +203,7 @@ def signed(number: int) -> str:
 
 @register.filter
 def row_text(text: str, page: Any) -> str:
-    """A text cut to what a row shows, with the searched phrase of a page marked."""
+    """A text cut to the length of a row, with the page's searched phrase marked."""
     return history.shown(text, page.find)
 
 
@@ -214,7 +214,7 @@ def pretty_json(value: object) -> str:
 
 @register.simple_tag
 def clock(moment: datetime, form: str) -> SafeString:
-    """A moment in a form of Django's filter `date`, with the zone of the site."""
+    """A time in a format of Django's filter `date`, with the site's time zone."""
     there = timezone.localtime(moment)
     words = format_date(there, f"{form} T")
     return format_html('<time datetime="{}">{}</time>', there.isoformat(timespec="seconds"), words)
@@ -222,7 +222,7 @@ def clock(moment: datetime, form: str) -> SafeString:
 
 @register.filter
 def day_or_time(moment: datetime) -> str:
-    """When something began: 11:08 if that was today, else 24 Nov."""
+    """The beginning of something: 11:08 if it was today, else 24 Nov."""
     there = timezone.localtime(moment)
     is_today = there.date() == timezone.localdate()
     return format_date(there, "H:i" if is_today else "j M")
@@ -230,7 +230,7 @@ def day_or_time(moment: datetime) -> str:
 
 @register.filter
 def middle(text: str, most: int) -> str:
-    """Shorten an id in its middle: both ends tell it from others."""
+    """Shorten an id in the middle: both ends distinguish it from others."""
     if len(text) <= most:
         return text
     tail = most // 3

@@ -1,7 +1,7 @@
-"""The server of the Model Context Protocol, whose tools are those of all rooms.
+"""The server of the Model Context Protocol, with the tools of all rooms.
 
-Each answer is in words and in JSON, is bounded, and has the address in the inspector where people
-see the same.
+Each answer is in words and in JSON, is bounded in size, and has the URL in the inspector where
+people see the same.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mcp_server(agent: Agent) -> MCPServer[Any]:
 
 
 def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
-    """Return a tool whose errors are told to the agent. All queries run in one thread."""
+    """Return a tool that reports its errors to the agent. All queries run in one thread."""
 
     def ask(**asked: Any) -> CallToolResult:
         try:
@@ -57,7 +57,7 @@ def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
         except (DatabaseError, InterfaceError) as error:
             raise ToolError(explain_error(error) or "the database refused the query") from error
         finally:
-            if not database.connection().in_atomic_block:  # a caller's stays
+            if not database.connection().in_atomic_block:  # keep the caller's connection
                 close_old_connections()
 
     @wraps(tool)
@@ -68,8 +68,8 @@ def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
 
 
 def _result(answer: Answer) -> CallToolResult:
-    """Return an answer in words and as JSON, each with the address. Both quote no more than the
-    beginning of anything, such as the name of a tool.
+    """Return an answer in words and as JSON, each with the URL. Both quote no more than the
+    beginning of any text, such as the name of a tool.
     """
     text = "\n".join(_quoted(line, 2 * TEXT) for line in answer.words)
     return CallToolResult(
@@ -83,7 +83,7 @@ def _quoted(text: str, most: int = TEXT) -> str:
 
 
 def _quoted_all(value: Any) -> Any:
-    """Return JSON with no more than the beginning of each of its texts, without the addresses."""
+    """Return JSON with no more than the beginning of each text, except URLs."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What agents may ask about any conversation: its window, its history, and why a message left."""
+"""The agents' tools for any conversation: its window, its history, and why a message left."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ FlagName = Annotated[str, Field(json_schema_extra={"enum": ["", *(each.name for 
 def find_conversations(
     agent: Agent, words: str = "", label: str = "", flag: FlagName = ""
 ) -> Answer:
-    """Find conversations, those that changed last first.
+    """Find conversations, the latest changed first.
 
-    `words` is a phrase in an id, a label or a message. `label` is `name` or `name:value`.
-    `flag` chooses what needs attention: user_repeated, what a user had to say again.
+    `words` is a phrase in an id, a label or a message. `label` is `name` or `name:value`. `flag`
+    selects by a reason for attention, such as user_repeated: a user had to repeat something.
     """
     for text in (words, label):
         check_words(text, "what is searched")
@@ -94,7 +94,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
 
 
 def _filled(budget: Any) -> list[str]:
-    """Say in one line what fills a window."""
+    """Return one line about the contents of a window."""
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
     parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]
     return [f"Its tokens: {', '.join(parts)}."] if parts else []
@@ -103,9 +103,9 @@ def _filled(budget: Any) -> list[str]:
 def history(
     agent: Agent, conversation: str, around: int | None = None, step: int | None = None
 ) -> Answer:
-    """Show what was said, with the steps at which each message was in memory.
+    """Show the history, with the steps at which each message was in memory.
 
-    The last messages up to a step, or those around message number `around`.
+    It has the last messages up to a step, or the messages around number `around`.
     """
     part = Part(around=around, size=SIZE)
     page = history_reads.history(agent.visible(conversation), part, step)
@@ -122,7 +122,7 @@ def why_did_it_leave(
 ) -> Answer:
     """Explain why message number `message` left memory, or why it is still there.
 
-    With the arithmetic, and the limit that would have kept it. `step`: as of that step.
+    The answer has the arithmetic, and the limit that would have kept it. `step`: as of that step.
     """
     query = ConversationQuery(at=step, msg=message)
     state = conversation_state(agent.visible(conversation), query)
@@ -148,7 +148,7 @@ def why_did_it_leave(
 
 
 class _BriefMessage(HistoryMessageSerializer):
-    """A message without its JSON, and with the beginning of its text as people read it."""
+    """A message without its JSON, and with the beginning of its readable text."""
 
     message = None  # type: ignore[assignment]
     text = SerializerMethodField()  # type: ignore[assignment]
@@ -161,7 +161,7 @@ class _BriefMessage(HistoryMessageSerializer):
 
 
 def last_of(value: object) -> object:
-    """Return the last values of a list, of which an answer has no more; or any other value."""
+    """Return the last values of a list, up to the limit of an answer, or any other value."""
     return value[-SIZE:] if isinstance(value, list) else value
 
 

@@ -24,7 +24,7 @@ from inspector.rooms.erasure.redaction import known_copies, redact
 
 
 class RedactRequest(Body):
-    """What else is to be redacted."""
+    """The copies and summaries to redact with the message."""
 
     branches = fields.BranchesField(
         default=list,
@@ -66,17 +66,17 @@ class Redaction(Resource):
     def post(self, request: Request, memory_id: str, seq: int, asked: Asked) -> Response:
         """Redact a message.
 
-        Its text is removed from this conversation for good; a tombstone stays. A second time
+        Its text is permanently removed from this conversation; a tombstone stays. A second call
         changes nothing. Branches keep their copies unless they are named, and so does the
         conversation that this one is a branch of. The response lists the copies that still have the
-        text: redact them where they are. Summaries that stand for the message keep its exact terms
-        unless they are named, too, and are listed likewise.
+        text: redact them where they are. Summaries that cover the message keep its exact terms
+        unless they are named, and are listed, too.
         """
         chosen, summaries = asked["branches"], asked["summaries"]
         with services.atomic():
             conversations.memory(memory_id)
             prefix = prefix_of(request)
-            # All have to be known for all to be reached; those that are named are found by name.
+            # To redact all of them, all must be known. Named ones are found by name.
             known = conversations.copies if chosen is True else known_copies
             copies = _copies(known(memory_id, seq), prefix)
             named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
@@ -101,7 +101,7 @@ class Redaction(Resource):
 
 
 def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
-    """Return the copies of a message in branches that the caller may see; None if they are
+    """Return the copies of a message in the branches that the caller may see; None if they are
     unknown.
     """
     if found is None:

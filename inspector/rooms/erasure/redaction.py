@@ -1,4 +1,4 @@
-"""Redaction: the text of a message is removed for good, also where copies of it are."""
+"""Redaction: a message's text is permanently removed, also from its copies."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def redact(
 ) -> ChangeResult | None:
     """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
-    The type and the token count stay. Whatever else may contain the words, or lets somebody guess
-    them, is erased as well: the conversation's trials, stored responses, and the fingerprint of its
-    import; with `branches`, also the copies of the message in these branches; with `summaries`,
-    also these summaries that stand for the message, each as a step, or all that hold one of its
-    exact terms (True, in these branches too). Return None if the message was already redacted.
-    Raises InvalidValue, also for what is no summary of it, MemoryNotFound, MessageNotFound,
-    VersionConflict.
+    The type and the token count are kept. Everything else that may contain the text, or lets
+    somebody guess it, is erased as well: the conversation's trials, stored responses, and the
+    fingerprint of its import; with `branches`, also the copies of the message in these branches;
+    with `summaries`, also these summaries that cover the message, each as a step, or all that
+    contain one of its exact terms (True, in these branches, too). Return None if the message was
+    already redacted. Raises InvalidValue, also for a message that is not a summary of it,
+    MemoryNotFound, MessageNotFound, VersionConflict.
     """
     check_whole_number(seq, "seq")
     chosen = check_ids(branches)
@@ -61,7 +61,7 @@ def redact(
 
 
 def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Message]:
-    """Return the summaries that are to be redacted with a message."""
+    """Return the summaries to redact with a message."""
     if not wanted:
         return []
     standing = summaries_covering(row.memory_id, row.seq)
@@ -82,7 +82,7 @@ def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | 
 
 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
-    """Return `conversations.copies`; None while a node that may have some is down."""
+    """Return the copies of a message in branches; None while a node that may have some is down."""
     with leaving_out_lost_nodes():
         return conversations.copies(memory_id, seq)
     return None

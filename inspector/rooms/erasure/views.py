@@ -17,8 +17,8 @@ NUMBER_DIGITS = 18
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redact a message, then show it. Ask first if summaries hold exact terms of it, and if
-    branches have copies of it, or may have some on a node that is down.
+    """Redact a message, then show it. Ask first if summaries contain exact terms of it, or if
+    branches have copies of it, or may have copies on a node that is down.
     """
     copies = redaction.known_copies(memory_id, seq)
     summaries = summaries_holding(memory_id, seq)

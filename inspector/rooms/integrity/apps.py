@@ -20,7 +20,7 @@ class Integrity(room.SiteRoom):
         seal(change)
 
     def erasing(self, erased: Erased) -> None:
-        """Refuse to redact a message that was altered: the redaction would hide that."""
+        """Refuse to redact a message that was altered: the redaction would hide the alteration."""
         from inspector.rooms.integrity.chain import check_commitments
 
         check_commitments(erased.memory_id, erased.seqs or ())

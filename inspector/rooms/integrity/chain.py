@@ -2,16 +2,16 @@
 
 Each step has a digest over the digest before it and over everything that the step wrote: its own
 columns, the commitments of its messages, and the stays that it began and ended. The newest digest,
-the head, is in the conversation's row. Whoever kept a head can tell later that nothing up to its
-step was altered or cut off; without a kept head, an attacker who can write to the database can
-also compute the chain anew.
+the head, is in the conversation's row. Somebody who kept a head can prove later that nothing up to
+its step was altered or cut off. Without a kept head, an attacker who can write to the database can
+also compute the whole chain again.
 
-A commitment is a digest over columns and a random salt. It stays when the words and the salt are
-erased, and does not let anybody guess the words.
+A commitment is a digest over columns and a random salt. It is kept when the text and the salt are
+erased, and then lets nobody guess the text.
 
-A digest is the SHA-256 of a JSON list: the version, what the digest is of, and values in a fixed
-order. The JSON is ASCII without spaces, objects are sorted by their names, times are microseconds
-since 1970 and bytes are hexadecimal.
+A digest is the SHA-256 of a JSON list: the version, the kind of row, and values in a fixed order.
+The JSON is ASCII without spaces, objects are sorted by their names, times are microseconds since
+1970 and bytes are hexadecimal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 
 VERSION = 3
-VERSION_OF_STEPS = 4  # from here on with their loads
+VERSION_OF_STEPS = 4  # from this version on, steps include their loads
 SALT_BYTES = 16
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ def new_salt() -> bytes:
 
 
 def seal(change: Recorded) -> None:
-    """Fill in the digests of a step with its messages, or those of a conversation without steps."""
+    """Fill in the digests of a step and its messages, or of a conversation without steps."""
     memory = change.memory
     if not change.steps:
         memory.labels_salt = new_salt()
@@ -81,7 +81,7 @@ def seal(change: Recorded) -> None:
 
 
 def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
-    """Raise CorruptRow if a message is not the one that was said."""
+    """Raise CorruptRow if a message differs from its commitment."""
     for row in Message.objects.filter(memory=memory_id, seq__in=seqs, redacted_step=None):
         commitment = stored(row.commitment)
         if commitment and commitment_of(row) != commitment:
@@ -89,13 +89,15 @@ def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
 
 
 def first_digest(memory: Memory) -> bytes:
-    """Return the digest before step 1. It continues the chain of a deleted one with the same id."""
+    """Return the digest before step 1. It continues the chain of a deleted conversation with the
+    same id.
+    """
     before = memory.first_labels, memory.previous_head
     return _digest("conversation", memory.pk, memory.created_at, *before)
 
 
 def commitment_of(message: Message | InsertedMessage) -> bytes:
-    """Return the digest of a message's columns and its salt, which a redacted one has not."""
+    """Return the digest of a message's columns and its salt. A redacted message has no salt."""
     return _digest("message", *_message_columns(message))
 
 
@@ -119,8 +121,8 @@ def digest_of(
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are those of its messages by seq, `begun` the stays that it began (see
-    `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
+    `commitments` are its messages' commitments by seq, `begun` the stays that it began (see
+    `encoded_stay`), `ended` the number and the reason of the stays that it ended. Stays are in the
     order of their numbers.
     """
     return _digest_of_step(VERSION_OF_STEPS, previous, step, commitments, begun, ended, step.load)
@@ -146,7 +148,7 @@ def _digest(of: str, *values: Any, version: int = VERSION) -> bytes:
 
 
 def _plain(value: datetime | Bytes) -> int | str:
-    """Return what JSON has in place of a time, or of bytes."""
+    """Return the JSON value of a time or of bytes."""
     if isinstance(value, datetime):
         return (value - _EPOCH) // _MICROSECOND
     return value.hex()

@@ -1,4 +1,4 @@
-"""The check of chains against rows, audit entries, and heads that were kept elsewhere."""
+"""The check of chains against rows, audit entries, and digests that were kept elsewhere."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from inspector.rooms.integrity.chain import (
 
 class ChainCheck(LedgerCheck):
     """The check of a chain, row by row in the order of the ledger. Its methods raise Contradicted
-    for a row that is not what its digest says.
+    for a row that differs from its digest.
     """
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory)
         self._digest = first_digest(memory)
         self._labels = stored(memory.first_labels)
-        self._redacted: dict[int, Message] = {}  # without words, by the step of the redaction
+        self._redacted: dict[int, Message] = {}  # by the step of redaction
         self._audited = _redactions(memory.pk)
-        # Of the step that comes next: what it began
+        # What the next step began
         self._commitments: list[Bytes] = []
         self._begun: list[tuple[Any, ...]] = []
 
     def message(self, row: Message) -> None:
-        """Check a message, which is what was said or what its redaction left."""
+        """Check a message in its original or its redacted form."""
         self._commitments.append(row.commitment)
-        if not stored(row.commitment):  # nor has its step a digest
+        if not stored(row.commitment):  # its step has no digest either
             return
         commitment = commitment_of(row)
         if row.redacted_step is not None:
@@ -60,7 +60,7 @@ class ChainCheck(LedgerCheck):
         self._begun.append(encoded_stay(row))
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step with what it wrote; see `digest_of`."""
+        """Check a step and the rows that it wrote; see `digest_of`."""
         if not stored(step.digest):
             raise Contradicted(_without_digest(step), "was recorded without the room integrity")
         if step.kind == Step.Kind.REDACT:
@@ -85,7 +85,7 @@ class ChainCheck(LedgerCheck):
             raise Contradicted("the conversation", "was created without the room integrity")
         if stored(memory.head) != self._digest:
             raise Contradicted(memory, "the head is not the digest of the newest step")
-        # Those of a conversation that was created without the room have no digest
+        # Labels of a conversation that was created without the room have no digest
         labels = commitment_of_labels(memory.labels, memory.labels_salt)
         if self._labels and labels != self._labels:
             raise Contradicted(memory, "the labels are not what their digest says")
@@ -117,11 +117,10 @@ def _without_digest(first: Step) -> str:
 
 
 def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
-    """Return what contradicts a head that was kept at a step (in hexadecimal), or None.
+    """Return the contradiction to a head (in hexadecimal) that was kept at a step, or None.
 
-    A missing step or conversation, or another head, contradicts it, unless the conversation was
-    deleted since: an audited deletion covers it. The id may be that of a new conversation, which
-    has other heads.
+    A missing step or conversation, or another head, contradicts it, unless an audited deletion
+    explains this. A new conversation may have the same id, and has other heads.
     """
     try:
         with naming(f"step {step}"):
@@ -135,9 +134,9 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
 
 
 def _head_at(memory_id: str, step: int) -> str:
-    """Return the digest of a step, in hexadecimal; that of step 0 is the conversation's own.
+    """Return the digest of a step, in hexadecimal. Step 0 has the conversation's own digest.
 
-    Of a conversation that is hidden, as its deletion has begun, there is nothing.
+    A conversation whose deletion has begun is hidden, and has no digests.
     """
     memory = Memory.objects.filter(pk=memory_id).first()
     if memory is None:
@@ -150,7 +149,7 @@ def _head_at(memory_id: str, step: int) -> str:
 
 def _redactions(memory_id: str) -> Counter[tuple[int | str | None, int | str | None, str]]:
     """Return the message, the step and the actor of each redaction since the last deletion of the
-    id, and how often it was entered.
+    id, with the number of audit entries.
     """
     entries = AuditEntry.objects.filter(memory_id=memory_id).order_by("pk")
     deleted = entries.filter(action=AuditEntry.Action.DELETE).values_list("pk", flat=True).last()

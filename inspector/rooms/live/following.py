@@ -1,12 +1,12 @@
-"""Live updates: watchers of a conversation receive its newest step soon after the commit, and are
-told when something derived of it was kept.
+"""Live updates: watchers of a conversation receive its newest step soon after the commit, and a
+notice when a derived row of it was kept.
 
 One follower per process serves any number of watchers. On SQLite it polls `PRAGMA data_version`,
 which changes with every commit of another connection; on PostgreSQL it LISTENs for the NOTIFY that
 `services` sends after each commit. After any signal it reads the newest steps of all watched
 conversations in one query, and watchers compare step numbers. A missed signal therefore delays an
-update, but never loses one. A conversation that is no more, or that was made anew, is lost to its
-watchers. If the follower cannot listen, it polls every second.
+update, but never loses one. Watchers lose a conversation that was deleted, or created again. If the
+follower cannot listen, it polls every second.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SQLITE_SECONDS = 0.05
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
-# Watches all conversations for the time of the newest change or erasure. No conversation has an
+# The id for watching the newest change or erasure of all conversations. No conversation has an
 # empty id.
 ALL_CONVERSATIONS = ""
 
@@ -47,8 +47,8 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation, and the `moment` when it was made; None for all. `kept`
-    is a number that grows with the steps up to which its kept rows are known.
+    """The newest step of a conversation, and the `moment` of its creation, None for all
+    conversations. `kept` is a number that grows with the steps up to which its kept rows are known.
     """
 
     step: int
@@ -57,7 +57,7 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """A watcher of one conversation, or of all. It keeps only the newest numbers, no queue."""
+    """A watcher of one conversation, or of all. It keeps only the newest numbers, not a queue."""
 
     def __init__(self, made: int | None = None) -> None:
         self.step = self.kept = 0
@@ -72,7 +72,9 @@ class Watcher:
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
-        """Announce what was found, or the deletion: nothing was, or another of the same name."""
+        """Announce the found numbers, or a deletion if nothing, or a new conversation of this id,
+        was found.
+        """
         if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True
             self.leave()
@@ -81,12 +83,12 @@ class Watcher:
             self.announce(newest.step, newest.kept)
 
     def leave(self) -> None:
-        """End every wait, because nobody reads what it waits for."""
+        """End every wait, because nobody is reading any more."""
         self.has_left = True
         self.wake()
 
     def wake(self) -> None:
-        """End the wait of now, though no step has come."""
+        """End the current wait, although no step has come."""
         self._moved.set()
 
     async def later_than(self, step: int, kept: int = 0) -> int:
@@ -114,15 +116,15 @@ class Follower:
     async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
         """Yield a watcher that has the newest step and receives every later one.
 
-        With the `moment` when the conversation was made, another one of its name is a deletion.
-        For ALL_CONVERSATIONS it has the time of the newest change or erasure instead.
+        With the `moment` of the conversation's creation, a new one with its id counts as a
+        deletion. For ALL_CONVERSATIONS, its step is the time of the newest change or erasure.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
         try:
-            with suppress(DatabaseError):  # the task tells the watcher when the database is back
+            with suppress(DatabaseError):  # the task updates the watcher when the database is back
                 await self._refresh([memory_id])
             yield watcher
         finally:
@@ -159,8 +161,8 @@ class Follower:
 
 
 def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
-    """Return the newest step by id; None for no conversation. While a node of a cluster is down,
-    its conversations are left out.
+    """Return the newest step by id, None if there is no conversation. While a node of a cluster is
+    down, its conversations are left out.
     """
     try:
         return _read(memory_ids)
@@ -173,7 +175,7 @@ def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
                 found |= _read([memory_id])
         return found
     finally:
-        close_old_connections()  # this thread stays, its connection must not
+        close_old_connections()  # this thread lives on, its connection must not
 
 
 def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
@@ -207,7 +209,7 @@ async def _sqlite() -> AsyncGenerator[None, None]:
 
 
 async def _postgresql() -> AsyncGenerator[None, None]:
-    import psycopg  # which a project with SQLite need not have
+    import psycopg  # a project with SQLite need not have it
     from psycopg import sql
 
     # Django's connection parameters, such as TLS, without the class of its synchronous cursors.
@@ -222,5 +224,5 @@ async def _postgresql() -> AsyncGenerator[None, None]:
         while True:
             async for _ in listening.notifies(stop_after=1):
                 pass
-            await asyncio.sleep(COALESCE_SECONDS)  # treat a burst of commits as one change
+            await asyncio.sleep(COALESCE_SECONDS)  # a burst of commits counts as one change
             yield

@@ -1,4 +1,4 @@
-"""The metrics of live streams, which the registry of Prometheus shows with all others."""
+"""The metrics of live streams. Prometheus' registry shows them with all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who reads the live streams of this process: how many there may be, and who may go on reading.
+"""The readers of this process's live streams: their limits and permissions.
 
 A reader proves who they are by Django's session cookie, or by an API token.
 """
@@ -29,13 +29,13 @@ from inspector.rooms.live.following import ALL_CONVERSATIONS
 STREAMS = 1000
 STREAMS_PER_CALLER = 50
 AUTHORIZATION_SECONDS = 60
-CHECKED_AT_ONCE = 50  # new readers wait for the same thread
+CHECKED_AT_ONCE = 50  # since new readers wait for the same thread
 
 logger = logging.getLogger(__name__)
 
 
 class Credentials(NamedTuple):
-    """The headers of a request that say who asks."""
+    """The headers of a request that identify the caller."""
 
     authorization: bytes
     cookie: bytes
@@ -46,7 +46,7 @@ class Credentials(NamedTuple):
 
 
 class StreamReader(NamedTuple):
-    """Who reads what: an account or token, the headers that prove it, and a conversation."""
+    """A reader of a stream: an account or token, the headers that prove it, and a conversation."""
 
     caller: str
     credentials: Credentials
@@ -56,8 +56,8 @@ class StreamReader(NamedTuple):
 class Audience:
     """The readers of all streams, each with the task that ends its stream when it is done.
 
-    Once a minute the permissions of all are checked together: checks of each on its own would cost
-    more than the streams themselves.
+    Once a minute the permissions of all are checked together: separate checks would cost more than
+    the streams themselves.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Audience:
         self._checks: asyncio.Task[None] | None = None
 
     def refusal(self, caller: str) -> int | None:
-        """Return the status for a reader for whom there is no stream left, else None."""
+        """Return the status for a reader if no more streams are allowed, else None."""
         if len(self._readers) >= STREAMS:
             return 503
         callers = [reader.caller for reader in self._readers.values()]
@@ -73,7 +73,7 @@ class Audience:
 
     @contextmanager
     def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
-        """Count a reader in, whose stream ends when the task is done or cancelled."""
+        """Count a reader whose stream ends when the task is done or cancelled."""
         self._readers[disconnected] = reader
         if self._checks is None:
             self._checks = asyncio.create_task(self._check_for_ever())
@@ -92,7 +92,7 @@ class Audience:
             disconnected.cancel()
 
     async def check(self) -> None:
-        """End the streams of readers who may not read any more, or of whom nothing can be told."""
+        """End the streams of readers who may not read any more, or who cannot be checked."""
         readers = dict(self._readers)
         asked = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
         for first in range(0, len(asked), CHECKED_AT_ONCE):
@@ -116,15 +116,15 @@ class Audience:
 
 
 class Admittance(NamedTuple):
-    """The status to answer with, and with 200 the account or token that may read."""
+    """The status of the answer, and with 200 the account or token that may read."""
 
     status: int
     caller: str = ""
 
 
 async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
-    """Return 200 if the sender of these headers may follow this conversation, else the status to
-    answer with.
+    """Return 200 if the sender of these headers may follow this conversation, else the status of
+    the answer.
 
     401 without a valid session or token, 403 for ALL_CONVERSATIONS with a token that is limited to
     a prefix, 404 for an unknown conversation or one outside the token's prefix, and 503 while the
@@ -135,8 +135,8 @@ async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
 
 
 async def is_one_too_many(address: str) -> bool:
-    """Count a request without a valid session or token, as the API does. Return whether its address
-    had too many.
+    """Count a request without a valid session or token, like the API. Return whether its address
+    sent too many.
     """
     return not await sync_to_async(_is_counted)(address)
 
@@ -169,8 +169,8 @@ def _admit(credentials: Credentials, memory_id: str) -> Admittance:
 
 
 def _caller(credentials: Credentials) -> tuple[str, str]:
-    """Return the account or token that may read, and what the ids that it reads start with ("" for
-    all); two empty texts without permission.
+    """Return the account or token that may read, and the prefix of the ids that it may read; two
+    empty texts without permission.
 
     A request with a bearer token is judged by the token alone.
     """
@@ -185,6 +185,6 @@ def _caller(credentials: Credentials) -> tuple[str, str]:
     if not (session_key := cookies.get(settings.SESSION_COOKIE_NAME)):
         return "", ""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    # get_user reads nothing of a request but its session.
+    # get_user reads only the session of a request.
     user = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
     return (f"user {user.pk}", "") if user.is_active and user.has_perm(READ) else ("", "")

@@ -2,8 +2,9 @@
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 
-Django's ASGI handler would keep a thread for every open stream. These streams need none: they ask
-the database in a thread only when they open and once a minute, to check the reader's permission.
+Django's ASGI handler would keep a thread for every open stream. These streams need no thread: they
+query the database in a thread only when they open and once a minute, to check the reader's
+permission.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 
 
 class Heartbeats:
-    """Wakes each watcher every 15 seconds, some of them each second.
+    """Wakes each watcher every 15 seconds, some watchers each second.
 
     One task serves all: a timer for each wait takes a third of the time that a step takes to reach
     a thousand readers.
@@ -80,13 +81,13 @@ _heartbeats = Heartbeats()
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Send `event: step` with the newest step number whenever a conversation has new steps, and
-    `event: kept` with the same number when something derived of it was kept, until the reader
-    disconnects, or with `event: deleted` until the conversation is deleted.
+    `event: kept` with the same number when a derived row of it was kept, until the reader
+    disconnects or, with `event: deleted`, the conversation is deleted.
 
-    A reader who reconnects with Last-Event-ID is told at once about steps it missed, and of the
-    newest one if it has more than there are. `?kept=0` asks to be told at once of what is
-    kept. Answers like Django to a host that is not the site's and to plain HTTP, 405 for any method
-    but GET, 429 or 503 if too many streams are open, and what `authorize` says.
+    A reader who reconnects with Last-Event-ID gets the missed steps at once, or the newest one if
+    its id is higher than that. With `?kept=0`, the kept rows are announced at once. Answers like
+    Django to a host that is not the site's and to plain HTTP, 405 for any method but GET, 429 or
+    503 if too many streams are open, and what `authorize` says.
     """
     started = asyncio.get_running_loop().time()
     asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -112,10 +113,10 @@ def close_streams() -> None:
 
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
     """Send the steps after `sent` until the watcher has left, and an event without a new step when
-    more than was `kept` is kept of the conversation. A reader of a new step reads that, too.
+    more rows than `kept` are kept. A reader of a new step reads these rows anyway.
 
-    When it wakes without either, a comment is sent, which readers ignore: proxies close a
-    connection that stays silent.
+    When it wakes without either, a comment is sent, which readers ignore: proxies close silent
+    connections.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)
@@ -135,7 +136,7 @@ def _event(name: str, step: int) -> str:
 
 
 async def _judge(scope: Scope) -> tuple[int, StreamReader | None]:
-    """Return the status to answer with, and with 200 the reader."""
+    """Return the status of the answer, and with 200 the reader."""
     if scope["method"] != "GET":
         return 405, None
     credentials, memory_id = Credentials.of(dict(scope["headers"])), requested_memory(scope)
@@ -153,7 +154,7 @@ async def _follow(
     reader: StreamReader, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
 ) -> None:
     disconnected = asyncio.create_task(_disconnect(receive))
-    # The id may be that of another conversation by now: `made` tells when the reader's was made.
+    # Another conversation may have the id by now: `made` is the creation time of the reader's one.
     made, seen = _number(scope, b"made"), _last_step_seen(scope)
     with _audience.including(reader, disconnected):
         async with _follower.watching(reader.memory_id, made) as watcher:
@@ -195,8 +196,8 @@ def _match(scope: Scope) -> ResolverMatch | None:
 
 
 def _last_step_seen(scope: Scope) -> int:
-    """Return the step that the reader has: from Last-Event-ID, which a browser sends when it
-    reconnects, else from `?after=`, else 0.
+    """Return the step that the reader already has: from Last-Event-ID, which a browser sends when
+    it reconnects, else from `?after=`, else 0.
     """
     header = dict(scope["headers"]).get(b"last-event-id", b"")
     if header.isdigit() and len(header) <= 18:
@@ -210,8 +211,8 @@ def _number(scope: Scope, name: bytes) -> int | None:
 
 
 def _status_and_headers(scope: Scope) -> tuple[int, dict[str, str]]:
-    """Return what Django's security middleware answers: 200 and the headers that belong on every
-    answer, 301 and the address under HTTPS, or 400 for a host that is not the site's.
+    """Return the answer of Django's security middleware: 200 and the headers of every answer, 301
+    and the HTTPS URL, or 400 for a host that is not the site's.
     """
     request = ASGIRequest(scope, BytesIO())
     try:

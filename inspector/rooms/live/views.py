@@ -1,5 +1,5 @@
-"""The answers to requests for live streams where no ASGI server runs: one event, as which a stream
-would begin. The browser then polls.
+"""Live streams without an ASGI server: the answer is the first event of a stream, and the browser
+then polls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ POLL_MILLISECONDS = 5_000
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Send the newest step. With `?made=`, another conversation of the name is not found."""
+    """Send the newest step. With `?made=`, a later conversation with the same id is not found."""
     memory = conversations.memory(memory_id)
     if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):
         raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")

@@ -1,4 +1,4 @@
-"""The metrics for Prometheus. No label is an id, so that the number of series stays small.
+"""The metrics for Prometheus. Labels have no ids, so that the number of series stays small.
 
 Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them answers for all.
 """
@@ -98,12 +98,14 @@ _build = Gauge(
 _REASONS = {408: "slow", 413: "size", 429: "rate", 503: "database"}
 _processes.set(1)
 _build.labels(chatmemory.__version__, django.__version__, platform.python_version()).set(1)
-# The client of Prometheus checks a label each time it is asked for.
+# The Prometheus client would check a label at each use.
 _steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
 
 
 def request_answered(method: str, route: str, status: int, seconds: float) -> None:
-    """Records a request. Unknown methods share one label, since clients can invent any number."""
+    """Record a request. Unknown methods share one label, since clients can invent any number of
+    them.
+    """
     method = method if method in _METHODS else "other"
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
     if status in _REASONS:
@@ -124,7 +126,7 @@ def load_changed(waiting: int, working: int, **_: Any) -> None:
 
 
 def _count_connections() -> None:
-    """Record how many connections the pool of this process has, where there is one."""
+    """Record the number of connections in this process's pool, if it has one."""
     pool = getattr(connection(), "pool", None)
     if pool is not None:
         found = pool.get_stats()

@@ -1,4 +1,4 @@
-"""A request to the pages and the API is timed, and is a span of a trace."""
+"""Each request to the pages and the API is timed, and is a span of a trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inspector.shell.room import RecordAnswer
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Open a span for a request, and record the answer that is handed to what is yielded."""
+    """Open a span for a request, and yield a function that records its answer."""
     with request_span(method, headers) as traced:
 
         def answered(method: str, route: str, status: int, seconds: float) -> None:

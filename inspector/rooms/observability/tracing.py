@@ -2,7 +2,7 @@
 
 Each request is a span with its method, route and status, and with an event for each change. Query
 strings, messages and the texts of errors are left out (docs/adr/0017). OpenTelemetry's own
-variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
+variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, set the target of spans.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _tracer: Tracer | None = None
 def request_span(
     method: str, headers: Mapping[str, str]
 ) -> Iterator[Callable[[str, str, int], None]]:
-    """Open a span in the caller's trace, which the `traceparent` header names, or in a new one.
+    """Open a span in the caller's trace from the `traceparent` header, or in a new trace.
 
-    What is yielded is to be called with the method, route and status of the answer.
+    Call the yielded function with the method, route and status of the answer.
     """
     if _tracer is None:
         yield lambda method, route, status: None

@@ -30,7 +30,7 @@ class RememberedQuery(Query):
 
 
 class RememberedSerializer(Json):
-    """Whether memory has a phrase, as far as it was said up to a step."""
+    """Whether memory has a phrase from the history up to a step."""
 
     step = serializers.IntegerField()
     in_memory = serializers.BooleanField(
@@ -49,10 +49,10 @@ class RememberedSerializer(Json):
 class MemoryRemembers(Resource):
     @reads(RememberedSerializer, query=RememberedQuery, name="get_remembered")
     def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
-        """Tell whether memory has a phrase.
+        """Check whether memory has a phrase.
 
-        Only what was said up to the step decides. Of a number that stands only in a longer term,
-        the answer names that term.
+        Only messages up to the step count. If a number occurs only within a longer term, the answer
+        names that term.
         """
         query = ConversationQuery(at=asked.get("at"), find=asked["phrase"])
         state = conversation_state(memory_id, query)

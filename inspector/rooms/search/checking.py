@@ -1,7 +1,7 @@
 """SQLite's search index of messages: its check and its repair.
 
-PostgreSQL searches the texts themselves (see `search`), so there nothing can be missing or wrong.
-The words of an index row cannot be compared: it does not keep them.
+PostgreSQL searches the texts themselves (see `search`), so that nothing can be missing or wrong.
+The words of an index row cannot be compared, because the index does not keep them.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -30,14 +30,14 @@ _WRONG = f"SELECT seq FROM ({_INDEXED} EXCEPT SELECT seq FROM ({_SAID})) ORDER B
 
 
 class IndexCheck(LedgerCheck):
-    """The check of the index, at the end: what is missing there hides no alteration."""
+    """The check of the index, which comes last: a gap in it hides no alteration."""
 
     def end(self) -> None:
         check_index(self.memory.pk)
 
 
 def check_index(memory_id: str) -> None:
-    """Raise Contradicted for what the index lacks of a conversation, and for what was not said."""
+    """Raise Contradicted if the index lacks text of a conversation, or has text of no message."""
     missing, wrong = _first(_MISSING, memory_id), _first(_WRONG, memory_id)
     lacks = "missing in the search index: use --repair-index"
     if missing:
@@ -50,10 +50,11 @@ def check_index(memory_id: str) -> None:
 
 
 def repair(memory_id: str) -> int:
-    """Put a conversation's names and messages into the index; return how many were missing there.
+    """Put a conversation's names and messages into the index, and return how many were missing.
 
-    Few characters are indexed in one transaction, so that writers do not wait long. What was not
-    said can only be taken out by filling the whole index anew, as nobody knows its words.
+    A transaction indexes only a few characters, so that writers do not wait long. Text that a
+    conversation never had can only be removed by building the whole index again, because its words
+    are unknown.
     """
     if not _has_index():
         return 0

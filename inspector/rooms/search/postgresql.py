@@ -1,8 +1,8 @@
-"""The index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use by themselves.
+"""The index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use automatically.
 
-Trigrams of pg_trgm are parts of words, so it would find all texts that have the words of a phrase
-anywhere. The index therefore has the texts of messages with a letter in place of each space: each
-is one long word. Without the extension, a search reads every text.
+Trigrams of pg_trgm are parts of words, so that it would find all texts with the words of a phrase
+in any order. The index therefore has the texts of messages with a letter in place of each space:
+each text is one long word. Without the extension, a search reads every text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatmemory.search.reading import (
 )
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
-# Any letter will do; a rare one is seldom taken for a space.
+# Any letter will do; a rare one is seldom mistaken for a space.
 _JOINED = "TRANSLATE(UPPER({text}), ' ', 'Q')"
 _OF_TEXTS = f"""CREATE INDEX IF NOT EXISTS chatmemory_search_message ON chatmemory_message
     USING gin ({_JOINED.format(text=beginning_of("text"))} gin_trgm_ops) WHERE origin = 'SAID'"""
@@ -35,7 +35,7 @@ _OF_NAMES = (
     """CREATE INDEX IF NOT EXISTS chatmemory_search_labels ON chatmemory_memory
         USING gin (UPPER(labels::text) gin_trgm_ops)""",
 )
-# ANALYZE would keep whole texts and labels, which outlive their redaction
+# ANALYZE would keep whole texts and labels, even after their redaction
 _NO_SAMPLES = tuple(
     f"ALTER INDEX IF EXISTS {name} ALTER COLUMN 1 SET STATISTICS 0"
     for name in ("chatmemory_search_message", "chatmemory_search_labels")
@@ -44,8 +44,8 @@ _FORMER = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _INDEXES = ("chatmemory_search_message", "chatmemory_search_id", "chatmemory_search_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
 _NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_memory"
-# REPEATABLE takes the same blocks each time: others would have to be read from the disk. On a
-# cluster it would take the same of each shard, and none of small ones.
+# REPEATABLE samples the same blocks each time: others would have to be read from the disk. On a
+# cluster it would sample the same blocks of each shard, and no block of small ones.
 _SAMPLE = f"""SELECT
     COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER({beginning_of("text")}) LIKE UPPER(%s)),
     COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s)"""  # noqa: S608
@@ -73,7 +73,7 @@ class PostgresqlIndex(TextIndex):
     """The index of PostgreSQL. Nothing fills it and nothing can be missing in it."""
 
     def said(self, words: str) -> QuerySet[Any]:
-        """Return the said messages with the words, of which the index finds a few more."""
+        """Return the messages with the words. The index finds some more, which are filtered out."""
         pattern = Value(self._pattern(words))
         return self.read(words).filter(_IsLike(_Joined(beginning("text")), _Joined(pattern)))
 
@@ -83,18 +83,18 @@ class PostgresqlIndex(TextIndex):
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         """Return the latest messages with the words.
 
-        The planner knows nothing of how many texts have them, and would list all that the index
-        has: it is asked only for rare words in conversations that take longer to read.
+        The planner does not know how many texts have the words, and would list all places in the
+        index: the index is used only for rare words in conversations that take longer to read.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
         return self.latest(self.read(words) if reads else self.said(words), memory_ids, most)
 
     def _is_common(self, words: str, most: int) -> bool:
-        """Return whether a sample of messages tells that far more than `most` have the words.
+        """Return whether, by a sample of messages, far more than `most` have the words.
 
-        The index would first list all of them. PostgreSQL does not know how many messages there are
-        before the first ANALYZE, nor ever on the coordinator of a cluster, where the table itself
-        is empty: the conversations tell.
+        The index would first list all of them. PostgreSQL does not know the number of messages
+        before the first ANALYZE, and never on the coordinator of a cluster, where the table itself
+        is empty: it is computed from the conversations.
         """
         with self.connection.cursor() as cursor:
             cursor.execute(_NUMBER)
@@ -113,7 +113,7 @@ class PostgresqlIndex(TextIndex):
         return f"%{self.connection.ops.prep_for_like_query(words)}%"
 
     def named(self, words: str) -> Q:
-        """The labels as JSON have an index, and at least the longest part of words in one label."""
+        """The JSON of the labels is indexed, and must have the longest part of the words."""
         part = max(_ALTERED_BY_JSON.split(words), key=len)
         is_near = Q(self.has(Cast("labels", TextField()), part))
         return Q(self.has(F("id"), words)) | (is_near & Q(self.has(LabelText("labels"), words)))
@@ -124,12 +124,12 @@ class PostgresqlIndex(TextIndex):
         self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
 
     def remove(self) -> None:
-        """The extension stays, because others may use it."""
+        """Remove the index. The extension is kept, because others may use it."""
         for name in _INDEXES:
             self.run(f"DROP INDEX IF EXISTS {name}")
 
     def _try(self, *statements: str) -> None:
-        """The database user may have no right to install the extension."""
+        """Execute statements, unless the database user may not install the extension."""
         try:
             with database.atomic(self.connection.alias):
                 self.run(*statements)

@@ -1,16 +1,16 @@
-"""The index of SQLite, which tells the messages that have the trigrams of the words.
+"""The index of SQLite, which finds the messages that have the trigrams of the words.
 
-It is a contentless FTS5 table, whose row ids are those of a table of its own, because VACUUM may
-change those of other tables. The names of a conversation, its id and its labels, are there as
-message 0. The index does not know where words are, so the texts of what it finds are compared with
-them: those of ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII
-letters alone.
+It is a contentless FTS5 table. Its row ids come from a table of its own, because VACUUM may change
+the row ids of other tables. The names of a conversation, its id and its labels, are indexed as
+message 0. The index does not know the places of words, so that the texts that it finds are compared
+with them: ASCII texts by LIKE, others by a Python function, because SQLite only knows the case of
+ASCII letters.
 
-The hook `recording` indexes new messages, as FTS5 writes to its tables at the end of each
-statement: one for many takes a fifth of the time of a trigger for each. Triggers follow names,
-changed texts and deletions, also while the room is not installed, so that nothing erased is left
-in its tables. FTS5 has to be told the words of a deleted row, so they make them from the old
-values.
+The hook `recording` indexes new messages, since FTS5 writes to its tables at the end of each
+statement: one statement for many messages takes a fifth of the time of a trigger for each. Triggers
+follow changes of names and texts and deletions, also while the room is not installed, so that no
+erased text is left in its tables. FTS5 needs the words of a deleted row, which the triggers make
+from the old values.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -46,13 +46,13 @@ _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
 
 
 def _names_of(row: str) -> str:
-    """Return the SQL of the names of a conversation's row: its id, and its labels in lines."""
+    """Return the SQL for the names of a conversation's row: its id, and its labels in lines."""
     return f"""{row}.id || char(10) || coalesce((SELECT group_concat(key || ':' || value, char(10))
         FROM json_each({row}.labels) WHERE key <> '{DIGEST_LABEL}'), '')"""
 
 
 def _put(table: str, memory_id: str, seq: str, text: str, which: str) -> tuple[str, str]:
-    """Return the statements that index those rows of a table that the index lacks."""
+    """Return the statements that index the rows of a table that the index lacks."""
     return (
         f"""INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq)
         SELECT {memory_id}, {seq} FROM {table} m WHERE {which}""",
@@ -74,7 +74,7 @@ def _put_names(which: str) -> tuple[str, str]:
 
 
 def _take(memory_id: str, seq: str, text: str) -> tuple[str, str]:
-    """Return the statements that take an old row out of the index."""
+    """Return the statements that remove an old row from the index."""
     which = f"WHERE memory_id = {memory_id} AND seq = {seq}"
     return (
         f"""INSERT INTO chatmemory_search (chatmemory_search, rowid, text)
@@ -92,14 +92,14 @@ _TAKE_NAMES = _take("old.id", "0", _names_of("old"))
 _NEW_MESSAGE = _put_messages("m.memory_id = new.memory_id AND m.seq = new.seq")
 _NEW_NAMES = _put_names("m.id = new.id")
 
-# They take the id of a conversation, and of messages the first and the last seq as well.
+# Their parameters are the id of a conversation, and for messages the first and the last seq.
 PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
 PUT_NAMES = _put_names("m.id = %s")
 PUT_PLACE = "INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq) VALUES (%s, %s)"
 PUT_TEXT = f"INSERT INTO chatmemory_search (rowid, text) VALUES (%s, {beginning_of('%s')})"
 
 PLACES = "chatmemory_search_places"
-FORMER = "chatmemory_searchable"  # its name before there was this room
+FORMER = "chatmemory_searchable"  # its name before this room existed
 TABLES = (
     """CREATE TABLE IF NOT EXISTS chatmemory_search_places (
         id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
@@ -127,7 +127,7 @@ EMPTY = (
 
 
 class SqliteIndex(TextIndex):
-    """The index of SQLite. It has no words shorter than a trigram: for these, texts are read."""
+    """The index of SQLite. Words shorter than a trigram are searched by reading texts."""
 
     def condition(self, words: str) -> Q:
         if len(words) < TRIGRAM:
@@ -155,7 +155,7 @@ class SqliteIndex(TextIndex):
         return dict(seqs)
 
     def _places(self, words: str, most: int) -> list[tuple[str, int]] | None:
-        """Return the messages that have the words, or None if they are too many, or too short."""
+        """Return the messages with the words, or None if these are too common or too short."""
         if len(words) < TRIGRAM:
             return None
         sql, parameters = self._found(words)
@@ -192,7 +192,7 @@ class SqliteIndex(TextIndex):
         if not said:
             return
         with self.connection.cursor() as cursor:
-            if len(said) == 1:  # without reading the message again, as most adds are of one
+            if len(said) == 1:  # most adds have one message, which need not be read again
                 (one,) = said
                 cursor.execute(PUT_PLACE, [memory_id, one.seq])
                 if cursor.rowcount == 1:
@@ -210,7 +210,9 @@ class SqliteIndex(TextIndex):
         self.install_triggers()
 
     def install_triggers(self) -> None:
-        """A database whose migration was undone has no index."""
+        """Create the triggers, unless the database has no index because its migration was
+        undone.
+        """
         if PLACES not in self._table_names():
             return
         self._drop_triggers()
@@ -244,15 +246,15 @@ class _Place(Func):
 
 
 def _place(text: str | None, words: str) -> int:
-    """Return where folded words are in a text, from 1; 0 if they are not."""
+    """Return the position of folded words in a text, from 1; 0 if it does not have them."""
     return 0 if text is None else folded(text).find(words) + 1
 
 
 def _is_indexed_alike(character: str) -> bool:
-    """Return whether the index takes for this character every one that Python folds to it.
+    """Return whether the index treats all characters that Python folds to this one as equal.
 
-    The index knows the cases of an older Unicode, and not that Python makes two characters of the
-    Turkish capital with a dot.
+    The index uses an older version of Unicode, and does not fold the Turkish dotted capital I into
+    two characters, as Python does.
     """
     both = character.lower() + character.upper()
     is_known = all(older_unicode.category(each) != "Cn" for each in both)
@@ -262,7 +264,8 @@ def _is_indexed_alike(character: str) -> bool:
 def _trigrams(words: str) -> str:
     """Return the query for texts with the trigrams that cover the words.
 
-    The others, which overlap these, leave out hardly more texts, and cost a list of messages each.
+    The other trigrams, which overlap these, would exclude hardly any further texts, and each costs
+    a list of messages.
     """
     starts = (*range(0, len(words) - TRIGRAM, TRIGRAM), len(words) - TRIGRAM)
     trigrams = dict.fromkeys(words[start : start + TRIGRAM] for start in starts)

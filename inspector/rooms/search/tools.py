@@ -1,4 +1,4 @@
-"""What agents may ask of phrases."""
+"""The agents' tool for phrases."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _IN = {True: "in memory", False: "not in memory", None: "unknown"}
 def does_it_remember(
     agent: Agent, conversation: str, phrase: str, step: int | None = None
 ) -> Answer:
-    """Tell whether memory still has a phrase, such as an order number, now or after a step.
+    """Check whether memory still has a phrase, such as an order number, now or after a step.
 
-    `in_memory` is whether a message that the model sees contains it, ignoring case; `state` is
-    `aside` where only a system message or the assistant's own words do.
+    `in_memory` is true if a message that the model sees contains it, ignoring case; `state` is
+    `aside` if only a system message or the assistant's own words do.
     """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):

@@ -1,4 +1,4 @@
 """Settings: the policy and labels of a conversation, default policies, and tokens of the API.
 
-The kernel stores them and holds their rules; here are their pages.
+The kernel stores them and checks their rules. This room has their pages.
 """

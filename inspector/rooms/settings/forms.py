@@ -31,13 +31,13 @@ def _kinds() -> list[tuple[str, str]]:
 
 
 class SettingsForm(forms.Form):
-    """A policy and labels, as they are or as someone wants them.
+    """A policy and labels, the current or the new ones.
 
-    The chosen kind decides which options the form has; `options_of` is the kind whose options the
-    page showed, so that those of another kind begin with their defaults. Where the client decides,
-    and for a policy whose kind is not installed, an empty kind leaves that as it is. Labels are two
-    lists of the same length, `name` and `value`; one with an empty name is left out. `seen` is the
-    digest of the settings that the page was made from.
+    The chosen kind decides about the options of the form. `options_of` is the kind whose options
+    the page showed: options of another kind begin with their defaults. If the client decides, or
+    the kind of the policy is not installed, an empty kind leaves the policy as it is. Labels are
+    two lists of the same length, `name` and `value`; a label with an empty name is left out. `seen`
+    is the digest of the settings that the page was made from.
     """
 
     kind = forms.ChoiceField(choices=_kinds, widget=select())
@@ -58,7 +58,7 @@ class SettingsForm(forms.Form):
         self._names = self._add_options(kind, stored) if kind else []
 
     def _keep_as_it_is(self, policy: Policy | None) -> None:
-        """Offer to leave what the form cannot show."""
+        """Offer to keep a policy that the form cannot show."""
         if can_decide(policy):
             return
         name = f"As it is: {policy.kind}, not installed" if policy else "The client decides"
@@ -78,7 +78,7 @@ class SettingsForm(forms.Form):
         return data
 
     def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
-        """Add a field for each option of a kind that a form can hold; return their names."""
+        """Add a field for each option of a kind that a form can show, and return their names."""
         types = {name: type for name, type in caller_options(kind).items() if has_field(type)}
         types.pop("estimator")
         is_shown = self.data.get("options_of") == kind.kind
@@ -86,17 +86,17 @@ class SettingsForm(forms.Form):
             field = option_field(name, type, stored.get(name, getattr(kind, name, None)))
             self.fields[OPTION + name] = field
             if self.is_bound and not is_shown:
-                field.disabled = True  # a disabled field has its initial value, whatever was sent
+                field.disabled = True  # it ignores the sent value
         return list(types)
 
     @property
     def switches(self) -> list[forms.BoundField]:
-        """The options that are on or off."""
+        """The fields of options that are on or off."""
         return [each for each in self._options if isinstance(each.field, forms.BooleanField)]
 
     @property
     def choices(self) -> list[forms.BoundField]:
-        """The options that have a value."""
+        """The fields of options that have a value."""
         return [each for each in self._options if not isinstance(each.field, forms.BooleanField)]
 
     @property
@@ -105,7 +105,7 @@ class SettingsForm(forms.Form):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy that a valid form describes; None to leave what is in force.
+        """The policy that a valid form describes; None to keep the one in force.
 
         Raises InvalidValue, UnknownEstimator.
         """
@@ -116,7 +116,7 @@ class SettingsForm(forms.Form):
         return policy_of(data["kind"], data["limit"], options | {"estimator": data["estimator"]})
 
     def data_with(self, limit: str) -> QueryDict:
-        """Return what the form of the page would send with another limit."""
+        """Return the data that the form would send with another limit."""
         data = QueryDict(mutable=True)
         data["limit"], data["options_of"] = limit, self.options_of
         for field in (self["kind"], self["estimator"], *self._options):
@@ -149,7 +149,7 @@ class SettingsForm(forms.Form):
 
 
 class DefaultPolicyForm(forms.Form):
-    """The beginning of the ids, which may be empty, and the policy as on the command line."""
+    """A prefix of ids, which may be empty, and the policy as on the command line."""
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     policy = forms.CharField(max_length=ID_LENGTH)
@@ -162,8 +162,8 @@ class DefaultPolicyForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A new API token. If `days` is emptied, it never expires. The roles on offer are those that
-    allow nothing beyond what the giver may do.
+    """A new API token. If `days` is emptied, it never expires. A role is offered only if the giver
+    has all of its permissions.
     """
 
     name = forms.CharField(max_length=100)

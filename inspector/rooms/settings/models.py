@@ -1,4 +1,4 @@
-"""The table of the settings: the causes that people folded on the overview."""
+"""The table of the causes that people folded on the overview."""
 
 from __future__ import annotations
 

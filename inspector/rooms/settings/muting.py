@@ -13,7 +13,7 @@ from inspector.shell.room import Muted
 
 
 def muted() -> dict[str, Muted]:
-    """Return the causes that are muted, by the names of their flags."""
+    """Return the muted causes, by the names of their flags."""
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
         for each in MutedCause.objects.order_by("flag")
@@ -21,7 +21,7 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause at its number of today. Raises InvalidValue for an unknown flag."""
+    """Mute a cause at its current number. Raises InvalidValue for an unknown flag."""
     flag = flag_named(name)
     with database.atomic():
         count = Memory.objects.filter(flag.where).count()
@@ -30,7 +30,7 @@ def mute(name: str, actor: str = "") -> None:
 
 
 def unmute(name: str, actor: str = "") -> None:
-    """Show a cause again. A second time changes nothing. Raises InvalidValue."""
+    """Show a cause again. A second call changes nothing. Raises InvalidValue."""
     flag = flag_named(name)
     with database.atomic():
         if MutedCause.objects.filter(flag=flag.name).delete()[0]:

@@ -1,4 +1,4 @@
-"""The settings of a conversation, the default policies of those that get none, and API tokens."""
+"""The pages of a conversation's settings, of default policies, and of API tokens."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the settings. A POST shows what those of the form would change, and saves nothing.
+    """Show the settings. A POST previews the changes of the form, and saves nothing.
 
-    `?limit=` shows what the same policy with this limit would change.
+    `?limit=` previews the same policy with this limit.
     """
     memory = conversations.memory(memory_id)
     if request.method == "POST":
@@ -70,7 +70,7 @@ def _settings_page(
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Show the form, with a preview if it is valid, and with the first problem otherwise."""
+    """Show the form with a preview if it is valid, else with the first problem."""
     preview, recounted = None, 0
     try:
         if form.is_bound and form.is_valid() and form.policy is not None:
@@ -117,7 +117,7 @@ def remove_policy(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def tokens(request: HttpRequest) -> HttpResponse:
-    """List all tokens, with a form for a new one. After a POST, show the secret, only once."""
+    """List all tokens, with a form for a new one. After a POST, show the secret once."""
     form, secret = TokenForm(request.user, request.POST if request.method == "POST" else None), ""
     if form.is_valid():
         try:

@@ -1,1 +1,1 @@
-"""Transfer: conversations from files, and into files."""
+"""Transfer: imports of conversations from files, and exports into files."""

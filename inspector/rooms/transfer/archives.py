@@ -1,8 +1,8 @@
 """Import of files in the format `chatmemory`, whose rows are stored as they were.
 
-A file may come from anywhere. While its lines are read, their values, numbers and digests are
-checked; before the commit, the stored conversation is verified. A conversation with a fault is
-refused, and the others are imported.
+A file may come from anywhere. Values, numbers and digests are checked while lines are read, and the
+stored conversation is verified before the commit. A conversation with a fault is refused, and the
+others are imported.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from inspector.rooms.transfer import lines
 from inspector.rooms.transfer.imports import Imported
 
 FORMAT = "chatmemory"
-LONGEST = 2**26  # bytes of a line
-STEPS_AT_ONCE, CHARACTERS_AT_ONCE = 500, 1_000_000  # are written
+LONGEST = 2**26  # the most bytes of a line
+STEPS_AT_ONCE, CHARACTERS_AT_ONCE = 500, 1_000_000  # rows are written
 
 _FIRST_NAME = re.compile(rb'\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """A line of a file, not decoded. Each `part` of a file begins with what is a conversation's
-    first line, or the file's last.
+    """A line of a file, not decoded. Each `part` of a file begins with a conversation's first line,
+    or the file's last line.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Line(NamedTuple):
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file begins as one in this format; it is then read from its beginning."""
+    """Return whether a file begins as in this format. It is then read from its beginning."""
     found = _FIRST_NAME.match(file.read(100))
     file.seek(0)
     return found is not None and found[1].decode() == FORMAT
@@ -72,9 +72,9 @@ def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterat
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
     Ids are prefix + id. With another id, a conversation has other digests; the rest is the same. A
-    conversation that was already imported is skipped. One whose id exists already, or that is not
-    whole and consistent, is refused, and so is the end of a file that was cut off.
-    Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
+    conversation that was already imported is skipped. A conversation is refused if its id already
+    exists, if it is not whole and consistent, or if the file was cut off within it. Raises
+    UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
     """
     check_actor(actor)
     _check_begin(file)
@@ -126,7 +126,7 @@ def _decoded(line: Line) -> Mapping[str, Any]:
 
 @contextmanager
 def _naming(line: Line) -> Iterator[None]:
-    """Name the line in what is raised."""
+    """Add the line to errors of the block."""
     try:
         yield
     except (ChatMemoryError, UnicodeDecodeError) as error:
@@ -153,10 +153,10 @@ def _import(first: Line, others: Iterable[Line], prefix: str, actor: str) -> Imp
 
 
 def _exists(stored: Memory, rows: _FileRows) -> Imported:
-    """Return that a conversation was imported before, even if it has gone on since: its first
-    labels have the same random salt, and it has the step that is the last one in the file.
+    """Return whether a conversation was imported before, even if it has changed since: its first
+    labels have the same random salt, and it has the last step of the file.
 
-    Raises MemoryExists for another one.
+    Raises MemoryExists for another conversation with this id.
     """
     memory = rows.memory
     steps = Step.objects.filter(memory=stored, n=memory.last_step, at=memory.updated_at)
@@ -167,7 +167,7 @@ def _exists(stored: Memory, rows: _FileRows) -> Imported:
 
 
 def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> None:
-    """Store a conversation in one transaction, or nothing of it. Raises InvalidValue."""
+    """Store a whole conversation in one transaction, or nothing. Raises InvalidValue."""
     memory, last = rows.memory, first
     with database.atomic():
         if not sql.insert_if_new(memory):
@@ -186,8 +186,8 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
 
 
 class _FileRows:
-    """The rows of a conversation, which are checked in the order of its lines, and written some at
-    a time. Under another `new_id` than that of its lines, its digests are computed anew.
+    """The rows of a conversation. They are checked in the order of the lines, and written in
+    batches. If `new_id` differs from the id in the lines, the digests are computed again.
     """
 
     def __init__(self, memory: Memory, new_id: str) -> None:
@@ -204,7 +204,7 @@ class _FileRows:
         self._steps: list[InsertedStep] = []
         self._characters = 0
         self._last = dict.fromkeys(("message", "stay", "step"), 0)
-        # Of the step whose line comes next, and of those to come: what they began and ended
+        # What the next step, and steps after it, began and ended
         self._commitments: list[Bytes] = []
         self._begun: list[tuple[Any, ...]] = []
         self._ended: dict[int, dict[int, InsertedStay]] = {}
@@ -213,7 +213,7 @@ class _FileRows:
         self._is_ended = False
 
     def read(self, kind: str, given: Mapping[str, Any]) -> None:
-        """Take the next line. Raises InvalidValue and other errors of chatmemory."""
+        """Read the next line. Raises InvalidValue and other errors of chatmemory."""
         if self._is_ended:
             raise InvalidValue("the conversation ended with the line before")
         match kind:
@@ -231,7 +231,7 @@ class _FileRows:
                 raise InvalidValue("it is no line of this conversation")
 
     def finish(self) -> None:
-        """Write what was read last. Raises InvalidValue if there must be more."""
+        """Write the last rows. Raises InvalidValue if lines are missing."""
         if not self._is_ended:
             raise InvalidValue("the conversation ends here without its last line: it was cut off")
         if self._head != self.memory.head:
@@ -279,7 +279,7 @@ class _FileRows:
             self._write()
 
     def _read_audit(self, row: AuditEntry) -> None:
-        """Store an entry: of the conversation, or of the deletion of the one before it."""
+        """Store an audit entry of the conversation, or of the deletion of the one before it."""
         if row.action == AuditEntry.Action.DELETE:
             if self.memory.pk != self._old_id:
                 return

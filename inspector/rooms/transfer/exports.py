@@ -1,4 +1,4 @@
-"""Conversations as lines of the format `chatmemory`, with all that their tables hold."""
+"""Conversations as lines of the format `chatmemory`, with all columns of their tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
 from inspector.rooms.transfer import lines
 
-# Rows that are read at once; a message may have media of 4 MB
+# Rows that are read at a time: a message may have media of 4 MB
 READ_AT_ONCE = {Message: 5, Stay: 500, Step: 500}
 
 Row = TypeVar("Row", Message, Stay, Step)
 
 
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a file with some conversations, each as it is at one moment.
+    """Yield the lines of a file with some conversations, each in one consistent state.
 
     A step follows the messages and the stays that it began. Conversations that are deleted
     meanwhile are left out.
@@ -55,8 +55,8 @@ def _rows(model: type[Row], memory: Memory, number: str) -> Iterator[Row]:
 
 
 def _audit_entries(memory: Memory) -> Iterator[AuditEntry]:
-    """Yield the entries that the verification of a conversation asks for: that of the deletion
-    before it, and those of its redactions.
+    """Yield the audit entries that the verification of a conversation needs: the deletion before
+    it, and its redactions.
     """
     entries = list(AuditEntry.objects.filter(memory_id=memory.pk).order_by("pk"))
     is_deletion = [each.action == AuditEntry.Action.DELETE for each in entries]

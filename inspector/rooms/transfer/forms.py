@@ -29,7 +29,7 @@ class ExportForm(forms.Form):
 
 
 class ImportForm(forms.Form):
-    """A transcript file, and the policy of the conversations that are made from it."""
+    """A transcript file, and the policy of its conversations."""
 
     file = forms.FileField()
     format = forms.ChoiceField(
@@ -58,7 +58,7 @@ class ImportForm(forms.Form):
         return file
 
     def clean(self) -> dict[str, Any]:
-        """Check that the options go together with the limit."""
+        """Check that the options are compatible with the limit."""
         if not self.errors:
             try:
                 _ = self.policy
@@ -68,12 +68,12 @@ class ImportForm(forms.Form):
 
     @property
     def policy(self) -> Policy:
-        """The policy of the form. Raises InvalidValue for options that do not go together."""
+        """The policy of the form. Raises InvalidValue for incompatible options."""
         data = self.cleaned_data
         return policy_of(data["kind"], data["limit"], {name: data[name] for name in OPTIONS})
 
     @property
     def id_prefix(self) -> str:
-        """The start of the new ids; by default the file's name and a dash, as in the command."""
+        """The prefix of the new ids, by default the file's name and a dash, as in the command."""
         name: str = self.cleaned_data["file"].name or "import"
         return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"

@@ -1,15 +1,16 @@
 """Import of transcript files, one step per message.
 
-A session that an agent recorded becomes a conversation whose client decides its window: memory is
-what the agent saw at each step, and each compaction is a step.
+An agent's recorded session becomes a conversation whose client decides its window: memory has the
+messages that the agent saw at each step, and each compaction is a step.
 
-Before anything is stored, all messages are checked. A long conversation is stored in slices. Its
-row has the fingerprint of the content as a label, the policy, and how much is stored, during which
-other changes raise ImportUnfinished; with these, importing the same file again goes on where it was
-interrupted.
+All messages are checked before anything is stored. A long conversation is stored in slices.
+Meanwhile other changes raise ImportUnfinished. Its row has the fingerprint of the content as a
+label, the policy, and the number of stored messages, so that importing the same file again
+continues after an interruption.
 
-A file that has grown goes on, too: if what is stored is the beginning of its conversation, the rest
-is added. Where its agent went back meanwhile, that may be the beginning of a branch instead.
+A file that has grown is continued, too: if the stored messages are the beginning of its
+conversation, the rest is added. If its agent went back meanwhile, they may be the beginning of a
+branch instead.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from chatmemory.windows.policies import MessageWindow, Policy
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
-LISTED = 100  # conversations of a report
+LISTED = 100  # conversations in a report
 
 REPEATED = "a system message equal to the one in force, which a memory ignores"
 CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
@@ -66,7 +67,7 @@ UNUSED = "the given policy: the agent decided what it saw"
 class Imported:
     """The result for one conversation of a file: stored, already stored, or refused and why.
 
-    `messages` are those that were stored.
+    `messages` is the number of stored messages.
     """
 
     memory_id: str
@@ -78,9 +79,9 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first of those stored and refused.
+    """The results of importing one file: counts, and the first stored and refused conversations.
 
-    `places` says of each kind of loss where it was first.
+    `places` has the place of the first loss of each kind.
     """
 
     format: str
@@ -110,15 +111,15 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The losses with their counts, the most frequent first. Each says where it was first, if
-        that is known.
+        """The losses with their counts, most frequent first. Each has the place of the first one,
+        if known.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
 
 
 def lost_at(what: str, place: str) -> str:
-    """Return what was lost, and where it was first if that is known."""
+    """Return a loss, and the place where it was first if known."""
     return f"{what}, first at {place}" if place else what
 
 
@@ -139,12 +140,13 @@ def import_each(
     a name that was taken before gets the next free number, from 2.
 
     Without a policy, each conversation gets the default policy of its id, or a window of 20
-    messages. For a session of an agent the policy is not used: what the agent saw is stored as it
-    was.
+    messages. A session of an agent does not use the policy: the window that the agent saw is
+    stored.
 
-    A conversation that was already imported is skipped, and gets what its file has more by now. One
-    that exists with other content is refused, and the import continues with the next. Redacted
-    messages are compared by their number and role. Raises InvalidValue for an invalid actor.
+    A conversation that was already imported is skipped, or gets the messages that its file has
+    gained. A conversation that exists with other content is refused, and the import continues with
+    the next. Redacted messages are compared by number and role. Raises InvalidValue for an invalid
+    actor.
     """
     check_actor(actor)
     taken: dict[str, int] = {}
@@ -176,8 +178,8 @@ def _with_branches(
 
 
 def _stored_first(memory_id: str, group: list[Transcript]) -> list[Transcript]:
-    """Return a conversation and its branches. If a branch is what was stored under the id before
-    its agent went back, it changes places with the conversation.
+    """Return a conversation and its branches. If a branch was stored under the id before its agent
+    went back, it changes places with the conversation.
     """
     memory = Memory.objects.filter(pk=memory_id).first() if len(group) > 1 else None
     going_on = [
@@ -218,7 +220,7 @@ def _import(
             labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
             new[: len(shared)] = [each for _, each in shared]
             if any(is_redacted(each.message) for _, each in shared):
-                del labels[DIGEST_LABEL]  # of words that were redacted
+                del labels[DIGEST_LABEL]  # its text was redacted
         results = import_labelled(memory_id, new, own, labels, actor, transcript.session)
         imported = _imported(memory_id, transcript, results)
         if "from" in labels:
@@ -229,8 +231,8 @@ def _import(
 
 
 def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -> Transcript:
-    """Return a transcript whose messages are all of its session, the summaries among them, with
-    what a memory cannot say of it.
+    """Return a transcript with all messages of its session, summaries included, and the losses of
+    storing it.
     """
     moved = sum([*each.window] != window for each, window in session.windows())
     missing = [(CLEARED, len(session.cleared)), (MOVED, moved)]
@@ -255,7 +257,7 @@ def _content(transcript: Transcript) -> Iterator[bytes]:
 def _imported(
     memory_id: str, transcript: Transcript, results: Iterable[ChangeResult], before: int = 0
 ) -> Imported:
-    """Return the result of an import, of which `before` messages were stored earlier."""
+    """Return the result of an import. `before` messages were stored earlier."""
     stored = before + sum(result.step is not None for result in results)
     repeated = [Loss("conversation", REPEATED)] * (len(transcript.messages) - stored)
     summaries = len(transcript.session.summaries) if transcript.session else 0
@@ -265,8 +267,8 @@ def _imported(
 def _import_again(
     memory: Memory, transcript: Transcript, policy: Policy | None, actor: str
 ) -> Imported:
-    """Go on with an unfinished import of the same content under the same policy, or with a file
-    that has grown.
+    """Continue an unfinished import of the same content under the same policy, or a file that has
+    grown.
     """
     label = memory.labels.get(DIGEST_LABEL, "")
     if not is_fingerprint(label, "import", _content(transcript)):
@@ -285,8 +287,9 @@ def _import_again(
 
 
 def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported:
-    """Add what a file has more than is stored. Raises MemoryExists if what is stored is not the
-    beginning of its conversation, and ImportUnfinished if another import of it has not ended.
+    """Add the messages of a file that are not stored yet. Raises MemoryExists if the stored ones
+    are not the beginning of its conversation, and ImportUnfinished if another import of it has not
+    ended.
     """
     stored = _stored_of(memory, transcript)
     if stored is None or (memory.policy is None) != (transcript.session is not None):
@@ -304,7 +307,7 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
         with locked(memory.pk, actor=actor, note=Step.IMPORTED) as recorder:
             if recorder.memory.last_seq != memory.last_seq:
                 raise MemoryExists(f"{memory.pk!r} was changed meanwhile: import the file again")
-            if DIGEST_LABEL in recorder.memory.labels:  # else it was erased with what is redacted
+            if DIGEST_LABEL in recorder.memory.labels:  # else a redaction erased it, too
                 told = fingerprint("import", _content(transcript))
                 recorder.set_labels({**recorder.memory.labels, DIGEST_LABEL: told})
             results = adder(transcript.session)(recorder, rest) if is_short else []
@@ -319,11 +322,11 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
 
 
 def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
-    """Return how many messages of a transcript are stored, if the stored conversation was imported
-    and begins as it does. System messages that repeat the one in force were not stored.
+    """Return the number of a transcript's messages that are stored, if the stored conversation was
+    imported and begins like it. System messages that repeat the one in force were not stored.
 
-    Where all are stored, the conversation may have gone on: its label, the fingerprint of the file,
-    tells that only under the key with which it was made.
+    If all are stored, the conversation may have changed since. Its label, the fingerprint of the
+    file, shows this only with the key that made it.
     """
     session = transcript.session
     messages = session.messages if session else transcript.messages
@@ -346,7 +349,9 @@ def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
 
 
 def _seen_after(session: Session, count: int) -> list[int]:
-    """Return what the agent of a session saw after its first messages, by their positions."""
+    """Return the positions of the messages that the agent of a session saw after its first
+    messages.
+    """
     seen, end = [*range(count)], 0
     for each, window in session.windows():
         if each.summary < count:
@@ -361,9 +366,8 @@ def _window_of(memory: Memory) -> list[int]:
 
 
 def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
-    """Whether a stored message is a given one, or what a redaction left of such a one. Attributes
-    may tell more by now, such as what a provider counted later; those of a system message are its
-    role.
+    """Whether a stored message equals a given one, or is its redacted form. The given one may have
+    more attributes by now, such as a provider's counts; a system message's attributes are its role.
     """
     if type(stored) is not type(given) or is_redacted(stored):
         return type(stored) is type(given)
@@ -373,8 +377,8 @@ def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
 
 
 def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:
-    """Return the first messages of a conversation, each with the step that added it, for a branch:
-    what is redacted there stays redacted.
+    """Return the first messages of a conversation, each with the step that added it, for a branch.
+    Redacted messages stay redacted.
     """
     steps = Step.objects.filter(memory=source, last_seq__lte=count).order_by("-n")
     added = {last_seq: n for n, last_seq in steps.values_list("n", "last_seq")}

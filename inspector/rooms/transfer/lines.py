@@ -1,7 +1,7 @@
 """Rows as lines of JSON, and back: the lines of the format `chatmemory`.
 
-docs/formats-chatmemory.md describes them. A line is an object. Its first name says of which table
-the row is, and has the key of the row; the other names are its columns. Columns without a value are
+docs/formats-chatmemory.md describes them. A line is an object. Its first name is the kind of the
+row, with the row's key as its value; the other names are its columns. Columns without a value are
 left out.
 """
 
@@ -30,9 +30,10 @@ from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 VERSION = 1
 
-# The id of a conversation is in its first line; one that is being deleted is not exported.
+# The id of a conversation is in its first line. A conversation that is being deleted is not
+# exported.
 _IN_NO_LINE = ("id", "memory_id", "deleted_at")
-# Columns that lines of earlier versions have: what is derived from the ledger now
+# Columns in lines of earlier versions that are now derived from the ledger
 _FORMER = {
     *("missing_results", "dangling_call", "waiting_call", "oversized_step", "missed_step"),
     *("health", "problems", "refused_by", "ill_at"),
@@ -40,7 +41,7 @@ _FORMER = {
 
 
 class LineOf:
-    """The lines of a table, whose first `name` stands for the column `key`."""
+    """The lines of a table. Their first `name` has the value of the column `key`."""
 
     def __init__(self, name: str, model: type[Model], key: str) -> None:
         fields = {field.attname: field for field in model._meta.concrete_fields}
@@ -65,7 +66,7 @@ class LineOf:
 
 
 def line(values: Mapping[str, Any]) -> str:
-    """Return a JSON object with these values, in their order."""
+    """Return a JSON object with these values, in this order."""
     return f"{{{','.join(f'{_json(name)}:{_json(value)}' for name, value in values.items())}}}"
 
 
@@ -74,13 +75,13 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _plain(value: datetime | Bytes) -> str:
-    """Return what JSON has in place of a time, or of bytes."""
+    """Return the JSON value of a time or of bytes."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return value.hex()
 
 
-# PostgreSQL keeps the names in a JSON value in an order of its own.
+# PostgreSQL reorders the names in a JSON value.
 _json = json.JSONEncoder(
     default=_plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True
 ).encode
@@ -101,7 +102,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-# What JSON has for a field, in words, and how its value is made of that.
+# The JSON type of each field, in words, and the function that makes the field's value.
 _KINDS: dict[type[Any], tuple[type, str, Callable[[Any], Any]]] = {
     BooleanField: (bool, "true or false", _same),
     IntegerField: (int, "a whole number", _same),
@@ -113,7 +114,7 @@ _KINDS: dict[type[Any], tuple[type, str, Callable[[Any], Any]]] = {
 
 
 class _Column:
-    """A column, and what a line may have for it."""
+    """A column, and its values in lines."""
 
     def __init__(self, field: Field[Any, Any]) -> None:
         self.name = field.attname
@@ -142,7 +143,7 @@ class _Column:
         return found
 
     def nothing(self, name: str) -> Any:
-        """Return the value of the column where a line has none. Raises InvalidValue."""
+        """Return the value of the column if a line has none. Raises InvalidValue."""
         if self._field.null:
             return None
         if self._of not in (_same, dict) or self._type is int:

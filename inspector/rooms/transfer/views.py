@@ -25,14 +25,14 @@ from inspector.rooms.transfer.exports import archive_lines
 from inspector.rooms.transfer.forms import ExportForm, ImportForm
 from inspector.rooms.transfer.imports import Report, import_all
 
-PREVIEWED = 500  # messages, read by one query
+PREVIEWED = 500  # messages that one query reads
 
 
 @require_safe
 def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
-    """Show the form and what the chosen format would lose; with `?download=1`, send the file.
+    """Show the form and the losses of the chosen format; with `?download=1`, send the file.
 
-    The format `chatmemory` has no form: it has everything, and loses nothing.
+    The format `chatmemory` needs no form: it has everything, and loses nothing.
     """
     if request.GET.get("format") == "chatmemory":
         return _archive(request, memory_id)
@@ -71,7 +71,7 @@ def _archive(request: HttpRequest, memory_id: str) -> HttpResponseBase:
 
 
 def _archive_texts(memory_id: str) -> Iterator[str]:
-    """Yield the lines of a conversation, which are read at one moment, before the first is sent."""
+    """Yield the lines of a conversation. All are read in one state, before the first is sent."""
     with TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in archive_lines([memory_id]))
         file.seek(0)
@@ -85,7 +85,7 @@ def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[
 
 
 def _name(memory_id: str, what: str, at: int | None) -> str:
-    """Return a file name from the address, without its ending, which is safe in headers and in file
+    """Return a file name from the URL, without its extension, that is safe in headers and in file
     systems.
     """
     step = f"-step-{at}" if at is not None else ""
@@ -94,7 +94,7 @@ def _name(memory_id: str, what: str, at: int | None) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_file(request: HttpRequest) -> HttpResponse:
-    """Show the form; after a POST, the report, or the form with its error."""
+    """Show the form. After a POST, show the report, or the form with its error."""
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
     if form.is_valid():
         try:

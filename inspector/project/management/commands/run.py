@@ -22,5 +22,5 @@ class Command(Serve):
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0)
         if not options["no_demo"]:
-            call_command("load_demo", stdout=sys.stderr)  # of --json, stdout has the addresses
+            call_command("load_demo", stdout=sys.stderr)  # with --json, stdout has the addresses
         super().handle(*args, **options)

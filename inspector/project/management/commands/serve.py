@@ -56,13 +56,13 @@ class Command(ServerCommand):
         )
         announced = _links(port) if options["json"] else _announcement(port)
         server = Server(config, announced)
-        connections.close_all()  # requests open their own
+        connections.close_all()  # requests open their own connections
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
 
 
 def command_line(command: str) -> str:
-    """Return how a command is typed here."""
+    """Return the way to type a command here."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
@@ -86,7 +86,7 @@ def _announcement(port: int) -> str:
 
 
 def _links(port: int) -> str:
-    """Return the addresses as JSON; `sign_in` is null where the database is read-only."""
+    """Return the URLs as JSON. `sign_in` is null if the database is read-only."""
     link = sign_in_link(OPERATOR, port) if is_writable() else None
     return json.dumps({"url": f"http://{HOST}:{port}/", "sign_in": link})
 
@@ -95,7 +95,8 @@ def _listen(port: int) -> socket.socket:
     """Open the port before the server starts. Raises CommandError if it cannot be opened."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Else a response waits for the client to acknowledge its headers, which takes 40 ms on Linux.
+    # Otherwise a response waits until the client acknowledges its headers, which takes 40 ms on
+    # Linux.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((HOST, port))

@@ -100,10 +100,10 @@ class Command(DatabaseCommand):
 
 
 def _actor() -> str:
-    """Return who purges; an account may have no name, as in a container."""
+    """Return the actor's name. An account may have no name, as in a container."""
     try:
         name = printable(getpass.getuser())
-    except (KeyError, OSError):  # OSError from Python 3.13 on
+    except (KeyError, OSError):  # an OSError from Python 3.13 on
         name = f"uid {os.getuid()}"
     return f"purge by {name}"[:ACTOR_LENGTH]
 

@@ -19,7 +19,7 @@ from chatmemory.reports.printing import add_json_argument
 from chatmemory.streaming import rendered_file
 from inspector.rooms.transfer.exports import archive_lines
 
-EVIDENCE_FILE = "evidence_file"  # the command of a room that may not be installed
+EVIDENCE_FILE = "evidence_file"  # a command of a room that may not be installed
 
 
 class Command(DatabaseCommand):
@@ -67,7 +67,7 @@ class Command(DatabaseCommand):
             )
 
     def write_evidence(self, ids: list[str], options: dict[str, Any]) -> None:
-        """Let the room of evidence files write that of one conversation."""
+        """Write the evidence file of one conversation, by the room of evidence files."""
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:
             raise wrong_arguments("--html writes one conversation: name its id")
@@ -87,7 +87,7 @@ class Command(DatabaseCommand):
         return iter(["".join(rendered_file(render_each(whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
-        """Return the ids of those with a label, or of all."""
+        """Return the ids of the conversations with a label, or of all."""
         rows = Memory.objects.all()
         rows = rows.with_label(label) if label else rows
         ids = list(rows.order_by("id").values_list("id", flat=True))

@@ -73,7 +73,7 @@ class Command(DatabaseCommand):
         printer: Printer,
         report: Report,
     ) -> None:
-        """Import one file into the `report`. What cannot be read of a file in a folder is told."""
+        """Import one file into the `report`. Files in a folder that cannot be read are reported."""
         try:
             with opened(file.path) as content:
                 report.format, results = _results(content, file, policy, options)
@@ -99,7 +99,7 @@ class Command(DatabaseCommand):
     def summarised(
         self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
     ) -> Iterator[None]:
-        """Print what was imported of a file, also where the block is interrupted."""
+        """Print the results of a file, also if the block is interrupted."""
         try:
             yield
         except KeyboardInterrupt as stopped:
@@ -110,7 +110,7 @@ class Command(DatabaseCommand):
                 self.summarise(path, report, known)
 
     def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
-        """Print the counts of a file, the first ids, what was lost, and the first refusals."""
+        """Print the counts of a file, the first ids, the losses, and the first refusals."""
         self.stdout.write(
             f"{file.name} ({report.format}): {counted(report.stored_count, 'conversation')} with "
             f"{counted(report.messages, 'message')} imported, {report.already:,} already imported, "
@@ -130,7 +130,7 @@ class Command(DatabaseCommand):
 
 
 def _row(file: Path, format: str, result: Imported) -> dict[str, Any]:
-    """Return the JSON of a conversation; `refused` says why, and is empty if it was not."""
+    """Return the JSON of a conversation. `refused` has the reason of a refusal, else ""."""
     return {
         "conversation": result.memory_id,
         "file": str(file),
@@ -155,7 +155,7 @@ def _totals(reports: Sequence[Report]) -> dict[str, int]:
 def _results(
     content: IO[bytes], file: TranscriptFile, policy: Policy | None, options: dict[str, Any]
 ) -> tuple[str, Iterator[Imported]]:
-    """Return the format of a file, and what imports its conversations."""
+    """Return the format of a file, and the function that imports its conversations."""
     prefix = options["prefix"]
     if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(content)):
         if policy:
@@ -168,8 +168,8 @@ def _results(
 
 @contextmanager
 def _progress(file: IO[bytes], is_wanted: bool) -> Iterator[Callable[[Report], None]]:
-    """Show how much of a file has been read, at a terminal or where it `is_wanted`; yield the
-    function that shows what is imported.
+    """Show the progress of reading a file, at a terminal or if it `is_wanted`. Yield the function
+    that shows each result.
     """
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
     console = Console(stderr=True, force_terminal=is_wanted or None)
