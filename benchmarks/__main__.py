@@ -1,9 +1,10 @@
-"""All figures of the benchmarks, as a table and as lines of JSON. Exit 1 where a limit is missed.
+"""All figures of the benchmarks, as a table and as lines of JSON. Exits with 1 if a limit is
+missed.
 
 make bench                # all of them
 make bench QUICK=1        # smaller databases and fewer rounds, in about two minutes
 make bench ARGS="add imports"
-make bench POSTGRESQL=1   # what asks the database, of a new one of the server at BENCH_DATABASE_URL
+make bench POSTGRESQL=1   # the database's, on the server at BENCH_DATABASE_URL
 make bench RECORD=1       # writes the figures and the plots into docs/
 """
 

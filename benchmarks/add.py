@@ -20,7 +20,7 @@ from benchmarks.texts import texts
 WINDOW_TOKENS = 4_000
 FILL = 300
 ROUNDS = 600
-# What a commit waits for: the statement that sets it, and the limit.
+# The durability of a commit: the statement that sets it, and the limit.
 LEVELS = {
     "synchronous NORMAL": ("PRAGMA synchronous = NORMAL", 4.0),
     "synchronous FULL": ("PRAGMA synchronous = FULL", 2.5),
@@ -35,7 +35,9 @@ COUNTERS = ("last_step", "last_seq", "last_stay", "said_count", "history_tokens"
 
 
 class Raw:
-    """An add written by hand: the newest rows of a conversation again, with the next numbers."""
+    """An add written by hand: it inserts copies of a conversation's newest rows, with the next
+    numbers.
+    """
 
     def __init__(self, memory_id: str, level: str) -> None:
         self.id = memory_id
@@ -103,7 +105,7 @@ def add_one(memory_id: str, said: Iterator[str]) -> None:
 
 
 def against_raw() -> Iterator[Figure]:
-    """Compare an add with the raw transaction, which waits for the same."""
+    """Compare an add with the raw transaction, with the same durability."""
     from django.db import connection
 
     said = texts()

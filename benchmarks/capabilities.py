@@ -1,13 +1,14 @@
-"""How far a capability is spread, before it was a room and after, and the lines of the kernel.
+"""The spread of each capability over the code, before it was a room and after, and the kernel's
+lines.
 
 python -m benchmarks.capabilities              # today's commit beside the one before the rooms
 python -m benchmarks.capabilities COMMIT       # one commit
 python -m benchmarks.capabilities --files lab  # the files of a capability, of today's commit
 
-A room's files are those of its folders. Before it was a room, its files are those that FILES lists.
-Foreign files are Python files outside of a capability, migrations and tests aside, that import one
-of its modules, also by a package that re-exports its names, or that name one of its templates.
-Templates that include one of its templates count, too.
+A room has the files in its folders. Before it was a room, FILES lists its files. Foreign files are
+Python files outside of a capability, except migrations and tests, that import one of its modules,
+also through a package that re-exports its names, or that name one of its templates. Templates that
+include one of its templates count, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OUTSIDE_OF_THE_KERNEL = frozenset(
 
 _COMMANDS = "chatmemory/management/commands"
 _PAGE = "templates/inspector/conversation"
-# The files of a capability that is no room yet. A file belongs to the first that lists it.
+# The files of a capability that is not a room yet. A file belongs to the first one that lists it.
 FILES: Mapping[str, tuple[str, ...]] = {
     "lessons": (
         "inspector/lessons/*",
@@ -204,7 +205,7 @@ class Tree:
 
     @classmethod
     def of(cls, commit: str) -> Tree:
-        """Read a commit. Raises CalledProcessError for one that is not here."""
+        """Read a commit. Raises CalledProcessError if it is not in the repository."""
         folders = ("chatmemory", "inspector", "templates", "static", "tests")
         command = ["git", "archive", commit, *folders]
         packed = subprocess.run(command, check=True, capture_output=True).stdout
@@ -228,7 +229,7 @@ class Tree:
 
     @cached_property
     def exports(self) -> dict[str, dict[str, str]]:
-        """Of each package, which modules its names come from."""
+        """The modules of each package's names."""
         return {
             module: {
                 alias.asname or alias.name: node.module
@@ -266,7 +267,7 @@ class Tree:
         return {self.modules[name] for name in found.union(names.values()) if name in self.modules}
 
     def _source(self, module: str, name: str) -> str:
-        """Return the module in which a name that is imported from a module is made."""
+        """Return the module that defines a name which is imported from another module."""
         if f"{module}.{name}" in self.modules:
             return f"{module}.{name}"
         source = self.exports.get(module, {}).get(name)
@@ -291,7 +292,7 @@ def _matches(path: str, globs: Iterable[str]) -> bool:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much a capability has, in how many folders, and how many files it is tied to."""
+    """The size of a capability, the number of its folders, and of the files that it is tied to."""
 
     python: int
     templates: int
@@ -301,7 +302,7 @@ class Spread:
 
 
 def spreads(tree: Tree) -> dict[str, Spread]:
-    """Return the spread of each capability, those of FILES first."""
+    """Return the spread of each capability, first of the ones in FILES."""
     owners = {path: owner for path in tree.texts if (owner := tree.capability_of(path))}
     foreign = _foreign(tree, owners)
     names = [*FILES, *sorted(set(owners.values()) - FILES.keys())]
@@ -322,13 +323,13 @@ def spreads(tree: Tree) -> dict[str, Spread]:
 
 
 def _folder(path: str) -> str:
-    """Return the folder of a file; that of a room for all that is below it."""
+    """Return the folder of a file, or the room's folder for all files below it."""
     room = ROOM.match(path)
     return room[0] if room else str(PurePosixPath(path).parent)
 
 
 def _foreign(tree: Tree, owners: Mapping[str, str]) -> Counter[str]:
-    """Return how many foreign files each capability is tied to."""
+    """Return the number of foreign files that each capability is tied to."""
     ties: set[tuple[str, str]] = set()
     for path in tree.texts:
         if path in tree.parsed:
@@ -355,7 +356,7 @@ def kernel(tree: Tree) -> dict[str, int]:
 
 
 def table(trees: Mapping[str, Tree]) -> Iterator[str]:
-    """Yield the lines of the table of capabilities and of that of the kernel, in Markdown."""
+    """Yield the lines of the tables of capabilities and of the kernel, in Markdown."""
     found = {name: spreads(tree) for name, tree in trees.items()}
     names = list(dict.fromkeys(name for each in found.values() for name in each))
     yield "| capability | commit | Python | templates | tests | folders | foreign files |"

@@ -1,6 +1,6 @@
 """Measure adds with the chain of digests against adds without it.
 
-Without the chain, the same columns are written, with nothing in them. The adds are those of
+Without the chain, the same columns are written, but empty. The adds are the ones in
 `benchmarks.add`.
 """
 
@@ -15,7 +15,7 @@ from benchmarks.add import fill
 from benchmarks.measuring import Elsewhere, Figure, compared, in_turns
 from benchmarks.texts import texts
 
-ROUNDS = 1_500  # many, as the difference is small
+ROUNDS = 1_500  # many, since the difference is small
 LIMIT = 1.05
 COMPUTED = ("new_salt", "commitment_of", "encoded_stay", "digest_of")
 

@@ -1,4 +1,5 @@
-"""Clients of a server, in a process of their own: many that ask, and many that follow a stream.
+"""Clients of a server, in a process of their own: many that send requests, and many that follow a
+stream.
 
 They write prepared bytes and read no more of an answer than its status and its length, so that
 they cost little beside the server. This module imports no Django.
@@ -26,7 +27,7 @@ _EVENT = b"event: step"
 
 
 def in_own_process(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a coroutine function of this module returns in a new process."""
+    """Return the result of a coroutine function of this module, run in a new process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_run, call, arguments).result()
 
@@ -46,7 +47,7 @@ def request(method: str, path: str, token: str, body: bytes = b"") -> bytes:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has used so far: seconds of its CPU, and megabytes of memory."""
+    """The usage of a process so far: seconds of CPU, and megabytes of memory."""
 
     cpu: float
     megabytes: float
@@ -59,12 +60,14 @@ class Usage:
         return cls(cpu, pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
 
 
-# Clients that ask
+# Clients that send requests
 
 
 @dataclass
 class Load:
-    """Requests that were answered, the seconds that they took, and those of the server's CPU."""
+    """The number of answered requests, the seconds that they took, and the server's seconds of
+    CPU.
+    """
 
     requests: int = 0
     seconds: float = 0
@@ -83,8 +86,8 @@ class Load:
 async def asking(
     port: int, pid: int, kinds: dict[str, list[list[bytes]]], turns: int, seconds: float
 ) -> dict[str, Load]:
-    """Return the load of each kind of requests. The kinds take turns; in each turn, every client
-    sends its own requests of the kind, over and over, each as soon as the one before is answered.
+    """Return the load of each kind of request. The kinds take turns. In each turn, every client
+    sends its own requests of the kind repeatedly, each as soon as the one before is answered.
     """
     clients = max(map(len, kinds.values()))
     connections = [await asyncio.open_connection(HOST, port) for _ in range(clients)]
@@ -135,10 +138,10 @@ async def _answered(reader: asyncio.StreamReader) -> None:
 
 @dataclass
 class Followed:
-    """What open streams cost an idle server, and how soon they told of changes.
+    """The cost of open streams for an idle server, and the delay of their events.
 
-    Shares are those of one core; `cpu` is what the server used for all changes, in seconds;
-    `untold` counts what did not arrive in 5 seconds.
+    Shares refer to one core. `cpu` is the server's CPU for all changes, in seconds. `untold` counts
+    events that did not arrive within 5 seconds.
     """
 
     idle_share: float = 0
@@ -156,8 +159,8 @@ async def following(
     changes: Iterable[bytes],
     seconds: float,
 ) -> Followed:
-    """Measure the server without streams, then open all and measure it again, then make changes,
-    of which every stream has to tell. The first change warms up, before all that.
+    """Measure the server without streams, then open all and measure it again, then make changes
+    that every stream must announce. One change warms up before.
     """
     result, coming = Followed(), iter(changes)
     await _change(port, next(coming))
@@ -188,7 +191,7 @@ async def _change(port: int, change: bytes) -> None:
 
 
 async def _told(followers: Sequence[_Follower]) -> list[float]:
-    """Return when each was told of a step, once all were; not of those that were not in time."""
+    """Return when each follower received a step, once all have. Late ones are left out."""
     until = time.perf_counter() + TOLD_SECONDS
     while time.perf_counter() < until and any(each.told_at is None for each in followers):
         await asyncio.sleep(0.02)
@@ -196,14 +199,14 @@ async def _told(followers: Sequence[_Follower]) -> list[float]:
 
 
 async def _cpu_share(pid: int, seconds: float) -> float:
-    """Return which share of one core the server uses for some seconds."""
+    """Return the share of one core that the server uses during some seconds."""
     before, started = Usage.of(pid), time.perf_counter()
     await asyncio.sleep(seconds)
     return (Usage.of(pid).cpu - before.cpu) / (time.perf_counter() - started)
 
 
 class _Follower(asyncio.Protocol):
-    """A client of a stream, which notes when it was told of a step."""
+    """A client of a stream that notes when it received each step."""
 
     def __init__(self, asked: bytes) -> None:
         self._asked = asked

@@ -1,4 +1,4 @@
-"""A migrated database for a benchmark: SQLite, or with POSTGRESQL=1 one of a PostgreSQL server."""
+"""A migrated database for a benchmark: SQLite, or with POSTGRESQL=1 on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SERVER = os.environ.get("BENCH_DATABASE_URL", "postgresql://postgres@127.0.0.1:5
 
 @contextmanager
 def migrated() -> Iterator[str]:
-    """Set up Django with a new database, and give a folder for files."""
+    """Set up Django with a new database, and yield a folder for files."""
     with tempfile.TemporaryDirectory() as folder:
         file = nullcontext(f"sqlite:///{folder}/benchmark.sqlite3")
         with on_server(Path(folder)) if ON_POSTGRESQL else file as url:
@@ -31,7 +31,7 @@ def migrated() -> Iterator[str]:
 
 @contextmanager
 def on_server(folder: Path) -> Iterator[str]:
-    """Give the URL of a new database of the PostgreSQL server."""
+    """Yield the URL of a new database on the PostgreSQL server."""
     from tests.serving import database
 
     with patch.dict(os.environ, DATABASE_URL=SERVER), database(folder) as url:
@@ -39,7 +39,7 @@ def on_server(folder: Path) -> Iterator[str]:
 
 
 def analyse() -> None:
-    """Tell PostgreSQL's planner what the tables hold, as its autovacuum does within a minute."""
+    """Update the statistics of PostgreSQL's planner, as autovacuum does within a minute."""
     from django.db import connection
 
     if ON_POSTGRESQL:

@@ -1,7 +1,7 @@
 """Fleets of conversations for large databases.
 
-A few hundred conversations are imported and verified, and copied by the database under other ids.
-So all rows are those that adds would write, but for the digests: they hold the id that was copied.
+A few hundred conversations are imported and verified, and the database copies them under other ids.
+All rows are as adds would write them, except the digests, which contain the original ids.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 from benchmarks.texts import texts
 
 MODELS = 250
-MESSAGES = 20  # of each conversation
+MESSAGES = 20  # in each conversation
 KEPT = 10
-WORDS = range(4, 30)  # of a message
+WORDS = range(4, 30)  # in each message
 COMMON, RARE, ABSENT = "delivery", "zanzibar", "harpsichord"
 RARELY = 8  # conversations with the rare word
 SINCE = timedelta(days=30)

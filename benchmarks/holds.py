@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.holds
 
-Writes to a SQLite database in a temporary folder. A hold is the time of one transaction, for which
-other writers wait. These are seconds of this machine, and have no limit.
+Writes to a SQLite database in a temporary folder. A hold is the time of one transaction, during
+which other writers wait. The seconds depend on the machine, and have no limit.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from django.db import transaction
 from benchmarks.database import migrated
 from benchmarks.texts import texts
 
-MANY = 10_000  # messages of the largest window
+MANY = 10_000  # messages in the largest window
 BASE64 = ascii_letters + digits + "+/"
 LONG = 400_000  # characters that do not repeat
 
 
 @contextmanager
 def holds(clock: Callable[[], float]) -> Iterator[list[float]]:
-    """Give the seconds of each outermost transaction of a block, by a clock."""
+    """Yield a list that gets the seconds of each outermost transaction in a block."""
     seconds: list[float] = []
     enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
 
@@ -52,7 +52,7 @@ def holds(clock: Callable[[], float]) -> Iterator[list[float]]:
 
 
 def changes() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield changes of the largest windows that are allowed, in an order in which each can run."""
+    """Yield changes of the largest allowed windows, in an order in which each can run."""
     from chatmemory import MessageWindow, UserMessage, services
     from chatmemory.ledger import protocol
 

@@ -1,10 +1,10 @@
-"""How many files does one follow of a message cross? Counts for five paths, no times.
+"""How many files does a message pass through? Counts for five paths, without times.
 
     .venv/bin/python -m benchmarks.hops
     .venv/bin/python -m benchmarks.hops --files  # also the files, in the order of their first call
 
-A hop is a call from one file of chatmemory or inspector into another. Functions and lines are the
-distinct ones that run. The database is a SQLite file in a temporary folder.
+A hop is a call from one file of chatmemory or inspector into another. Functions and lines count
+once if they run. The database is a SQLite file in a temporary folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PACKAGES = (str(ROOT / "chatmemory"), str(ROOT / "inspector"))
 
 
 class Hops:
-    """Counts calls between files, and what runs, while `run` runs."""
+    """Counts calls between files, functions and lines while `run` runs."""
 
     def __init__(self) -> None:
         self.files: dict[str, None] = {}  # in the order of their first call

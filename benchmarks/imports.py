@@ -1,7 +1,8 @@
 """Measure an import against counting tokens and inserting the same rows by hand.
 
 The rows are inserted by the database's driver with one `executemany` for each table, into the same
-database with its indexes, also that of SQLite for searches. Each conversation is one transaction.
+database with all its indexes, including SQLite's search index. Each conversation is one
+transaction.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ TABLES = {"memory": "id", "message": "memory_id", "stay": "memory_id", "step": "
 
 
 class Raw:
-    """Imports written by hand: the rows of an imported conversation again, under another id."""
+    """Imports written by hand: they insert the rows of an imported conversation again, under
+    another id.
+    """
 
     def __init__(self, count_tokens: Callable[[str], object]) -> None:
         self._connection = raw.connect()
@@ -32,7 +35,7 @@ class Raw:
         self._id = ""
 
     def copy(self, memory_id: str, texts: list[str]) -> None:
-        """Take the rows of an imported conversation."""
+        """Copy the rows of an imported conversation."""
         self._texts, self._id = texts, f"raw-{memory_id}"
         self._copied = [self._rows(table, key, memory_id) for table, key in TABLES.items()]
 

@@ -1,4 +1,4 @@
-"""Measure how long after a change lists know what is derived, and what that costs other adds.
+"""Measure the delay until derived rows are kept after a change, and its cost for other adds.
 
     .venv/bin/python -m benchmarks.keeping
 
@@ -35,7 +35,7 @@ def say(n: int) -> tuple[str, int]:
 
 
 def known_steps(memory_ids: Iterable[str]) -> dict[str, int]:
-    """Return the step up to which every kept row of these conversations is known."""
+    """Return the step up to which all kept rows of these conversations are known."""
     from chatmemory.services import keepers
 
     found: dict[str, int] = {}
@@ -58,7 +58,7 @@ def thread() -> Iterator[None]:
 
 
 def lags() -> list[float]:
-    """Return after how many seconds each change was known."""
+    """Return the seconds until the derived rows of each change were kept."""
     found: list[float] = []
     waiting: dict[str, tuple[int, float]] = {}
     changes = iter(range(CHANGES))

@@ -50,7 +50,9 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def _first_times(folder: str) -> dict[str, float]:
-    """Return the median milliseconds of CPU in new processes, which find the encoding unpacked."""
+    """Return the median milliseconds of CPU in new processes, with the encoding already
+    unpacked.
+    """
     environment = os.environ | {"TIKTOKEN_CACHE_DIR": os.path.join(folder, "encodings")}
 
     def milliseconds(call: str) -> float:

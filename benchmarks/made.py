@@ -1,7 +1,7 @@
-"""Large databases, made once and kept until schema or makers change.
+"""Large databases, made once and kept until the schema or the code that makes them changes.
 
-Those of SQLite are files in var/benchmarks/, those of PostgreSQL databases of its server whose
-names begin with "bench-". A database is known by what Django's settings call its NAME.
+For SQLite they are files in var/benchmarks/, for PostgreSQL databases on its server with names that
+begin with "bench-". Django's setting NAME identifies a database.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Files:
         return shutil.copyfile(name, f"{folder}/copy.sqlite3")
 
     def read_once(self, name: str) -> None:
-        """Have the system keep a file in memory, where it has the newest pages in any case."""
+        """Make the system cache a file in memory, where the newest pages are anyway."""
         with Path(name).open("rb") as file:
             while file.read(2**24):
                 pass
@@ -58,7 +58,7 @@ class _Files:
 
     @contextmanager
     def filling(self, cursor: Any, index: Any) -> Iterator[None]:
-        """Write quickly, and index texts at the end."""
+        """Write without durability, and index texts at the end."""
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -200000"):
             cursor.execute(f"PRAGMA {pragma}")
         yield
@@ -93,7 +93,7 @@ class _Databases:
         return copy
 
     def read_once(self, name: str) -> None:
-        """Its pages are kept in memory by the server."""
+        """Do nothing: the server keeps the pages in memory."""
 
     def rename(self, old: str, new: str) -> None:
         self._execute(f'ALTER DATABASE "{old}" RENAME TO "{new}"')
@@ -103,7 +103,7 @@ class _Databases:
 
     @contextmanager
     def filling(self, cursor: Any, index: Any) -> Iterator[None]:
-        """Index texts at the end, and tell the planner what the tables hold."""
+        """Index texts at the end, and update the planner's statistics."""
         index.remove()
         yield
         index.install()
@@ -134,13 +134,13 @@ def made(name: str, make: Callable[[], None]) -> str:
         DATABASES.rename(unfinished, kept)
         print(f"made {kept} in {process_time() - started:.0f} s of processor time", flush=True)
     with opened(kept):
-        call_command("migrate", verbosity=0)  # the tables that the digest leaves out
+        call_command("migrate", verbosity=0)  # tables that the digest leaves out
     return kept
 
 
 @contextmanager
 def copied(name: str, folder: str) -> Iterator[str]:
-    """Give a copy of a database for a while."""
+    """Yield a temporary copy of a database."""
     copy = DATABASES.copy(name, folder)
     yield copy
     DATABASES.drop(copy)
@@ -159,7 +159,7 @@ def connected(name: str) -> Any:
 
 @contextmanager
 def opened(name: str) -> Iterator[None]:
-    """Make all queries of a block those of a database."""
+    """Use a database for all queries of a block."""
     from django.db import connections
 
     before = connections["default"]
@@ -172,7 +172,7 @@ def opened(name: str) -> Iterator[None]:
 
 
 def use(connection: Any, name: object) -> None:
-    """Make all queries those of a connection, and keep apart what a cache has of it."""
+    """Use a connection for all queries, and separate its cached values from other databases'."""
     from django.core.cache import cache
     from django.db import connections
 
@@ -192,7 +192,7 @@ def _fill(make: Callable[[], None]) -> None:
 
 
 def _made_of() -> str:
-    """Return a digest of the schema and its name, and of how rows are made."""
+    """Return a digest of the schema, its name, and the code that makes the rows."""
     from django.db import connection
 
     with connection.cursor() as cursor:

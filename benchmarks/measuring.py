@@ -1,4 +1,4 @@
-"""Figures of a benchmark: ratios of things that were timed in turns, each with its limit."""
+"""Figures of a benchmark: ratios of calls that were timed in turns, each with its limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = os.environ.get("QUICK") == "1"
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured ratio and its limit; `detail` says what was timed.
+    """A measured ratio and its limit. `detail` has the times.
 
     The ratio is infinite where nothing could be measured.
     """
@@ -46,7 +46,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A call that is timed where it is made, as in another process: it returns milliseconds."""
+    """A call that is timed elsewhere, such as in another process, and returns milliseconds."""
 
     call: Callable[[], float]
 
@@ -56,8 +56,8 @@ def in_turns(
 ) -> dict[str, float]:
     """Return the median time of each call in milliseconds.
 
-    The calls take turns, so that whatever else the machine does slows all of them alike. The first
-    round is not counted.
+    The calls take turns, so that other work of the machine slows all of them alike. The first round
+    is not counted.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(1 + (rounds // 5 if QUICK else rounds)):
@@ -75,7 +75,7 @@ def _milliseconds(call: Callable[[], object] | Elsewhere) -> float:
 
 
 def compared(name: str, limit: float, times: Mapping[str, float]) -> Figure:
-    """Return how the first of two times compares with the second."""
+    """Return the ratio of the first of two times to the second."""
     (what, first), (other, second) = times.items()
     detail = f"{what} {first:.3g} ms, {other} {second:.3g} ms"
     return Figure(name, first / second, limit, detail)

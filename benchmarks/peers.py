@@ -2,10 +2,10 @@
 
     make bench-peers
 
-All write to SQLite files in one temporary folder, each library in the way that it sets by itself.
-For an add these ways are the same: a write-ahead log, and `synchronous` is FULL. A turn is two adds
-and a read of the token window, in a conversation of 10,000 messages. Beside each stands what raw
-transactions for as many adds take, by turns with the same library.
+All write to SQLite files in one temporary folder, each library with its own settings. For an add
+these are the same: a write-ahead log, and `synchronous` is FULL. A turn is two adds and a read of
+the token window, in a conversation of 10,000 messages. The time of raw transactions for as many
+adds, taken in turns with the same library, is printed beside each figure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.texts import MESSAGES, WINDOW_TOKENS, texts
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / ".venv-peers"
 ADDS = 600
-TURNS = {  # by script: what it does, the limit, the rounds
+TURNS = {  # by script: the description, the limit, the rounds
     "openai_agents": ("SQLiteSession and counting", 1 / 8, 100),
     "llama_index": ("LlamaIndex Memory", 1 / 5, 100),
     "langchain": ("SQLChatMessageHistory and trim_messages", 1 / 120, 20),
@@ -33,7 +33,7 @@ TURNS = {  # by script: what it does, the limit, the rounds
 
 
 class Peer:
-    """A process that makes the calls of a script of `of_peers`, when it is asked to."""
+    """A process that makes the calls of a script of `of_peers` on request."""
 
     def __init__(self, script: str, process: Popen[str]) -> None:
         self._script = script
@@ -57,7 +57,9 @@ class Peer:
 
 @contextmanager
 def _peers(folder: str) -> Iterator[dict[str, Peer]]:
-    """Start the processes of all peers, with tiktoken's encodings in a folder where they look."""
+    """Start the processes of all peers, with tiktoken's encodings in a folder where they look for
+    them.
+    """
     from chatmemory.messages.estimators.encodings import encoding
 
     os.environ["TIKTOKEN_CACHE_DIR"] = f"{folder}/encodings"
@@ -78,7 +80,7 @@ def figures(folder: str) -> Iterator[Figure]:
     with _peers(folder) as peers:
         add, turn, raw = _add(), _turn(), _raw()
         for peer in peers.values():
-            peer.next_line()  # it is ready
+            peer.next_line()  # the peer is ready
         other = {"SQLiteSession.add_items": peers["openai_agents"].call("add")}
         adds = compared(
             "add, against openai_agents", 2.5, in_turns({"services.add": add} | other, ADDS)
@@ -93,7 +95,7 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def _beside_raw(figure: Figure, times: dict[str, float]) -> Figure:
-    """Return the figure with what the first of the times is, in its detail."""
+    """Return the figure with the time of raw transactions in its detail."""
     what, milliseconds = next(iter(times.items()))
     return replace(figure, detail=f"{figure.detail}; {what} {milliseconds:.3g} ms")
 
@@ -106,7 +108,7 @@ def _add() -> Callable[[], object]:
 
 
 def _raw() -> Callable[[], object]:
-    """Return a call that does by hand what an add does in the database."""
+    """Return a call that writes the rows of an add by hand."""
     said = texts()
     fill("raw", said)
     statement, _ = LEVELS["synchronous FULL"]

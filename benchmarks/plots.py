@@ -35,7 +35,7 @@ class Plot:
 
     @property
     def described(self) -> str:
-        """All values, for those who do not see the plot."""
+        """All values as text, for people who cannot see the plot."""
         at = [
             f"{name}: "
             + ", ".join(
@@ -69,7 +69,7 @@ def draw(file: Path, plot: Plot) -> None:
 
 
 def svg(title: str, described: str, size: tuple[int, int], drawn: Iterable[str]) -> str:
-    """Return a picture with a title, which `described` tells to those who do not see it."""
+    """Return a picture with a title, and with `described` for people who cannot see it."""
     width, height = size
     place = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     role = 'role="img" aria-labelledby="title described"'

@@ -1,4 +1,4 @@
-"""Connections to the database of a benchmark without Django, for what is compared with it."""
+"""Connections to the database of a benchmark without Django, for comparisons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Rows = Iterable[Sequence[Any]]
 
 
 class Sqlite:
-    """A connection that begins no transaction by itself. Places for values are question marks."""
+    """A connection to SQLite that begins no transaction by itself. Placeholders are question
+    marks.
+    """
 
     begin, locked = "BEGIN IMMEDIATE", ""
 
@@ -25,7 +27,7 @@ class Sqlite:
 
 
 class Postgresql:
-    """The same to PostgreSQL."""
+    """Such a connection to PostgreSQL."""
 
     begin, locked = "BEGIN", " FOR UPDATE"
 
@@ -54,7 +56,7 @@ def connect() -> Connection:
 
 
 def index(connection: Connection, memory_id: str, first: int, last: int) -> None:
-    """Put messages into SQLite's search index, as the ledger does."""
+    """Put messages into SQLite's search index, as the room `search` does."""
     if not ON_POSTGRESQL:
         from inspector.rooms.search.sqlite import PUT_MESSAGES
 

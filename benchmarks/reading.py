@@ -1,4 +1,4 @@
-"""Measure reads of windows in the past of a long conversation against the window of now."""
+"""Measure reads of past windows of a long conversation against its current window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Measure what recall costs, against counting the tokens once: of a long history, and of many."""
+"""Measure the cost of recall, against counting the tokens once, for one long history and for
+many.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def figures(folder: str) -> Iterator[Figure]:
     policies = [MessageWindow(20), TokenWindow(1_000), TokenWindow(4_000), None]
 
     def said() -> list[ChatMessage]:
-        """The messages, which nobody has counted yet."""
+        """The messages, not yet counted."""
         return [(UserMessage, AiMessage)[n % 2](line) for n, line in enumerate(lines)]
 
     def count() -> None:
@@ -74,7 +76,7 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def support_conversations() -> Iterator[list[ChatMessage]]:
-    """Conversations of a bot in which order numbers come up again, which nobody has counted yet."""
+    """Conversations of a bot in which order numbers come up again, not yet counted."""
     from chatmemory import AiMessage, SystemMessage, UserMessage
 
     lines = texts()

@@ -29,7 +29,7 @@ def record(figures: Sequence[Figure]) -> None:
 
 
 def write_between(begin: str, end: str, text: str, page: Path) -> None:
-    """Replace what a page has between two lines."""
+    """Replace the text between two lines of a page."""
     before, rest = page.read_text("utf-8").split(begin)
     _, after = rest.split(end, 1)
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
@@ -67,7 +67,7 @@ def _row(figure: Figure) -> str:
 
 
 def _cpu() -> str:
-    """Return the name of the processor, where Linux tells it."""
+    """Return the name of the processor, if Linux has it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""What the recorder adds to a call, beside a bare proxy: 99 of 100 calls are faster than this.
+"""Measure a call through the recorder against a bare proxy, by the times that 99 of 100 calls beat.
 
 The provider, the recorder and the bare proxy are processes of their own on this machine. The
-provider answers at once, so that nothing but the way is measured. A bare proxy passes bytes on in
+provider answers at once, so that only the proxies are measured. A bare proxy passes bytes on in
 both directions and reads none of them.
 """
 
@@ -46,7 +46,9 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def _times(ports: dict[str, int]) -> dict[str, list[float]]:
-    """Return the milliseconds of calls that take turns, each way on a connection of its own."""
+    """Return the milliseconds of calls that take turns, through each proxy on its own
+    connection.
+    """
     ways = {name: http.client.HTTPConnection("127.0.0.1", port) for name, port in ports.items()}
     times: dict[str, list[float]] = {name: [] for name in ways}
     headers = {"Content-Type": "application/json"}
@@ -79,7 +81,7 @@ def _process(*arguments: str) -> Iterator[int]:
 
 @contextmanager
 def _recorder(folder: str, provider: int) -> Iterator[int]:
-    """Yield the port of the recorder's proxy; nothing stores what it writes."""
+    """Yield the port of the recorder's proxy. Nothing stores its output."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         number = listening.fileno()
         command = [sys.executable, "-m", "proxy", "--fd", str(number), "--spool", folder]

@@ -30,7 +30,7 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def searches() -> Iterator[Figure]:
-    """A page of what a search finds, with the lines that were found, against one by id."""
+    """Compare a page of search results, with the matching lines, to a page of a search by id."""
     from chatmemory.reading.finding import MemoryFilter
     from chatmemory.reading.overview import memory_page, overview_page
 

@@ -1,8 +1,8 @@
 """Measure a server by its clients: adds over REST against a bare view, and live streams.
 
-Adds are measured on PostgreSQL: a new database of the server that BENCH_DATABASE_URL names. Live
-streams are measured on SQLite. Both servers are one process, as `manage.py serve` starts it. A full
-run watches the idle streams for a minute, in which all readers are checked once.
+Adds are measured on PostgreSQL: a new database on the server at BENCH_DATABASE_URL. Live streams
+are measured on SQLite. Each server is one process, as `manage.py serve` starts it. A full run
+watches the idle streams for a minute, in which all readers are checked once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def adds(folder: Path) -> Iterator[Figure]:
-    """Compare adds of eight clients with their requests to a view that inserts a row."""
+    """Compare adds of eight clients with requests to a view that inserts a row."""
     try:
         psycopg.connect(SERVER, connect_timeout=2).close()
     except psycopg.OperationalError:
@@ -57,7 +57,7 @@ def adds(folder: Path) -> Iterator[Figure]:
 
 
 def _asked(served: Served) -> dict[str, list[list[bytes]]]:
-    """Return requests for each client, which has a conversation of its own."""
+    """Return requests for each client. Each has a conversation of its own."""
     said = texts()
     asked: dict[str, list[list[bytes]]] = {"add": [], "bare": []}
     for n in range(CLIENTS):
@@ -80,7 +80,7 @@ def _told(load: Load) -> str:
 
 
 def streams(folder: Path) -> Iterator[Figure]:
-    """Measure a thousand streams of one conversation: while nothing happens, and at each change."""
+    """Measure a thousand streams of one conversation: while it is idle, and at each change."""
     from chatmemory import MessageWindow, services
     from chatmemory.access.tokens import create_token
 

@@ -1,4 +1,4 @@
-"""manage.py of the site, with the addresses of the benchmarks."""
+"""manage.py of the site, with the URLs of the benchmarks."""
 
 from __future__ import annotations
 

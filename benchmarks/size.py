@@ -1,4 +1,4 @@
-"""Measure the bytes that a message takes in the database against those of its payload."""
+"""Measure the bytes that a message takes in the database against the bytes of its payload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MESSAGES = 10_000 if QUICK else 100_000
 EACH = 50
 LIMIT = 4.5
 
-# How a database puts its files in order, and what takes how many bytes in them.
+# The statements that compact a database's files, and that list the bytes of its parts.
 _ORDER = {"sqlite": "PRAGMA wal_checkpoint(TRUNCATE)", "postgresql": "VACUUM"}
 _SIZES = {
     "sqlite": (

@@ -1,4 +1,4 @@
-"""Measure what a step of a long conversation sends to a page, and what it changes there.
+"""Measure the size of a step of a long conversation as it is sent to a page, and its changes there.
 
     .venv/bin/python -m benchmarks.steps
 
@@ -26,7 +26,7 @@ LONG = 10_000
 
 
 def sent(reader: Any) -> None:
-    """Print how large a step is as it is sent, compressed."""
+    """Print the compressed size of a step as it is sent."""
     steps = range(LONG // 2, LONG // 2 + STEPS)
     urls = [f"/c/long/?at={at}" for at in steps]
     sizes = [len(gzip.compress(reader.get(url).content)) for url in urls]
@@ -34,7 +34,7 @@ def sent(reader: Any) -> None:
 
 
 def touched(folder: str) -> None:
-    """Print how many nodes a step adds, removes and alters in a browser."""
+    """Print the numbers of nodes that a step adds, removes and alters in a browser."""
     path = chromium()
     if not path:
         return

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 WORDS = 60
-# The conversation in which all libraries take turns
+# The conversation of all libraries
 MESSAGES = 10_000
 WINDOW_TOKENS = 4_000
-TOKENS_PER_MESSAGE = 4  # beside its text, as OpenAI counts
+TOKENS_PER_MESSAGE = 4  # tokens besides its text, as OpenAI counts
 
 _FILE = Path(__file__).parents[1] / "tests/data/tau_bench_airline.openai_chat.json.xz"
 

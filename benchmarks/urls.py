@@ -1,4 +1,4 @@
-"""The site's addresses, and two for comparison: an empty page and a bare view of the API."""
+"""The site's URLs, and two for comparison: an empty page and a bare view of the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def empty(request: HttpRequest) -> HttpResponse:
 
 
 class Bare(APIView):
-    """Inserts one row with what was sent, for the holder of a token."""
+    """Inserts one row with the body of the request, for the holder of a token."""
 
     authentication_classes = (BearerTokenAuthentication,)
 

@@ -1,4 +1,4 @@
-"""A kind of policy that tests add: it keeps the messages since the last one of a user."""
+"""A kind of policy for tests: it keeps the messages from the last user message on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that uses every public name, as one's own code would; mypy checks it strictly."""
+"""A program that uses every public name, as your own code would. mypy checks it strictly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LettersEstimator:
 
 
 class FileStore(cm.ChatMemoryStore):
-    """A store of one's own: the JSON of each conversation."""
+    """A store of your own: the JSON of each conversation in a file."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
@@ -50,7 +50,7 @@ class FileStore(cm.ChatMemoryStore):
 
 
 class LastTwo(cm.ChatMemory):
-    """A memory of one's own kind."""
+    """A memory of your own kind."""
 
     def __init__(self, id: str, store: cm.ChatMemoryStore | None = None) -> None:
         super().__init__(id, 2, store)
@@ -164,7 +164,7 @@ def recalled() -> int | None:
 
 
 def rendered() -> list[str]:
-    """What goes to the libraries of providers, whose parameters have types of their own."""
+    """Rendered messages for the providers' libraries, whose parameters have types of their own."""
 
     class Turn(TypedDict):
         role: str
@@ -178,7 +178,7 @@ def rendered() -> list[str]:
 
     memory = cm.MessageWindowChatMemory("a", 5)
     memory.add(cm.SystemMessage("Be brief."), cm.UserMessage("hello"))
-    name: str = "openai_chat"  # of no certain format
+    name: str = "openai_chat"  # a format that the types do not know
     either: list[Any] | dict[str, Any] | str = memory.render(name)
     assert either == memory.render("openai_chat")
     answers = [

@@ -1,4 +1,4 @@
-"""A rule that tests add: a shop's provider minds messages that shout."""
+"""A rule for tests: a shop's provider objects to messages that shout."""
 
 from __future__ import annotations
 

@@ -51,8 +51,9 @@ ALL_SESSIONS = Path(__file__).parents[2] / "shared/data/claude_code_sessions.tar
 def _quick_settings():
     """Passwords are hashed fast, and a test client serves no static files.
 
-    The middleware for those would list them for each client, and pass each request through a loop
-    and a thread. Server processes have the settings of the site; the live server serves the files.
+    The middleware for static files would list them for each client, and pass each request through a
+    loop and a thread. Server processes have the settings of the site; the live server serves the
+    files.
     """
     with override_settings(
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
@@ -72,8 +73,8 @@ def images() -> Iterator[Images]:
 def django_db_setup(django_db_setup, django_db_blocker, images) -> Iterator[None]:
     """After a test that commits, SQLite gets its migrated pages back; PostgreSQL deletes the rows.
 
-    A flush, which Django does there, empties each table and writes all permissions anew. There is
-    no test database where no chosen test asks for one in this process.
+    Django's flush would empty each table and write all permissions again. If no chosen test of this
+    process needs a database, there is none.
     """
     if connection.vendor == "postgresql":
         with pytest.MonkeyPatch.context() as patch:
@@ -95,7 +96,7 @@ def django_db_setup(django_db_setup, django_db_blocker, images) -> Iterator[None
 def demo_conversations_of_the_module(django_db_setup, django_db_blocker, images) -> Iterator[None]:
     """The example conversations, with which each test of a module begins that uses this.
 
-    They are made once by each test process; what a test changes is rolled back.
+    They are made once by each test process. A test's changes are rolled back.
     """
     with django_db_blocker.unblock():
         images.bring_about("demo of a module", demo.load)
@@ -133,7 +134,7 @@ def data_file(tmp_path_factory) -> Callable[[str], Path]:
 def claude_sessions(tmp_path_factory) -> list[Path]:
     """The files of three real sessions of Claude Code.
 
-    One was compacted twice, one lacks most of what was replaced, and one lost the most terms.
+    One was compacted twice, one lacks most of the replaced messages, and one lost the most terms.
     """
     return sessions_in(DATA / "claude_code_sessions.tar.xz", tmp_path_factory.mktemp("sessions"))
 
@@ -172,7 +173,7 @@ def served(request):
 def shared_server(template, tmp_path_factory):
     """A server for all tests that use their own conversations and do not stop it."""
     with serving(tmp_path_factory.mktemp("shared"), template) as server:
-        server.session()  # while the printed link is valid
+        server.session()  # as long as the printed link is valid
         yield server
 
 
@@ -241,7 +242,7 @@ def memory_id(db) -> str:
 
 @pytest.fixture
 def conversation(db) -> str:
-    """A conversation of thirty steps under a token window, which most of its messages have left."""
+    """A conversation of thirty steps under a token window. Most of its messages have left."""
     create("m", TokenWindow(100))
     add("m", [SystemMessage("Be brief."), *(UserMessage(f"message {n}") for n in range(29))])
     return "m"
@@ -269,8 +270,8 @@ def pytest_addoption(parser) -> None:
 def pytest_collection_modifyitems(config, items) -> None:
     """Mark the tests that use the database; the others need not run on every database.
 
-    Leave out those marked long, unless they are asked for. Run the slow ones first: a slow test
-    that comes last keeps one process busy while the others have no work left.
+    Leave out tests marked long, unless they are selected. Run slow tests first: a slow test that
+    comes last keeps one process busy while the others have no work left.
     """
     if not config.getoption("--long"):
         long = [item for item in items if item.get_closest_marker("long")]
@@ -288,7 +289,7 @@ def pytest_collection_modifyitems(config, items) -> None:
 def pytest_collection_finish() -> None:
     """Look for garbage among what tests make, not among the modules and thousands of tests.
 
-    Those never become garbage, and Python would go through them again and again.
+    Modules and tests never become garbage, and Python would scan them again and again.
     """
     gc.collect()
     gc.freeze()
@@ -296,7 +297,7 @@ def pytest_collection_finish() -> None:
 
 
 def _speed(item) -> int:
-    """Return 0 for tests that start servers, 1 for those of slow folders, 2 for all others."""
+    """Return 0 for tests that start servers, 1 for tests in slow folders, 2 for all others."""
     if {"template", "own_server", "own_deployed", "deployed", "routed"} & set(item.fixturenames):
         return 0
     if item.get_closest_marker("own_server"):
@@ -318,7 +319,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
 
 @pytest.fixture
 def imported(db) -> str:
-    """The id of a conversation that is known again by the label of an import."""
+    """The id of a conversation that has the label of an import."""
     list(
         import_labelled("imported", [UserMessage("hi")], MessageWindow(20), {DIGEST_LABEL: "1"}, "")
     )
@@ -327,7 +328,7 @@ def imported(db) -> str:
 
 @pytest.fixture
 def counted_in_transactions() -> Iterator[list[bool]]:
-    """Whether a transaction was open, each time the estimator "watched" has counted a message."""
+    """Whether a transaction was open, each time that the estimator "watched" counted a message."""
     open_ones: list[bool] = []
 
     class Watched(LettersEstimator):

@@ -1,4 +1,4 @@
-"""Connections beside the one of a test."""
+"""Connections in addition to the test's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.db.utils import load_backend
 
 @contextmanager
 def connected(name: str) -> Iterator[None]:
-    """Another connection, to the database of this name."""
+    """Yield another connection to the database of this name."""
     other = connections.create_connection("default")
     other.settings_dict = {**other.settings_dict, "NAME": name}
     with _instead(other):
@@ -24,7 +24,7 @@ def connected(name: str) -> Iterator[None]:
 
 @contextmanager
 def connected_to(url: str) -> Iterator[None]:
-    """A connection to the database of a URL, which may be of another kind."""
+    """Yield a connection to the database at a URL, which may be of another kind."""
     settings = {**connections["default"].settings_dict, "OPTIONS": {}}
     settings |= dj_database_url.parse(url)
     with _instead(load_backend(settings["ENGINE"]).DatabaseWrapper(settings, "default")):
@@ -44,7 +44,7 @@ def _instead(other: BaseDatabaseWrapper) -> Iterator[None]:
 
 @contextmanager
 def row_locked(url: str, memory_id: str) -> Iterator[None]:
-    """Hold what a writer of a conversation waits for: on SQLite all writers do."""
+    """Hold the lock that writers of a conversation need. On SQLite, all writers wait for it."""
     if url.startswith("sqlite"):
         other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

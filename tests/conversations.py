@@ -1,4 +1,4 @@
-"""Conversations and messages for tests, made by the services that programs use."""
+"""Conversations and messages for tests, made by the same services that programs use."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def window_of(session: Session, at: int) -> list[int]:
 
 
 def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
-    """Return the numbers of the messages in memory, after a step or now."""
+    """Return the seqs of the messages in memory, after a step or now."""
     return [row.seq for row in windows.window(memory_id, at).rows]
 
 
@@ -74,6 +74,6 @@ def texts(memory_id: str = "m", at: int | None = None) -> list[str]:
 
 
 def keep(*memory_ids: str) -> None:
-    """Keep what is derived of conversations, or of all of them."""
+    """Keep the derived rows of some conversations, or of all."""
     for memory_id in memory_ids or Memory.objects.order_by("id").values_list("id", flat=True):
         services.keep(memory_id)

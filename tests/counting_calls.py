@@ -1,6 +1,6 @@
-"""How much is done: what grows with every message is seen at some hundreds already.
+"""Counts of work: growth with the number of messages already shows at a few hundred of them.
 
-Garbage is not collected while it is counted: what that calls is not the work of the block.
+Garbage is not collected during a count: its calls are not the work of the block.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 
 class CountedLines:
-    """Counts the lines that are executed in its blocks; a loop on one line is one each time."""
+    """Counts the lines that are executed in its blocks. A loop on one line counts once for each
+    round.
+    """
 
     def __init__(self) -> None:
         self.count = 0

@@ -40,7 +40,7 @@ class Deployed:
             "NOTIFY_SOCKET": f"@{notify}",
         }
         served.api.headers["X-Forwarded-Proto"] = "https"
-        # A request on a connection that is just being closed is refused anywhere: see the docs.
+        # A request on a connection that is just being closed is always refused: see the docs.
         served.api.headers["Connection"] = "close"
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""States of the test database, kept as pages that SQLite copies back in a millisecond."""
+"""Images of the test database's states, whose pages SQLite copies back in a millisecond."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ KEPT = {"auth_permission", "django_content_type", "django_migrations"}  # writte
 
 
 def delete_rows() -> None:
-    """Delete the rows of all tables of a PostgreSQL but those that its migration wrote.
+    """Delete all rows of a PostgreSQL database, except the rows that its migrations wrote.
 
-    TRUNCATE, which Django's flush does, makes a new file of each table and index, and waits for the
-    disk to have them all.
+    The TRUNCATE of Django's flush makes a new file for each table and index, and waits until the
+    disk has all of them.
     """
     tables = set(connection.introspection.django_table_names(only_existing=True)) - KEPT
     deletes = [f"DELETE FROM {connection.ops.quote_name(table)}" for table in sorted(tables)]
     with connection.cursor() as cursor:
-        # In any order: foreign keys and triggers are not asked.
+        # In any order: foreign keys and triggers are switched off.
         cursor.execute("; ".join(["SET session_replication_role = replica", *deletes]))
         cursor.execute("SET session_replication_role = DEFAULT")
 
 
 class Images:
-    """Images of the database by their names. On PostgreSQL there are none: states are made anew."""
+    """Images of the database by name. PostgreSQL has no images: states are made again."""
 
     def __init__(self) -> None:
         self.kept: dict[str, sqlite3.Connection] = {}
@@ -45,7 +45,7 @@ class Images:
         written.close()
 
     def bring_about(self, name: str, make: Callable[[], object]) -> None:
-        """Restore the state of this name; make it if there is no image of it yet."""
+        """Restore the state of this name, or make it if there is no image of it yet."""
         if name in self.kept:
             self.restore(name)
             return

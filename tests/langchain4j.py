@@ -1,4 +1,4 @@
-"""LangChain4j's add on plain lists, written a second time, with all adds that explain a list.
+"""A second implementation of LangChain4j's add on plain lists, with all adds that explain a list.
 
 It is deliberately naive and shares no code with the core: tests compare the two.
 """
@@ -25,7 +25,7 @@ UNSEEN = Identified("unseen", UserMessage("a message that left before the list w
 
 
 class Outcome(NamedTuple):
-    """The identities in the list after an add, and what left with which reason."""
+    """The identities in the list after an add, and of the messages that left, with the reasons."""
 
     keys: tuple[object, ...]
     departures: Departures
@@ -40,7 +40,7 @@ def add(
 ) -> Outcome | None:
     """Add as LangChain4j does; None if an equal system message is ignored.
 
-    The limit is asked for twice: before the message is appended, and after it.
+    The limit is checked twice: before the message is appended, and after it.
     """
     window = list(old)
     left = list(_trim(window, over_before))
@@ -57,11 +57,11 @@ def add(
 
 
 def explanations(old: Sequence[Identified], new: Sequence[ChatMessage]) -> set[Outcome]:
-    """Return the outcomes of all adds that make `new` of `old`, whatever the limits were.
+    """Return the outcomes of all adds that turn `old` into `new`, with any limits.
 
-    The added message is called "new". A message that no longer fits is not in the list: whatever it
-    was, it left everything that could leave. Nobody need have added a message to a list that only
-    lost its end, and perhaps attributes.
+    The added message is called "new". A message that does not fit is not in the list, but it made
+    everything leave that could. If a list only lost its end, and perhaps attributes, it may be that
+    no message was added.
     """
     messages = {said.key: said.message for said in old}
     found = set()
@@ -80,7 +80,7 @@ def lost_its_end(old: Sequence[Identified], new: Sequence[ChatMessage]) -> bool:
 
 
 def comes_back_as(got: ChatMessage, sent: ChatMessage) -> bool:
-    """Whether a message is what was sent; a client that drops attributes gets them back."""
+    """Whether a message equals the sent one. A client that drops attributes gets them back."""
     own = getattr(sent, "attributes", {})
     return got == (sent if own else with_attributes(sent, got.attributes))
 
@@ -102,7 +102,7 @@ def _every_outcome(old: Sequence[Identified], arrival: Identified) -> Iterator[O
 
 
 def times(rounds: int) -> IsOver:
-    """Return a limit that is exceeded so many times."""
+    """Return a limit that is exceeded the first so many times."""
     left = iter(range(rounds))
     return lambda window: next(left, None) is not None
 
@@ -113,7 +113,7 @@ def _without_unseen(outcome: Outcome) -> Outcome:
 
 
 def trimmed(said: Sequence[Identified], is_over: IsOver) -> list[Identified]:
-    """Return what a read gives."""
+    """Return the window that a read returns."""
     window = list(said)
     for _ in _trim(window, is_over):
         pass

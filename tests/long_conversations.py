@@ -1,4 +1,4 @@
-"""Long conversations for tests of pages, made by the database, which is quicker than adds."""
+"""Long conversations for tests of pages, made by the database, which is faster than adds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OLD, NEW = "CAST(row.seq AS text)", "CAST(number AS text)"
 
 
 def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
-    """Create a conversation of so many messages, of which a message window keeps the newest.
+    """Create a conversation of so many messages. A message window keeps the newest.
 
-    User and assistant say "m1", "m2", … in turn. The rows are those that adds would write, except
-    that token counts and digests after the first `2 * kept` messages are copies.
+    User and assistant say "m1", "m2", … in turn. The rows are as adds would write them, except that
+    token counts and digests after the first `2 * kept` messages are copies.
     """
     first = min(messages, 2 * kept)
     said = [(AiMessage, UserMessage)[n % 2](f"m{n}") for n in range(1, first + 1)]
@@ -59,7 +59,7 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
 
 
 def fleet(until: int) -> None:
-    """Create conversations of 20 messages, the ids of which are fleet-0 to below fleet-<until>.
+    """Create conversations of 20 messages with the ids fleet-0 to below fleet-<until>.
 
     They are copies of the first one, and so are their digests.
     """
@@ -88,7 +88,9 @@ def fleet(until: int) -> None:
 def _copy(
     model: type[Model], key: str, memory_id: str, first: int, last: int, changed: dict[str, str]
 ) -> None:
-    """Insert a row for each number after `first`, up to `last`, by the last two rows in turn."""
+    """Insert a row for each number after `first`, up to `last`, as copies of the last two rows in
+    turn.
+    """
     columns = [field.column for field in model._meta.local_concrete_fields]
     values = ", ".join(changed.get(column, f"row.{column}") for column in columns)
     table = model._meta.db_table

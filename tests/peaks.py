@@ -1,4 +1,4 @@
-"""The memory of a server process, and what a request may take of it."""
+"""The memory of a server process, and its allowed growth during a request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ GROWTH_MAX = 100 * MEGABYTE
 
 @contextmanager
 def bounded_growth(process: int, most: int = GROWTH_MAX) -> Iterator[None]:
-    """What is asked meanwhile takes at most so much memory of a process, at any moment."""
+    """Assert that the memory of a process never grows by more than `most` bytes during the
+    block.
+    """
     peak = Path(f"/proc/{process}/clear_refs")
     if not peak.exists():
         pytest.skip("the peak memory of a process is read from /proc")
-    peak.write_text("5")  # it is what is used now
+    peak.write_text("5")  # reset the peak to the current use
     before = _bytes(process, "VmRSS")
     yield
     grown = _bytes(process, "VmHWM") - before

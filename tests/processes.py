@@ -1,8 +1,9 @@
-"""Processes of Python that begin where the packages that they need are imported already.
+"""Python processes that start with their packages already imported.
 
-A start imports for a second, and the tests start a hundred processes. So one process imports, once,
-what depends on no setting, and those are forked off it. From there on each does what its command
-line says, in its own environment. Without `warm_up` they begin as cold as those of users.
+Imports take a second at each start, and the tests start a hundred processes. So one process
+imports, once, all modules that depend on no setting, and the others are forked from it. Each then
+runs its command line in its own environment. Without `warm_up` they start as cold as users'
+processes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[1]
-# What the site imports, except what reads Django's settings or the environment when imported.
+# The site's packages, except modules that read Django's settings or the environment when imported.
 PACKAGES = """
     asgiref.server asyncio concurrent.futures dj_database_url environs imagesize inflection
     ipaddress jinja2 jsonschema marshmallow platformdirs psycopg psycopg_pool pygments.lexers
@@ -49,19 +50,19 @@ _channel: socket.socket | None = None
 
 
 def warm_up() -> None:
-    """Start the process off which those of `start` are forked, from now on."""
+    """Start the process from which `start` forks from now on."""
     global _channel
     _channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.processes", str(theirs.fileno())]
     forking = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
     theirs.close()
     atexit.register(forking.wait)
-    atexit.register(_channel.close)  # before that; it ends then
+    atexit.register(_channel.close)  # before the channel closes; the process ends then
 
 
 def start(command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT, **outputs):
     """Start a command, with the arguments `stdout` and `stderr` of Popen."""
-    # Where modules are found, and options of Python, are settled when Python itself starts.
+    # The module path and the options of Python are fixed when Python itself starts.
     settled = environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH")
     if _channel is None or settled or list(command[:2]) not in FORKED:
         return subprocess.Popen(command, env=environment, cwd=cwd, text=True, **outputs)
@@ -69,7 +70,7 @@ def start(command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT,
 
 
 class Forked:
-    """The same as a Popen, as far as tests need it."""
+    """The part of Popen's interface that tests need."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Forked:
 
 
 def _opened(output: int | IO[str] | None, inherited: int) -> tuple[IO[str] | None, int]:
-    """What we read of an output, and the file descriptor to which it is written."""
+    """Return our end of an output for reading, and the file descriptor for writing."""
     if output == subprocess.PIPE:
         reads, writes = os.pipe()
         return open(reads), writes
@@ -127,10 +128,9 @@ def _opened(output: int | IO[str] | None, inherited: int) -> tuple[IO[str] | Non
 
 
 def fork_for(channel: socket.socket) -> dict[str, list[str]]:
-    """Fork for each request; return what the process is to do, in that process only."""
-    running: dict[
-        int, tuple[int, int]
-    ] = {}  # by what tells that it has ended: its number, who asks
+    """Fork for each request. In the new process, return its work."""
+    # By the file descriptor that announces its end: the process id, and the caller's descriptor.
+    running: dict[int, tuple[int, int]] = {}
     while True:
         ready, *_ = select.select([channel, *running], [], [])
         for ended in ready:
@@ -161,7 +161,7 @@ def fork_for(channel: socket.socket) -> dict[str, list[str]]:
 def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     for name in PACKAGES.split():
-        if find_spec(name.partition(".")[0]):  # REST framework uses jinja2 where it is installed
+        if find_spec(name.partition(".")[0]):  # REST framework uses jinja2 if it is installed
             importlib.import_module(name)
     from chatmemory.messages.estimators.encodings import encoding
 

@@ -1,7 +1,7 @@
-"""How many examples properties are tested with: normally half of their number, each time the same.
+"""The number of examples of property tests: normally half of their number, always the same ones.
 
-With EXAMPLES=50 (`make fuzz`) there are fifty times their number, others each time; what they find
-becomes a test of its own beside the property.
+With EXAMPLES=50 (`make fuzz`) there are fifty times as many, different each time. A failure found
+by them becomes a test of its own beside the property.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TIMES = int(os.environ.get("EXAMPLES", "0"))
 
 
 def examples(count: int = 100) -> settings:
-    """Return the settings of a property; without them its number of examples is 100."""
+    """Return the settings of a property test. The default number of examples is 100."""
     return settings(
         max_examples=count * TIMES or count // 2,
         derandomize=not TIMES,

@@ -37,9 +37,9 @@ class Template:
 
 
 class Served:
-    """A server with its URL and a client of its API; `token` is the secret of an admin's token.
+    """A server with its URL and a client of its API. `token` is the secret of an admin's token.
 
-    `manage_py` is the command that runs its commands.
+    `manage_py` is the command line of its manage.py.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class Served:
         self.api.post(url, json=body).raise_for_status()
 
     def finds_incidents(self, memory_id: str, within: float) -> bool:
-        """Make a conversation with an incident; return whether the server finds it in some seconds,
-        after those of the conversations that changed before.
+        """Make a conversation with an incident. Return whether the server finds it within some
+        seconds, after the incidents of conversations that changed before.
         """
         self.create(memory_id, "My order is A-1182.", "well", "well", limit=2)
         self.say(memory_id, "As I said, A-1182!")
@@ -152,7 +152,7 @@ class Served:
 
 
 def prepare(database_url: str, folder: Path) -> Template:
-    """Migrates the database and makes a token."""
+    """Migrate the database and make a token."""
     environment = _environment(database_url, folder)
     _run([*MANAGE, "migrate", "--verbosity", "0"], environment)
     token = _run([*MANAGE, "create_token", "tests", "--role", "admin"], environment).strip()
@@ -208,7 +208,7 @@ def _environment(database_url: str, folder: Path) -> dict[str, str]:
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> str:
-    """Run a command and return its output. Raises CalledProcessError with what it said."""
+    """Run a command and return its output. Raises CalledProcessError with its output."""
     with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
         code = processes.start(command, environment, stdout=output, stderr=errors).wait()
         told, said = (file.seek(0) or file.read() for file in (output, errors))

@@ -1,4 +1,4 @@
-"""What a made-up project adds to chatmemory: a policy, an estimator and formats."""
+"""The extensions of a made-up project: a policy, an estimator and formats."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ OURS = {"DATABASE_URL", "CHATMEMORY_VAR", "DJANGO_SETTINGS_MODULE", "PYTHONPATH"
 def install(folder: Path) -> Path:
     """Build the wheel, and return a folder with its content, as pip would install it.
 
-    As `python -m build` does it: the wheel is built from the source distribution, and that from the
-    checkout.
+    Like `python -m build`, it builds the source distribution from the checkout, and the wheel from
+    that.
     """
     with tarfile.open(_build("sdist", ROOT, folder)) as sources:
         sources.extractall(folder, filter="data")
@@ -40,8 +40,8 @@ def _build(target: str, sources: Path, folder: Path) -> Path:
 def empty_venv(installed: Path, folder: Path, extra: str = "") -> list[Path]:
     """Return the import path of a new venv into which pip has installed the wheel with an extra.
 
-    It has the packages that the wheel's metadata ask for, and theirs. They are links to those of
-    the tests, so that nothing is downloaded. Python has to be started with -S.
+    It has the packages that the wheel's metadata require, and their requirements. They are links to
+    the packages of the tests, so that nothing is downloaded. Python must be started with -S.
     """
     (metadata,) = installed.glob("*.dist-info")
     names: set[tuple[str, str]] = set()
@@ -54,7 +54,7 @@ def empty_venv(installed: Path, folder: Path, extra: str = "") -> list[Path]:
 
 
 def _collect(lines: Iterable[str], extra: str, names: set[tuple[str, str]]) -> None:
-    """Add the names, each with an extra or "", of all that these requirements ask for."""
+    """Add the names of all packages that these requirements need, each with an extra or ""."""
     for each in map(Requirement, lines):
         if each.marker and not each.marker.evaluate({"extra": extra}):
             continue

@@ -1,10 +1,11 @@
-"""What a tree without some of its rooms must do. It runs in such a tree, as a process of its own:
+"""The checks of a tree without some of its rooms. They run in such a tree, as a process of their
+own:
 
     python -m tests.without_a_room MIGRATED [--law]
 
-MIGRATED is a SQLite file that the whole tree has made, with rows of the rooms that are gone; the
-process changes it. With --law, some of LangChain4j's sequences are replayed too. Anything that does
-not work ends it with a traceback.
+MIGRATED is a SQLite file that the whole tree has made, with rows of the removed rooms. The process
+changes it. With --law, some of LangChain4j's sequences are replayed, too. A failure ends it with a
+traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-EVERY = 96  # one of so many sequences of LangChain4j's is replayed
+EVERY = 96  # one in so many of LangChain4j's sequences is replayed
 ORDER = "order-7741"
 PAGES = ["/", "/?q=A-1182", f"/c/{ORDER}/", f"/c/{ORDER}/?at=43", f"/c/{ORDER}/?at=43&msg=25"]
 PAGES += [f"/c/{ORDER}/?find=A-1182", "/api/v1/schema/", "/api/v1/memories/", "/api/docs/"]
@@ -72,7 +73,7 @@ def the_law_of_windows() -> None:
 
 
 def a_site_that_had_the_room() -> None:
-    """Redact, delete and verify what has rows of rooms that are gone, and drop their tables."""
+    """Redact, delete and verify conversations with rows of removed rooms, and drop their tables."""
     from django.core.management import call_command
 
     from chatmemory import UserMessage, database, services
@@ -92,7 +93,7 @@ def a_site_that_had_the_room() -> None:
 
 
 def use(url: str) -> None:
-    """Let Django use another database from here on."""
+    """Make Django use another database from here on."""
     from django.conf import settings
     from django.db import connections
 

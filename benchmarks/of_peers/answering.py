@@ -1,4 +1,4 @@
-"""The side of a peer: a process of the peers' environment that makes a call when it is asked to.
+"""The peer's side: a process of the peers' environment that makes a call on request.
 
 A peer's script is started with the folder for its database. It prints a line when it is ready, and
 reads the name of a call from each line of its input. It prints the milliseconds that the call took.
@@ -19,7 +19,7 @@ encode = tiktoken.get_encoding("o200k_base").encode_ordinary
 
 
 def answer(calls_in: Callable[[str], Awaitable[Calls]]) -> None:
-    """Answer with the calls of a peer, which `calls_in` makes for a folder."""
+    """Answer requests with the calls of a peer, which `calls_in` returns for a folder."""
     asyncio.run(_answer(calls_in))
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, trim_m
 from benchmarks.of_peers.answering import Calls, answer, encode
 from benchmarks.texts import MESSAGES, TOKENS_PER_MESSAGE, WINDOW_TOKENS, texts
 
-with warnings.catch_warnings(action="ignore"):  # the package says that nobody maintains it
+with warnings.catch_warnings(action="ignore"):  # the package warns that nobody maintains it
     from langchain_community.chat_message_histories import SQLChatMessageHistory
 
 

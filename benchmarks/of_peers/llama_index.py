@@ -1,8 +1,8 @@
 """LlamaIndex: Memory in a SQLite file, with its defaults.
 
-Its queue of active messages is its token window: so much of `token_limit` as the default
-`chat_history_token_ratio` leaves for it. Older messages are archived. They go into its store at
-once, because its queue would take very long to archive them.
+Its queue of active messages is its token window: the part of `token_limit` that the default
+`chat_history_token_ratio` leaves for it. Older messages are archived. Here they are written into
+its store directly, because its queue would take very long to archive them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The OpenAI Agents SDK: SQLiteSession, with a token window that its user counts.
+"""The OpenAI Agents SDK: SQLiteSession, with a token window that the program counts itself.
 
-The session has no token window. Its user reads all items and counts from the newest one on.
+The session has no token window. The program reads all items and counts from the newest one on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A room that tests make: it uses each hook, and fails where its `failing` says so."""
+"""A room for tests: it uses every hook, and fails in the hooks that `failing` names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inspector.shell import room
 
 
 def how_many(agent, conversation: str):
-    """Count what was said."""
+    """Count the messages."""
     from chatmemory.reading import conversations
     from inspector.shell.agents import Answer
 
@@ -92,11 +92,11 @@ class ARoom(room.SiteRoom):
     def step_fields(self):
         from rest_framework.serializers import CharField
 
-        class Told(CharField):
+        class StepName(CharField):
             def get_attribute(self, instance):
                 return f"step {instance['n']} of {instance['memory_id']}"
 
-        return {"told": Told()}
+        return {"told": StepName()}
 
     def erasing(self, erased):
         self._fail("erasing")

@@ -129,7 +129,7 @@ class PostgresqlIndex(TextIndex):
             self.run(f"DROP INDEX IF EXISTS {name}")
 
     def _try(self, *statements: str) -> None:
-        """Execute statements, unless the database user may not install the extension."""
+        """Execute statements. A database user who may not install the extension has no index."""
         try:
             with database.atomic(self.connection.alias):
                 self.run(*statements)

@@ -210,9 +210,7 @@ class SqliteIndex(TextIndex):
         self.install_triggers()
 
     def install_triggers(self) -> None:
-        """Create the triggers, unless the database has no index because its migration was
-        undone.
-        """
+        """Create the triggers if there is an index: an undone migration leaves none."""
         if PLACES not in self._table_names():
             return
         self._drop_triggers()
