@@ -10,6 +10,7 @@ from time import monotonic
 
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
+from chatmemory.database_errors import explain_error
 from chatmemory.exceptions import ChatMemoryError
 from inspector.rooms.calls.call import Dropped, Source, Why
 from inspector.rooms.calls.writes import count_dropped, store
@@ -29,6 +30,7 @@ class Storing:
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
         self._tried: dict[Path, float] = {}
+        self._why = ""  # calls wait
         self.stored = 0
 
     def run(self, stopping: Event) -> None:
@@ -44,9 +46,7 @@ class Storing:
             try:
                 self._store(path)
             except (DatabaseError, InterfaceError) as error:
-                logger.warning("calls wait in %s: %s", self._folder, type(error).__name__)
-                with suppress(Exception):
-                    close_old_connections()
+                self._wait_for(error)
                 return False
             except ChatMemoryError as error:
                 if monotonic() - self._tried.setdefault(path, monotonic()) > GIVEN_UP_SECONDS:
@@ -54,7 +54,17 @@ class Storing:
             except Exception as error:  # what is wrong with one call holds up no other
                 logger.exception("a call cannot be stored")
                 self._put_aside(path, type(error).__name__)
+            self._why = ""
         return True
+
+    def _wait_for(self, error: Exception) -> None:
+        """Say once why calls wait, and open another connection next time."""
+        why = explain_error(error) or type(error).__name__
+        if why != self._why:
+            logger.warning("calls wait in %s: %s", self._folder, why)
+        self._why = why
+        with suppress(Exception):
+            close_old_connections()
 
     def _store(self, path: Path) -> None:
         try:

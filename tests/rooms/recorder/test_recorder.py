@@ -22,6 +22,7 @@ from inspector.rooms.recorder.proxy.server import Proxy
 from inspector.rooms.recorder.storing import Storing
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
+from ...connecting import connected_to
 from .upstream import answer_json, chunk, provider, recorder
 
 CHAT = "/v1/chat/completions"
@@ -310,6 +311,19 @@ def test_a_websocket_is_refused_with_a_reason(client):
     found = client.get("/v1/realtime", headers=headers)
     assert found.status_code == 501
     assert "WebSocket" in found.json()["error"]["message"]
+
+
+def test_calls_wait_for_their_database_and_the_log_says_once_why(
+    db, client, folder, tmp_path, caplog
+):
+    client.post(CHAT, json=REQUEST)
+    storing = Storing(folder)
+    with connected_to(f"sqlite:///{tmp_path / 'empty.sqlite3'}"):
+        assert not any(storing.store_waiting() for _ in range(2))
+    (why,) = caplog.messages
+    assert "not migrated" in why
+    assert storing.store_waiting()
+    assert ModelCall.objects.count() == 1
 
 
 def test_a_spool_that_cannot_be_written_fails_no_call(client, folder):
