@@ -41,8 +41,9 @@ class GivenCall:
     The `request` is in the `format` of the provider: a format that is read and written here. What
     the recorder saw, and the request that OpenInference has, `is_exact`: the request itself. `body`
     are its bytes, where they are known. `key` names the call for ever: a call that comes twice is
-    stored once. `session` is what the sender calls the conversation, or empty. `error` is what came
-    back in place of an answer, or why there is none; `duration` is in seconds.
+    stored once. `session` is what the app calls the conversation, or empty; `sender` is the name of
+    the instrumentation. `error` is what came back in place of an answer, or why there is none;
+    `duration` is in seconds.
     """
 
     key: str
@@ -59,6 +60,7 @@ class GivenCall:
     error: str = ""
     is_exact: bool = True
     session: str = ""
+    sender: str = ""
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 

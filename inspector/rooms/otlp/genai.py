@@ -83,15 +83,16 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
     finish = _finish(given, format)
     session = given.get("gen_ai.conversation.id") or given.get("session.id")
     return GivenCall(
-        key=f"{record.trace_id}:{record.span_id}",
+        key=record.key,
         source=Source.GENAI,
+        sender=record.scope,
         format=format,
         request=request,
         response=response_of(answered, format, given, finish) if answered else None,
         at=at,
         provider=provider_of(given),
         model=model[:255],
-        duration=(record.end - record.start) / 1e9 if record.end > record.start else None,
+        duration=record.duration,
         usage=usage_of(given),
         finish=finish,
         error=record.error or str(given.get("error.type") or ""),

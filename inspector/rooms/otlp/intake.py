@@ -31,7 +31,7 @@ from inspector.rooms.otlp.records import (
     answer,
     read_batch,
 )
-from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans
+from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans, without_doubles
 
 AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most unless it is told otherwise
 _TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
@@ -104,7 +104,7 @@ def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> li
             dropped.append(each)
     calls.sort(key=lambda each: each.at)
     failed = [_TOO_MANY for _ in calls[AT_ONCE:]]
-    for call in calls[:AT_ONCE]:
+    for call in without_doubles(calls[:AT_ONCE]):
         try:
             store(call, prefix, actor)
         except ChatMemoryError as error:

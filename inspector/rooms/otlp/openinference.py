@@ -68,15 +68,16 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
     session = _text(given, "gen_ai.conversation.id") or _text(given, "session.id")
     finish = finish_in(response, format) or finish_named(given.get("llm.finish_reason"))
     return GivenCall(
-        key=f"{record.trace_id}:{record.span_id}",
+        key=record.key,
         source=Source.OPENINFERENCE,
+        sender=record.scope,
         format=format,
         request=request,
         response=response,
         at=at,
         provider=provider[:64],
         model=model_in(request) or _text(given, "llm.model_name")[:255],
-        duration=(record.end - record.start) / 1e9 if record.end > record.start else None,
+        duration=record.duration,
         usage=_usage(given, response, format),
         finish=finish,
         error=record.error,

@@ -46,6 +46,16 @@ class Record:
     lost: int = 0
     body: Any = None
 
+    @property
+    def key(self) -> str:
+        """What names the call of this span, or of this event, for ever."""
+        return f"{self.trace_id}:{self.span_id}"
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds; None where the end is not known."""
+        return (self.end - self.start) / 1e9 if self.end > self.start else None
+
 
 @dataclass
 class Batch:

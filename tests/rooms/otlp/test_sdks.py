@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,7 +38,7 @@ def _messages_are_captured(monkeypatch):
 @pytest.mark.parametrize("name", APPS)
 def test_what_an_app_asked_is_rebuilt(db, name):
     app, provider = client_of("app"), Provider()
-    spans = spans_of(name, lambda: APPS[name](provider))
+    spans = spans_of([name], lambda: APPS[name](provider))
     export(app, spans)
     export(app, spans)  # an exporter may send a batch again
     (id,) = set(ModelCall.objects.values_list("memory_id", flat=True))
@@ -62,10 +63,29 @@ def test_what_an_app_asked_is_rebuilt(db, name):
     assert usage == [(100, 20), (200, 20), (300, 20)]
 
 
+@pytest.mark.parametrize(
+    ("names", "is_exact"),
+    [
+        (("openinference-openai", "pydantic-ai"), True),
+        (("openinference-openai", "openinference-langchain"), True),
+        (("genai-openai", "pydantic-ai"), False),
+        (("genai-openai", "openinference-openai"), True),
+    ],
+)
+def test_a_call_that_two_instrumentations_send_is_one(db, names, is_exact):
+    """The one that has the request is kept, or else the one next to the provider."""
+    app, provider = client_of("app"), Provider()
+    export(app, spans_of(names, lambda: APPS[names[1]](provider)))
+    stored = ModelCall.objects.order_by("n")
+    assert [call.n for call in stored] == [1, 2, 3]
+    assert {call.is_exact for call in stored} == {is_exact}
+    assert not any(call.is_broken for call in stored)
+
+
 def test_what_the_library_of_anthropic_takes_beside_a_request_is_not_kept(db):
     """Its arguments are not always members of the request, and may be secret headers."""
     app, provider = client_of("app"), Provider()
-    spans = spans_of("openinference-anthropic", lambda: ask_anthropic_in_other_ways(provider))
+    spans = spans_of(["openinference-anthropic"], lambda: ask_anthropic_in_other_ways(provider))
     assert any(SECRET in str(span.attributes) for span in spans)
     export(app, spans)
     stored = [
@@ -81,15 +101,17 @@ def test_what_the_library_of_anthropic_takes_beside_a_request_is_not_kept(db):
     assert not any(SECRET in str(row) for row in ModelCall.objects.values())
 
 
-def spans_of(name: str, run: Callable[[], None]) -> Sequence[Any]:
-    """The spans of an app and its instrumentation."""
+def spans_of(names: Sequence[str], run: Callable[[], None]) -> Sequence[Any]:
+    """The spans of an app and its instrumentations."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     kept, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     tracers.add_span_processor(SimpleSpanProcessor(kept))
-    with instrumented(name, tracers):
+    with ExitStack() as instrumentations:
+        for name in names:
+            instrumentations.enter_context(instrumented(name, tracers))
         run()
     return kept.get_finished_spans()
 
