@@ -19,7 +19,7 @@ from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import Json, response, whole_json, with_query
 from inspector.rooms.calls.models import ModelCall
-from inspector.rooms.calls.reads import CallNotFound, Told, calls, one_call
+from inspector.rooms.calls.reads import CallNotFound, RebuiltCall, calls, one_call
 
 
 class CallsQuery(Query):
@@ -119,7 +119,7 @@ class OneCall(Resource):
         return whole_json([json.dumps(whole(found))])
 
 
-def whole(found: Told) -> dict[str, Any]:
+def whole(found: RebuiltCall) -> dict[str, Any]:
     """Return a call with its request and its answer as JSON."""
     return {
         **CallSerializer(found.row).data,

@@ -63,8 +63,8 @@ def _named(prefix: str, name: str) -> str:
 
 def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
     """Return the newest runs that may go on with a list, by the ids of their conversations."""
-    wanted = {each.hex() for each in digests[-LOOKED_FOR:]} | {digests[0].hex()}
-    found = CallEnd.objects.filter(database.in_list("digest", wanted), prefix=prefix)
+    looked_for = {each.hex() for each in digests[-LOOKED_FOR:]} | {digests[0].hex()}
+    found = CallEnd.objects.filter(database.in_list("digest", looked_for), prefix=prefix)
     ids = [*dict.fromkeys(found.order_by("-at").values_list("memory_id", flat=True)[: 5 * NEWEST])]
     if not ids:
         return []

@@ -22,7 +22,7 @@ MADE: Mapping[str, tuple[str, ...]] = {
     RESPONSES: ("input", "instructions"),
     ANTHROPIC: ("messages", "system"),
 }
-# Where an answer has what the model said
+# Where an answer has its content, which is what the model said
 _ANSWERS: Mapping[str, Sequence[str | int]] = {
     OPENAI: ("choices", 0, "message"),
     RESPONSES: ("output",),
@@ -75,11 +75,11 @@ def messages_in(
         request = {**request, "input": [{"role": "user", "content": text}]}
         if not text:
             return None
-    asked = _read(request, format, after)
-    if not after or asked is None:
-        return asked
-    head = int(has_instructions(request, asked))
-    return (*asked[:head], *after, *asked[head:])
+    messages = _read(request, format, after)
+    if not after or messages is None:
+        return messages
+    head = int(has_instructions(request, messages))
+    return (*messages[:head], *after, *messages[head:])
 
 
 def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]) -> bool:
@@ -90,8 +90,8 @@ def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]
 
 
 def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMessage, ...] | None:
-    """Return what the model said; None without an answer that can be read."""
-    if not response or not said_at(response, format):
+    """Return the messages of an answer; None if it cannot be read."""
+    if not response or not content_at(response, format):
         return None
     # Some hosts do not say so, and it does not follow from a text alone
     is_response = {"object": "response"} if format == RESPONSES else {}
@@ -118,7 +118,7 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
 
 
 def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
-    """Return what an answer has of these messages, to be put in by `with_said`."""
+    """Return these messages as the content of an answer, for `with_content`."""
     if not messages:
         return None
     made = made_of(messages, format)[MADE[format][0]]
@@ -130,8 +130,8 @@ def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
     return made[0] if len(made) == 1 else None
 
 
-def said_at(response: Any, format: str) -> Any:
-    """Return what the model said in an answer; None if it is not there."""
+def content_at(response: Any, format: str) -> Any:
+    """Return the content of an answer, what the model said; None if it has none."""
     for step in _ANSWERS[format]:
         try:
             response = response[step]
@@ -140,19 +140,19 @@ def said_at(response: Any, format: str) -> Any:
     return response
 
 
-def with_said(response: Any, format: str, said: Any) -> Any:
-    """Return the same answer with something else as what the model said."""
-    return _replaced(response, [*_ANSWERS[format]], said)
+def with_content(response: Any, format: str, content: Any) -> Any:
+    """Return the same answer with other content."""
+    return _replaced(response, [*_ANSWERS[format]], content)
 
 
-def _replaced(value: Any, path: list[str | int], said: Any) -> Any:
+def _replaced(value: Any, path: list[str | int], content: Any) -> Any:
     if not path:
-        return said
+        return content
     first, *rest = path
     if isinstance(value, dict) and first in value:
-        return {**value, first: _replaced(value[first], rest, said)}
+        return {**value, first: _replaced(value[first], rest, content)}
     if isinstance(value, list) and isinstance(first, int) and first < len(value):
-        return [*value[:first], _replaced(value[first], rest, said), *value[first + 1 :]]
+        return [*value[:first], _replaced(value[first], rest, content), *value[first + 1 :]]
     return value
 
 
@@ -192,15 +192,15 @@ def usage_in(response: Any, format: str) -> Usage:
         whole = None if fresh is None else fresh + (cached or 0) + (written or 0)
         return Usage(whole, cached, written, _count(usage, "output_tokens"))
     is_chat = format == OPENAI
-    asked, answered = ("prompt", "completion") if is_chat else ("input", "output")
-    of_prompt = dict_in(usage, f"{asked}_tokens_details")
-    of_answer = dict_in(usage, f"{answered}_tokens_details")
+    prompt, answer = ("prompt", "completion") if is_chat else ("input", "output")
+    of_prompt = dict_in(usage, f"{prompt}_tokens_details")
+    of_answer = dict_in(usage, f"{answer}_tokens_details")
     cached = _count(of_prompt, "cached_tokens")
     return Usage(
-        _count(usage, f"{asked}_tokens"),
+        _count(usage, f"{prompt}_tokens"),
         _count(usage, "prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek
         _count(of_prompt, "cache_write_tokens"),  # OpenRouter
-        _count(usage, f"{answered}_tokens"),
+        _count(usage, f"{answer}_tokens"),
         _count(of_answer, "reasoning_tokens"),
     )
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Source(StrEnum):
-    """Who told of a call."""
+    """Where a call comes from."""
 
     RECORDER = "recorder"
     OPENINFERENCE = "openinference"

@@ -35,7 +35,7 @@ from inspector.rooms.calls.call import Source
 from inspector.rooms.calls.comparing import Difference, Place, Prompt, difference
 from inspector.rooms.calls.learning import learned_for
 from inspector.rooms.calls.models import ModelCall
-from inspector.rooms.calls.reads import Told, prompt_of
+from inspector.rooms.calls.reads import RebuiltCall, prompt_of
 from inspector.shell.prices import OWN, ChosenPrices
 
 GAP = 4
@@ -80,7 +80,7 @@ class Line(NamedTuple):
     money: str = ""
 
 
-class Said(NamedTuple):
+class ShownMessage(NamedTuple):
     """A message of the request."""
 
     row: WindowRow
@@ -94,16 +94,16 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPage:
-    """A call, the one before it, a policy to compare with, and the prices that are asked for."""
+    """A call, the one before it, a policy to compare with, and the prices of the address."""
 
-    told: Told
-    before: Told | None
+    call: RebuiltCall
+    before: RebuiltCall | None
     policy: Policy | None
-    asked: ChosenPrices = UNPRICED
+    prices: ChosenPrices = UNPRICED
 
     @property
     def row(self) -> ModelCall:
-        return self.told.row
+        return self.call.row
 
     @cached_property
     def difference(self) -> Difference | None:
@@ -137,14 +137,14 @@ class CallPage:
             return "at the first word"
         if not found.place:
             return "after the tools"
-        return f"after {_name(self.told.rows[found.place - 1])}"
+        return f"after {_name(self.call.rows[found.place - 1])}"
 
     # The budget
 
     @cached_property
     def tools(self) -> list[Tool]:
         calls = self._calls_of_tools()
-        return [Tool(each.name, each.tokens, calls[each.name]) for each in self.told.tools]
+        return [Tool(each.name, each.tokens, calls[each.name]) for each in self.call.tools]
 
     @property
     def called(self) -> list[Tool]:
@@ -173,18 +173,18 @@ class CallPage:
 
     def _calls_of_tools(self) -> Counter[str]:
         """Count the calls of each tool in what the model said up to this call."""
-        rows = self._said().filter(in_list("seq", self._with_calls()))
-        messages = [*map(read_message, rows), *self.told.answered]
-        asked = (each for each in messages if isinstance(each, AiMessage))
+        rows = self._history().filter(in_list("seq", self._with_calls()))
+        messages = [*map(read_message, rows), *self.call.answer_messages]
+        answers = (each for each in messages if isinstance(each, AiMessage))
         return Counter(
             request.name or ""
-            for message in asked
+            for message in answers
             for request in message.tool_execution_requests
             if request
         )
 
-    def _said(self) -> QuerySet[Message]:
-        last = max((row.seq for row in self.told.rows), default=0)
+    def _history(self) -> QuerySet[Message]:
+        last = max((row.seq for row in self.call.rows), default=0)
         return Message.objects.filter(memory_id=self.row.memory_id, seq__lte=last)
 
     def _with_calls(self) -> list[int]:
@@ -196,9 +196,9 @@ class CallPage:
         """The tokens of the prompt by category."""
         found = dict.fromkeys(("tools", "idle", "system", "results", "talk"), 0)
         found["tools"], found["idle"] = self.tool_tokens - self.idle_tokens, self.idle_tokens
-        for row in self.told.rows:
+        for row in self.call.rows:
             found[_KINDS.get(LOOKS[row.type, row.has_calls].glyph, "talk")] += row.tokens
-        if self.told.rows:
+        if self.call.rows:
             found["talk"] += count_overhead(estimator_for(configuration().ESTIMATOR))
         return found
 
@@ -231,9 +231,9 @@ class CallPage:
     def _changes(self) -> Iterator[Change]:
         assert self.before is not None
         assert self.difference is not None
-        place, before, now = self.difference.place, self.before.rows, self.told.rows
+        place, before, now = self.difference.place, self.before.rows, self.call.rows
         has_same_tools = self._prompt_before.tools == self._prompt.tools
-        same = ["tools"] if self.told.tools and has_same_tools else []
+        same = ["tools"] if self.call.tools and has_same_tools else []
         same += [counted(place, "message")] if place else []
         if same:
             text = f"{' and '.join(same).capitalize()}, unchanged"
@@ -261,8 +261,8 @@ class CallPage:
 
     def _lines(self) -> Iterator[Line]:
         if self.policy is not None:
-            held = self._held(self.policy)
-            sent = {row.seq: row.tokens for row in self.told.rows}
+            held = self._window_under(self.policy)
+            sent = {row.seq: row.tokens for row in self.call.rows}
             yield Line(
                 "What memory would have sent", sum(held.values()), counted(len(held), "message")
             )
@@ -271,21 +271,21 @@ class CallPage:
             yield Line("Sent besides", sum(put_in.values()), _numbers(put_in))
             yield Line("Held, but not sent", -sum(left.values()), _numbers(left))
         else:
-            yield Line("Messages", sum(row.tokens for row in self.told.rows))
-        if self.told.tools:
+            yield Line("Messages", sum(row.tokens for row in self.call.rows))
+        if self.call.tools:
             yield Line("Tool definitions", self.tool_tokens, "beside memory")
         yield Line("Sent", self.counted, f"our count, {configuration().ESTIMATOR}", is_sum=True)
         yield Line("Counted by the provider", self.row.input)
         if learned := learned_for(self.row):
             tokens = learned.estimate(self.counted)
-            yield Line("Learned of this model with these tools", tokens, learned.words)
+            yield Line("Learned of this model and tools", tokens, learned.words)
         yield from self._costs()
 
-    def _held(self, policy: Policy) -> dict[int, int]:
+    def _window_under(self, policy: Policy) -> dict[int, int]:
         """Return what memory would hold under a policy, of all that was said up to this call: the
         tokens by seq.
         """
-        said = self._said().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
+        said = self._history().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
         window = Window()
         for message in reversed(said):
             entry = Entry.of(read_message(message), message.tokens)
@@ -298,37 +298,37 @@ class CallPage:
 
     def _costs(self) -> Iterator[Line]:
         """Yield what the prompt cost, and its break, in tokens at the input price."""
-        row, chosen = self.row, self.asked.prices
+        row, chosen = self.row, self.prices.prices
         if row.input is None or chosen.cached is None:
             return
         cost = chosen.weight(Bill(1, row.input, row.cached or 0, row.written or 0))
-        yield Line("Cost, in tokens at the input price", round(cost), self.asked.words)
+        yield Line("Cost, in tokens at the input price", round(cost), self.prices.words)
         if row.is_broken and row.again:
             whole = Bill(1, row.again, written=row.again if row.written else 0)
             more = chosen.weight(whole) - chosen.weight(Bill(1, row.again, row.again))
             yield Line("More by the break", round(more), "of what was sent again, by our count")
-        if self.asked.has_money:
-            money = self.asked.money(cost, THOUSAND)
-            yield Line(f"{THOUSAND:,} such prompts", note=self.asked.source, money=money)
+        if self.prices.has_money:
+            money = self.prices.money(cost, THOUSAND)
+            yield Line(f"{THOUSAND:,} such prompts", note=self.prices.source, money=money)
 
     # The request
 
     @cached_property
-    def said(self) -> list[Said]:
+    def messages(self) -> list[ShownMessage]:
         place = self.difference.place if self.difference and self.difference.is_broken else -1
         return [
-            _said(row, is_after_break=number == place)
-            for number, row in enumerate(self.told.rows)
-            if number >= len(self.told.rows) - SHOWN
+            _shown_message(row, is_after_break=number == place)
+            for number, row in enumerate(self.call.rows)
+            if number >= len(self.call.rows) - SHOWN
         ]
 
     @property
     def left_out(self) -> int:
-        return max(0, len(self.told.rows) - SHOWN)
+        return max(0, len(self.call.rows) - SHOWN)
 
     @cached_property
     def raw(self) -> str:
-        return _shown(self.told.request)
+        return _shown(self.call.request)
 
     @property
     def is_raw_cut(self) -> bool:
@@ -336,12 +336,12 @@ class CallPage:
 
     @cached_property
     def raw_answer(self) -> str:
-        return _shown(self.told.response)
+        return _shown(self.call.response)
 
     @property
     def curl(self) -> str:
         """The request as a command, without the key; empty for one that is too long for a page."""
-        body = self.told.body
+        body = self.call.body
         if len(body) > RAW:
             return ""
         is_anthropic = self.row.format == ANTHROPIC
@@ -370,7 +370,7 @@ class CallPage:
 
     @property
     def source(self) -> str:
-        """Who told of the call, in words."""
+        """Where the call comes from, in words."""
         match self.row.source:
             case Source.RECORDER:
                 return "as the recorder saw it"
@@ -404,11 +404,11 @@ def _change(kind: str, row: WindowRow) -> Change:
     return Change(kind, text, row.tokens, row.seq, LOOKS[row.type, row.has_calls].glyph)
 
 
-def _said(row: WindowRow, is_after_break: bool) -> Said:
+def _shown_message(row: WindowRow, is_after_break: bool) -> ShownMessage:
     look = LOOKS[row.type, row.has_calls]
     text = _text(row.message)
     more = max(0, len(text) - TEXT)
-    return Said(row, look.role, look.glyph, look.is_code, text[:TEXT], more, is_after_break)
+    return ShownMessage(row, look.role, look.glyph, look.is_code, text[:TEXT], more, is_after_break)
 
 
 def _numbers(tokens: Mapping[int, int]) -> str:

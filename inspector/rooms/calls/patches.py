@@ -1,13 +1,13 @@
 """How one JSON value becomes another: what a call said beside the messages of its conversation.
 
-`patch(made, wanted)` returns None if both are equal, else a JSON value for `patched`:
+`patch(made, target)` returns None if both are equal, else a JSON value for `patched`:
 
     {"v": value}                              another value
     {"k": [names], "c": {name: patch}}        an object with these members; those without a patch
                                               are the made ones
     {"l": [place, [place, patch], {"v": …}]}  a list: made items by their places, some changed
 
-Members keep the order of the wanted object if the patch is `in_order`.
+Members keep the order of the target object if the patch is `in_order`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 Patch = dict[str, Any]
 
 
-def patch(made: Any, wanted: Any, in_order: bool = False) -> Patch | None:
-    """Return what makes the wanted value of another one; None if nothing need be done."""
-    if spelled(made, in_order) == spelled(wanted, in_order):
+def patch(made: Any, target: Any, in_order: bool = False) -> Patch | None:
+    """Return the patch that turns a made value into the target; None if they are equal."""
+    if spelled(made, in_order) == spelled(target, in_order):
         return None
-    if isinstance(made, dict) and isinstance(wanted, dict):
-        return _of_objects(made, wanted, in_order)
-    if isinstance(made, list) and isinstance(wanted, list):
-        return {"l": list(_items(made, wanted, in_order))}
-    return {"v": wanted}
+    if isinstance(made, dict) and isinstance(target, dict):
+        return _of_objects(made, target, in_order)
+    if isinstance(made, list) and isinstance(target, list):
+        return {"l": list(_items(made, target, in_order))}
+    return {"v": target}
 
 
 def spelled(value: Any, in_order: bool = False) -> str:
@@ -36,30 +36,30 @@ def spelled(value: Any, in_order: bool = False) -> str:
     return json.dumps(value, sort_keys=not in_order, ensure_ascii=False)
 
 
-def _of_objects(made: dict[str, Any], wanted: dict[str, Any], in_order: bool) -> Patch:
+def _of_objects(made: dict[str, Any], target: dict[str, Any], in_order: bool) -> Patch:
     changed = {
         name: {"v": value} if name not in made else patch(made[name], value, in_order)
-        for name, value in wanted.items()
+        for name, value in target.items()
     }
-    return {"k": [*wanted], "c": {name: each for name, each in changed.items() if each}}
+    return {"k": [*target], "c": {name: each for name, each in changed.items() if each}}
 
 
-def _items(made: Sequence[Any], wanted: Sequence[Any], in_order: bool) -> Iterator[Any]:
-    before, after = ([spelled(each, in_order) for each in values] for values in (made, wanted))
+def _items(made: Sequence[Any], target: Sequence[Any], in_order: bool) -> Iterator[Any]:
+    before, after = ([spelled(each, in_order) for each in values] for values in (made, target))
     found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     for kind, start, end, first, last in found:
         for place in range(first, last):
             other = start + place - first
             if kind == "equal":
                 yield other
-            elif other < end and (changed := patch(made[other], wanted[place], in_order)):
-                yield {"v": wanted[place]} if "v" in changed else [other, changed]
+            elif other < end and (changed := patch(made[other], target[place], in_order)):
+                yield {"v": target[place]} if "v" in changed else [other, changed]
             else:
-                yield {"v": wanted[place]}
+                yield {"v": target[place]}
 
 
 def patched(made: Any, difference: Patch | None) -> Any:
-    """Return the wanted value."""
+    """Apply a patch to the made value, and return the target."""
     if difference is None:
         return made
     if "v" in difference:

@@ -24,7 +24,7 @@ from inspector.rooms.calls.bodies import (
     answer_made_of,
     has_instructions,
     made_of,
-    with_said,
+    with_content,
 )
 from inspector.rooms.calls.comparing import Place, Prompt
 from inspector.rooms.calls.models import ModelCall
@@ -123,14 +123,14 @@ def call_after(call: ModelCall) -> ModelCall | None:
     return rows.order_by("at", "n").first()
 
 
-def one_call(memory_id: str, n: int) -> Told:
+def one_call(memory_id: str, n: int) -> RebuiltCall:
     """Return a call with its request. Raises MemoryNotFound, CallNotFound."""
     with one_snapshot():
         conversations.memory(memory_id)
         found = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
         if found is None:
             raise CallNotFound(f"{memory_id!r} has no call {n}")
-        return told(found)
+        return rebuilt(found)
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
@@ -139,12 +139,12 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
     return rows.order_by("-at", "-n").first()
 
 
-def told(call: ModelCall) -> Told:
+def rebuilt(call: ModelCall) -> RebuiltCall:
     """Return a call with the rows that its request is made of."""
     window = _rows(call, call.step)
     answered = _rows(call, call.answer_step)[len(window) :]
     tools = tools_of(call.memory_id, json.loads(call.tools))
-    return Told(call, window, tools, [row.message for row in answered])
+    return RebuiltCall(call, window, tools, [row.message for row in answered])
 
 
 def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
@@ -165,14 +165,14 @@ def context_behind(call: ModelCall) -> list[ChatMessage]:
     """Return what a request goes on with that names the response of this call: what was said until
     then. Instructions hold for one response.
     """
-    before = told(call)
-    said = [row.message for row in before.rows]
-    answered = before.answered or answer_in(before.response, call.format) or ()
-    return [*said[has_instructions(before.request, said) :], *answered]
+    before = rebuilt(call)
+    messages = [row.message for row in before.rows]
+    answered = before.answer_messages or answer_in(before.response, call.format) or ()
+    return [*messages[has_instructions(before.request, messages) :], *answered]
 
 
 @dataclass(frozen=True)
-class Told:
+class RebuiltCall:
     """A call, the messages that were sent as the window has them, its tools in order, and the
     messages of its answer.
     """
@@ -180,7 +180,7 @@ class Told:
     row: ModelCall
     rows: Sequence[WindowRow]
     tools: Sequence[SentTool]
-    answered: Sequence[ChatMessage]
+    answer_messages: Sequence[ChatMessage]
 
     @cached_property
     def made(self) -> dict[str, Any]:
@@ -212,8 +212,8 @@ class Told:
         if "whole" in kept:
             found: dict[str, Any] = kept["whole"]
             return found
-        made = answer_made_of(self.answered, self.row.format)
-        around: dict[str, Any] = with_said(
+        made = answer_made_of(self.answer_messages, self.row.format)
+        around: dict[str, Any] = with_content(
             kept["around"], self.row.format, patched(made, kept["said"])
         )
         return around

@@ -34,19 +34,19 @@ def plain(text: str, length: int) -> str:
 
 
 def difference_and_style(
-    made: dict[str, Any], wanted: Any, body: bytes | None, given: Any
+    made: dict[str, Any], target: Any, body: bytes | None, given: Any
 ) -> tuple[Patch | None, str]:
-    """Return the patch from what is made to what is wanted, and the style of its bytes.
+    """Return the patch from what is made to the target, and the style of its bytes.
 
-    `given` is the request that was sent as `body`; `wanted` is the same without its tools. Without
+    `given` is the request that was sent as `body`; `target` is the same without its tools. Without
     a style, whose name is empty, the request is equal as JSON only.
     """
-    plain = patch(made, wanted)
+    plain = patch(made, target)
     if body is None:
         return plain, ""
-    ordered = patch(made, wanted, in_order=True)
+    ordered = patch(made, target, in_order=True)
     for each in (plain, ordered):
-        same = spelled(patched(made, each), in_order=True) == spelled(wanted, in_order=True)
+        same = spelled(patched(made, each), in_order=True) == spelled(target, in_order=True)
         for style in STYLES:
             is_sorted = style.endswith("sorted")
             if (same or is_sorted) and written(given, style) == body:

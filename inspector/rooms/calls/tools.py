@@ -68,11 +68,11 @@ def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
 
 def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
     """Keep the tools of a call, in the transaction that stores it."""
-    wanted = {each.digest: each for each in tools}
-    new = wanted.keys() - _tokens_of(memory_id, wanted).keys()
+    by_digest = {each.digest: each for each in tools}
+    new = by_digest.keys() - _tokens_of(memory_id, by_digest).keys()
     if not new:
         return
-    rows = [wanted[digest] for digest in sorted(new)]
+    rows = [by_digest[digest] for digest in sorted(new)]
     # The update locks a definition that is known, so that nobody forgets it meanwhile
     ToolDefinition.objects.bulk_create(
         [ToolDefinition(each.digest, each.name, json.dumps(each.definition)) for each in rows],

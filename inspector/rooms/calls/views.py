@@ -99,20 +99,20 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
     with one_snapshot():
         memory = conversations.memory(memory_id)
         try:
-            told = reads.one_call(memory_id, n)
+            found = reads.one_call(memory_id, n)
         except reads.CallNotFound as error:
             raise Http404(str(error)) from error
-        before = reads.call_before(told.row)
+        before = reads.call_before(found.row)
         policy, problem = _policy(request, memory)
-        other = reads.call_compared_with(told.row)
-        asked = _prices(request, told.row)
-        page = CallPage(told, reads.told(other) if other else None, policy, asked)
+        other = reads.call_compared_with(found.row)
+        prices = _prices(request, found.row)
+        page = CallPage(found, reads.rebuilt(other) if other else None, policy, prices)
         context = {
             "memory": memory,
             "page": page,
-            "call": told.row,
+            "call": found.row,
             "before": before,
-            "after": reads.call_after(told.row),
+            "after": reads.call_after(found.row),
             "calls": bars(reads.newest_calls(memory_id, LISTED)),
             "totals": reads.totals(memory_id),
             "is_raw": request.GET.get("as") == "json",

@@ -35,12 +35,12 @@ from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_
 from inspector.rooms.calls.bodies import (
     answer_in,
     answer_made_of,
+    content_at,
     made_of,
     messages_in,
     response_id_in,
-    said_at,
     tools_in,
-    with_said,
+    with_content,
 )
 from inspector.rooms.calls.call import Dropped, GivenCall
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
@@ -73,14 +73,14 @@ def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
     if known := ModelCall.objects.without_bodies().filter(key=key).first():
         return Stored(known.memory_id, known.n, is_new=False)
     before = continued_by(call, prefix)
-    asked = messages_in(call.request, call.format, context_behind(before) if before else ()) or ()
-    answered = answer_in(call.response, call.format) or ()
-    digests = digests_of([*asked, *answered])
+    sent = messages_in(call.request, call.format, context_behind(before) if before else ()) or ()
+    answer = answer_in(call.response, call.format) or ()
+    digests = digests_of([*sent, *answer])
     memory_id = conversation_of(call, prefix, digests, before)
     is_own, placed = _is_own(memory_id), RecordedCall()
-    if asked:
+    if sent:
         with suppress(_NotStorable):
-            placed = _in_ledger(memory_id, asked, answered, actor, is_own)
+            placed = _in_ledger(memory_id, sent, answer, actor, is_own)
     with suppress(MemoryExists):
         if placed.step is None and not Memory.objects.filter(pk=memory_id).exists():
             services.create(memory_id, None, actor=actor)
@@ -106,8 +106,8 @@ class _NotStorable(Exception):
 
 def _in_ledger(
     memory_id: str,
-    asked: Sequence[ChatMessage],
-    answered: Sequence[ChatMessage],
+    sent: Sequence[ChatMessage],
+    answer: Sequence[ChatMessage],
     actor: str,
     is_own: bool,
 ) -> RecordedCall:
@@ -117,22 +117,22 @@ def _in_ledger(
     """
     try:
         if is_own:
-            return protocol.record_call(memory_id, asked, answered, actor=actor)
-        return _put_beside(memory_id, asked, actor)
+            return protocol.record_call(memory_id, sent, answer, actor=actor)
+        return _put_beside(memory_id, sent, actor)
     except (MemoryNotFound, ChatMemoryError) as error:
         if type(error).__name__ in _UNSTORABLE:
             raise _NotStorable from error
         raise
 
 
-def _put_beside(memory_id: str, asked: Sequence[ChatMessage], actor: str) -> RecordedCall:
+def _put_beside(memory_id: str, sent: Sequence[ChatMessage], actor: str) -> RecordedCall:
     """Make the window the list of a call, and set it back to what it was: another program decides
     it, and adds the answer.
     """
-    services.count_ahead(memory_id, asked)  # before any lock is held
+    services.count_ahead(memory_id, sent)  # before any lock is held
     with database.atomic():
         before = protocol.get_messages(memory_id)
-        recorded = protocol.record_call(memory_id, asked, (), actor=actor)
+        recorded = protocol.record_call(memory_id, sent, (), actor=actor)
         services.set_messages(memory_id, before, actor=actor)
     return recorded
 
@@ -160,12 +160,12 @@ def _row(
     call: GivenCall, memory_id: str, placed: RecordedCall, tools: Sequence[SentTool]
 ) -> ModelCall:
     """Return the row of a call, without its number, and all that must be computed for it."""
-    asked = _messages(placed.given)
-    made = made_of(asked, call.format) if asked else {}
-    wanted: dict[str, Any] = dict(call.request)
+    sent = _messages(placed.given)
+    made = made_of(sent, call.format) if sent else {}
+    target: dict[str, Any] = dict(call.request)
     if tools:
-        wanted["tools"] = None
-    difference, style = difference_and_style(made, wanted, call.body, dict(call.request))
+        target["tools"] = None
+    difference, style = difference_and_style(made, target, call.body, dict(call.request))
     return ModelCall(
         memory_id=memory_id,
         source=call.source,
@@ -184,7 +184,7 @@ def _row(
         headers=_json(dict(call.headers)),
         **call.usage._asdict(),
         counted=_counted(placed.given) + _tokens(tools),
-        is_countable=not any(map(_has_media, asked)),
+        is_countable=not any(map(_has_media, sent)),
         finish=plain(call.finish, 64),
         error=plain(call.error, ERROR),
     )
@@ -198,16 +198,16 @@ def _places(entries: Iterable[Entry]) -> list[Place]:
     return [Place(each.seq, each.tokens, each.overrides) for each in entries]
 
 
-def _response(call: GivenCall, answered: Sequence[ChatMessage]) -> Any:
+def _response(call: GivenCall, answer: Sequence[ChatMessage]) -> Any:
     """Return the patch from the answer's messages to the answer; None without an answer."""
     if call.response is None:
         return None
     response = dict(call.response)
-    made = answer_made_of(answered, call.format)
-    said = said_at(response, call.format)
-    if made is None or said is None:
+    made = answer_made_of(answer, call.format)
+    content = content_at(response, call.format)
+    if made is None or content is None:
         return {"whole": response}
-    return {"around": with_said(response, call.format, None), "said": patch(made, said)}
+    return {"around": with_content(response, call.format, None), "said": patch(made, content)}
 
 
 def _json(value: Any) -> str:

@@ -62,15 +62,15 @@ def has_messages(record: Record) -> bool:
 def read(record: Record, at: datetime) -> GivenCall | Dropped:
     """Return the call of a span or of an event, or why it is none."""
     given = record.attributes
-    asked = _list(given.get(INPUT))
-    if not asked:
+    turns = _list(given.get(INPUT))
+    if not turns:
         is_lost = record.lost and INPUT not in given
         return Dropped(Why.DROPPED_ATTRIBUTES if is_lost else Why.NO_MESSAGES, record.scope)
-    if _is_hidden(asked):
+    if _is_hidden(turns):
         return Dropped(Why.HIDDEN, record.scope)
     format = format_of(given)
     try:
-        messages = _messages(_list(given.get(SYSTEM)), _with_matching_ids(asked))
+        messages = _messages(_list(given.get(SYSTEM)), _with_matching_ids(turns))
         model = text_in(dict(given), "gen_ai.request.model") or ""
         request: dict[str, Any] = {"model": model}
         request |= made_of(messages, format)
@@ -116,7 +116,7 @@ def format_of(given: Mapping[str, Any]) -> str:
 
 
 def _finish(given: Mapping[str, Any], format: str) -> str:
-    """Return why the model stopped, in the provider's word, where it follows from what is said."""
+    """Return why the model stopped, in the provider's word where that is clear."""
     found = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
     if format != ANTHROPIC or (found == "stop" and given.get("gen_ai.request.stop_sequences")):
         return found
@@ -140,15 +140,15 @@ def usage_of(given: Mapping[str, Any]) -> Usage:
 def response_of(
     answered: Sequence[ChatMessage], format: str, given: Mapping[str, Any], finish: str
 ) -> dict[str, Any]:
-    """Return an answer in the format of the provider, made of what is said of it."""
+    """Return an answer in the format of the provider, made of its messages and attributes."""
     about = {"id": given.get("gen_ai.response.id"), "model": given.get("gen_ai.response.model")}
     about = {name: value for name, value in about.items() if isinstance(value, str)}
-    said = answer_made_of(answered, format)
+    content = answer_made_of(answered, format)
     if format == OPENAI:
-        return {**about, "choices": [{"index": 0, "message": said, "finish_reason": finish}]}
+        return {**about, "choices": [{"index": 0, "message": content, "finish_reason": finish}]}
     if format == ANTHROPIC:
-        return {**about, "role": "assistant", "content": said, "stop_reason": finish}
-    return {**about, "output": said}
+        return {**about, "role": "assistant", "content": content, "stop_reason": finish}
+    return {**about, "output": content}
 
 
 def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
@@ -178,7 +178,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _is_hidden(turns: list[Any]) -> bool:
-    """Whether an app has hidden what was said: a part is there without its content."""
+    """Whether an app has hidden the content: a part is there without its content."""
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     return any(
         (needed := _SAYING.get(str(part.get("type")))) is not None
@@ -194,7 +194,7 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _with_matching_ids(turns: list[Any]) -> list[Any]:
     """Return turns whose results have the ids of their calls: some instrumentations tell the id of
-    a call's item in place of the call's. Then both are told in the same order.
+    a call's item in place of the call's. Then both are in the same order.
     """
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     calls = [part.get("id") for part in parts if part.get("type") == "tool_call"]
@@ -221,15 +221,15 @@ def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
     schema = function.get("parameters") or function.get("input_schema")
     if name is None or schema is None:
         return definition
-    told = {"name": name}
-    told |= {"description": function["description"]} if "description" in function else {}
+    tool = {"name": name}
+    tool |= {"description": function["description"]} if "description" in function else {}
     if format == ANTHROPIC:
-        return {**told, "input_schema": schema}
-    told |= {"parameters": schema}
-    told |= {"strict": function["strict"]} if "strict" in function else {}
+        return {**tool, "input_schema": schema}
+    tool |= {"parameters": schema}
+    tool |= {"strict": function["strict"]} if "strict" in function else {}
     if format == RESPONSES:
-        return {"type": "function", **told}
-    return {"type": "function", "function": told}
+        return {"type": "function", **tool}
+    return {"type": "function", "function": tool}
 
 
 def _parameters(given: Mapping[str, Any], format: str) -> dict[str, Any]:

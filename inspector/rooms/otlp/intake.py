@@ -33,7 +33,7 @@ from inspector.rooms.otlp.records import (
 )
 from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans, without_doubles
 
-AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most unless it is told otherwise
+AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most by default
 _TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
 _ANY_OF = f"send {PROTOBUF} or {JSON}"
 

@@ -56,7 +56,7 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
     if not is_exact:
         if why := _why_not(record):
             return Dropped(why, record.scope)
-        request = _told_request(given)
+        request = _request_of_attributes(given)
     # Who made the API; its models may be at another provider
     maker = _text(given, "llm.system") or provider or record.scope
     format = format_of_request(request, maker) if is_exact else OPENAI
@@ -90,7 +90,7 @@ def _as_sent(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """Return the request that the library of Anthropic made of the arguments that it was given.
 
     Some are sent as headers, which may be secret, or not at all. What it adds to them, such as the
-    `stream` of a helper and the schema of a class, is told as parameters.
+    `stream` of a helper and the schema of a class, is among the parameters.
     """
     request = {**_parameters(given), **arguments}
     if not isinstance(request.get("output_format"), dict):
@@ -127,8 +127,9 @@ def _metadata(given: Mapping[str, Any]) -> Any:
 
 
 def _usage(given: Mapping[str, Any], response: Any, format: str) -> Usage:
-    told = [count_in(given.get(f"llm.token_count.{name}")) for name in _COUNTS]
-    return Usage(*told) if any(each is not None for each in told) else usage_in(response, format)
+    counts = [count_in(given.get(f"llm.token_count.{name}")) for name in _COUNTS]
+    is_counted = any(each is not None for each in counts)
+    return Usage(*counts) if is_counted else usage_in(response, format)
 
 
 def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str, Any] | None:
@@ -137,17 +138,19 @@ def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str
     found = decoded(value) if value[:1] == "{" else None
     if is_exact and isinstance(found, dict):
         return found
-    told = _messages(given, "llm.output_messages.")
-    if not told or format != OPENAI:
+    messages = _messages(given, "llm.output_messages.")
+    if not messages or format != OPENAI:
         return None
     finish = finish_named(given.get("llm.finish_reason"))
-    return {"choices": [{"index": 0, "message": told[0], "finish_reason": finish}]}
+    return {"choices": [{"index": 0, "message": messages[0], "finish_reason": finish}]}
 
 
-def _told_request(given: Mapping[str, Any]) -> dict[str, Any]:
+def _request_of_attributes(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request of chat completions, made of the flat attributes."""
-    told = _parameters(given)
-    request = {name: each for name, each in told.items() if name != "_type" and each is not None}
+    parameters = _parameters(given)
+    request = {
+        name: each for name, each in parameters.items() if name != "_type" and each is not None
+    }
     request.setdefault("model", request.pop("model_name", _text(given, "llm.model_name")))
     request.pop("model_name", None)
     request["messages"] = _messages(given, "llm.input_messages.")
@@ -165,32 +168,32 @@ def _messages(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     return [_message(_within(each, "message")) for each in _listed(given, prefix)]
 
 
-def _message(told: dict[str, Any]) -> dict[str, Any]:
+def _message(given: dict[str, Any]) -> dict[str, Any]:
     """Return a message of chat completions."""
-    message: dict[str, Any] = {"role": told.get("role") or "user"}
-    parts = [_part(_within(each, "message_content")) for each in _in_list(told, "contents")]
-    message["content"] = parts or told.get("content")
-    calls = [_call(_within(each, "tool_call")) for each in _in_list(told, "tool_calls")]
+    message: dict[str, Any] = {"role": given.get("role") or "user"}
+    parts = [_part(_within(each, "message_content")) for each in _in_list(given, "contents")]
+    message["content"] = parts or given.get("content")
+    calls = [_call(_within(each, "tool_call")) for each in _in_list(given, "tool_calls")]
     if calls:
         message["tool_calls"] = calls
     for name in ("tool_call_id", "name"):
-        if isinstance(told.get(name), str):
-            message[name] = told[name]
+        if isinstance(given.get(name), str):
+            message[name] = given[name]
     return message
 
 
-def _part(told: dict[str, Any]) -> dict[str, Any]:
-    kind = told.get("type")
+def _part(given: dict[str, Any]) -> dict[str, Any]:
+    kind = given.get("type")
     if kind in _MEDIA:
-        url = _within(_within(told, "image"), "image").get("url")
+        url = _within(_within(given, "image"), "image").get("url")
         return {"type": _MEDIA[kind], _MEDIA[kind]: {"url": url}}
-    return {"type": "text", "text": told.get("text") or ""}
+    return {"type": "text", "text": given.get("text") or ""}
 
 
-def _call(told: dict[str, Any]) -> dict[str, Any]:
-    function = _within(told, "function")
+def _call(given: dict[str, Any]) -> dict[str, Any]:
+    function = _within(given, "function")
     named = {"name": function.get("name"), "arguments": function.get("arguments") or "{}"}
-    return {"id": told.get("id"), "type": "function", "function": named}
+    return {"id": given.get("id"), "type": "function", "function": named}
 
 
 # Flat attributes: `llm.tools.2.tool.json_schema` is within the third of a list
@@ -212,8 +215,8 @@ def _listed(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     return _items(tree)
 
 
-def _in_list(told: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    return _items(_within(told, name))
+def _in_list(given: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return _items(_within(given, name))
 
 
 def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
@@ -225,6 +228,6 @@ def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
     return [numbered[n] for n in sorted(numbered) if n < _PLACES]
 
 
-def _within(told: dict[str, Any], name: str) -> dict[str, Any]:
-    found = told.get(name)
+def _within(given: dict[str, Any], name: str) -> dict[str, Any]:
+    found = given.get(name)
     return found if isinstance(found, dict) else {}

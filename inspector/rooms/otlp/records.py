@@ -115,8 +115,8 @@ def _record(found: dict[str, Any], scope: str) -> Record:
     start = int(start or found.get("observedTimeUnixNano") or 0)
     status = found.get("status") or {}
     is_error = status.get("code") in (2, "STATUS_CODE_ERROR")
-    told = [_value(each.get("value")) for each in _of_exceptions(found)]
-    error = str(status.get("message") or next(iter(told), "") or "error") if is_error else ""
+    messages = [_value(each.get("value")) for each in _of_exceptions(found)]
+    error = str(status.get("message") or next(iter(messages), "") or "error") if is_error else ""
     return Record(
         *(trace_id.lower(), span_id.lower(), attributes, scope),
         name=_text(found.get("name")),
@@ -278,8 +278,8 @@ def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> 
     """Return the body of the answer to a request: empty, or how much of it was rejected."""
     names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
     if content_type == JSON:
-        told = {f"rejected{names[signal]}": str(rejected), "errorMessage": why}
-        return json.dumps({"partialSuccess": told} if rejected else {}).encode()
+        rejection = {f"rejected{names[signal]}": str(rejected), "errorMessage": why}
+        return json.dumps({"partialSuccess": rejection} if rejected else {}).encode()
     if not rejected:
         return b""
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse

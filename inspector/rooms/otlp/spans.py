@@ -34,12 +34,12 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
     """Yield the calls of log records. The events of one call's messages are left out once."""
-    told = set()
+    counted = set()
     for record in records:
         if record.event == EVENT:
             yield genai.read(record, started(record))
-        elif record.event in _PER_MESSAGE and (record.trace_id, record.span_id) not in told:
-            told.add((record.trace_id, record.span_id))
+        elif record.event in _PER_MESSAGE and (record.trace_id, record.span_id) not in counted:
+            counted.add((record.trace_id, record.span_id))
             yield Dropped(Why.PER_MESSAGE_EVENTS, record.scope)
 
 

@@ -33,14 +33,14 @@ _FRAME = 5  # bytes before the content of a frame
 
 
 @dataclass(frozen=True)
-class Seen:
+class RecordedExchange:
     """What is in a file: the request, the answer if it began, and how it ended."""
 
     name: str
     head: dict[str, Any]
     body: bytes
     answer: dict[str, Any] | None
-    answered: bytes
+    answer_body: bytes
     end: dict[str, Any]
 
 
@@ -64,7 +64,7 @@ def _is_left(path: Path) -> bool:
     return False
 
 
-def read(path: Path) -> Seen:
+def read(path: Path) -> RecordedExchange:
     """Return what is in a file. A frame that was not written to its end is left out.
 
     Raises ValueError for a file that the proxy has not written.
@@ -72,12 +72,12 @@ def read(path: Path) -> Seen:
     frames: dict[str, list[bytes]] = {}
     for kind, content in _frames(path.read_bytes()):
         frames.setdefault(kind, []).append(content)
-    told = {kind: json.loads(frames[kind][0]) for kind in "HAE" if kind in frames}
-    if not isinstance(told.get("H"), dict):
+    parts = {kind: json.loads(frames[kind][0]) for kind in "HAE" if kind in frames}
+    if not isinstance(parts.get("H"), dict):
         raise ValueError(f"{path.name} has no request")
     bodies = {kind: b"".join(frames.get(kind, ())) for kind in "QB"}
-    end = told.get("E", {"how": "cut", "error": "the recorder was killed", "duration": None})
-    return Seen(path.stem, told["H"], bodies["Q"], told.get("A"), bodies["B"], end)
+    end = parts.get("E", {"how": "cut", "error": "the recorder was killed", "duration": None})
+    return RecordedExchange(path.stem, parts["H"], bodies["Q"], parts.get("A"), bodies["B"], end)
 
 
 def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -91,52 +91,55 @@ def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
         place = end
 
 
-def call_of(seen: Seen) -> GivenCall | None:
+def call_of(exchange: RecordedExchange) -> GivenCall | None:
     """Return the call of a file; None if its request is none that is read."""
-    request = loaded(seen.body)
-    if not is_request(request) or seen.end.get("is_cut"):
+    request = loaded(exchange.body)
+    if not is_request(request) or exchange.end.get("is_cut"):
         return None
-    format = _FORMATS[seen.head["path"].rstrip("/").rpartition("/")[2]]
-    answer, is_ended = _answer(seen, format)
-    how = seen.end["how"]
+    format = _FORMATS[exchange.head["path"].rstrip("/").rpartition("/")[2]]
+    answer, is_ended = _answer(exchange, format)
+    how = exchange.end["how"]
     has_ended = how == "ended" or is_ended
-    error = _error(seen, answer) or ("" if has_ended else str(seen.end["error"]))
-    response = answer if seen.answer and seen.answer["status"] < 400 else None
-    headers = {**(seen.answer["headers"] if seen.answer else {}), **seen.head["headers"]}
+    error = _error(exchange, answer) or ("" if has_ended else str(exchange.end["error"]))
+    response = answer if exchange.answer and exchange.answer["status"] < 400 else None
+    headers = {
+        **(exchange.answer["headers"] if exchange.answer else {}),
+        **exchange.head["headers"],
+    }
     finish = finish_in(response, format)
     return GivenCall(
-        key=f"recorder:{seen.name}",
+        key=f"recorder:{exchange.name}",
         source=Source.RECORDER,
         format=format,
         request=request,
         response=None if response and error_in(response) else response,
-        at=datetime.fromtimestamp(seen.head["at"], UTC),
-        provider=_KNOWN.get(seen.head["provider"], seen.head["provider"])[:64],
+        at=datetime.fromtimestamp(exchange.head["at"], UTC),
+        provider=_KNOWN.get(exchange.head["provider"], exchange.head["provider"])[:64],
         model=model_in(request),
-        duration=seen.end["duration"],
+        duration=exchange.end["duration"],
         usage=usage_in(response, format),
         finish=finish if has_ended else how,
         error=error,
-        session=seen.head["conversation"] or session_in(request),
-        body=seen.body,
+        session=exchange.head["conversation"] or session_in(request),
+        body=exchange.body,
         headers=headers,
     )
 
 
-def _answer(seen: Seen, format: str) -> tuple[Any, bool]:
+def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
     """Return the answer as JSON, and whether it came to its end."""
-    body = seen.answered
+    body = exchange.answer_body
     if body.lstrip()[:1] == b"{":
         found = loaded(body)
         return found, isinstance(found, dict)
     return streams.answer_of(body, format)
 
 
-def _error(seen: Seen, answer: Any) -> str:
+def _error(exchange: RecordedExchange, answer: Any) -> str:
     """Return what came back in place of an answer: the words of the provider, or its status."""
-    told = error_in(answer)
-    status = seen.answer["status"] if seen.answer else 200
+    message = error_in(answer)
+    status = exchange.answer["status"] if exchange.answer else 200
     if status >= 400:
-        words = told or seen.answered[:2_000].decode("utf-8", "replace").strip()
+        words = message or exchange.answer_body[:2_000].decode("utf-8", "replace").strip()
         return f"{status}: {words}" if words else str(status)
-    return told
+    return message

@@ -68,13 +68,13 @@ class Storing:
 
     def _store(self, path: Path) -> None:
         try:
-            seen = spool.read(path)
+            exchange = spool.read(path)
         except (ValueError, KeyError) as error:
             self._put_aside(path, str(error))
             return
         except OSError:  # it was renamed
             return
-        call = spool.call_of(seen)
+        call = spool.call_of(exchange)
         if call is None:
             count_dropped([Dropped(Why.UNREADABLE, Source.RECORDER)], self._prefix)
         else:

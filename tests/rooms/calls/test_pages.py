@@ -22,7 +22,7 @@ from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
 from inspector.rooms.calls.learning import learn
 from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.page import CallPage
-from inspector.rooms.calls.reads import call_compared_with, one_call, told
+from inspector.rooms.calls.reads import call_compared_with, one_call, rebuilt
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
 from inspector.shell.prices import ChosenPrices
@@ -88,7 +88,7 @@ def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> 
 def page_of(n: int) -> CallPage:
     found = one_call("desk", n)
     before = call_compared_with(found.row)
-    return CallPage(found, told(before) if before else None, TokenWindow(60))
+    return CallPage(found, rebuilt(before) if before else None, TokenWindow(60))
 
 
 def test_the_page_says_where_the_beginning_broke(desk, operator_client):
@@ -159,7 +159,7 @@ def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, op
 
 
 def priced(n: int) -> CallPage:
-    return replace(page_of(n), asked=ChosenPrices(provider="openai"))
+    return replace(page_of(n), prices=ChosenPrices(provider="openai"))
 
 
 def test_the_count_of_the_provider_is_learned_of_other_calls_with_the_same_tools(desk):

@@ -16,7 +16,7 @@ from inspector.rooms.calls.call import GivenCall, Source
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
-from inspector.rooms.recorder.proxy.headers import Asked, narrowed
+from inspector.rooms.recorder.proxy.headers import ClientRequest, narrowed
 from inspector.rooms.recorder.proxy.recording import Secrets
 from inspector.rooms.recorder.proxy.server import Proxy
 from inspector.rooms.recorder.storing import Storing
@@ -367,9 +367,11 @@ def test_packings_that_cannot_be_read_are_not_asked_for(given, passed):
 
 def test_the_header_of_anthropic_decides_and_never_the_client(tmp_path):
     proxy = Proxy(tmp_path)
-    ours = Asked(b"POST", b"/v1/messages", [(b"Host", b"evil"), (b"Anthropic-Version", b"1")])
+    ours = ClientRequest(
+        b"POST", b"/v1/messages", [(b"Host", b"evil"), (b"Anthropic-Version", b"1")]
+    )
     assert proxy.upstream_of(ours).host == "api.anthropic.com"
-    absolute = Asked(b"POST", b"http://evil/v1/responses", [(b"Host", b"evil")])
+    absolute = ClientRequest(b"POST", b"http://evil/v1/responses", [(b"Host", b"evil")])
     assert proxy.upstream_of(absolute).host == "api.openai.com"
 
 

@@ -55,7 +55,7 @@ class Upstream(NamedTuple):
 
 
 @dataclass
-class Asked:
+class ClientRequest:
     """A request of a client: its headers as they came."""
 
     method: bytes
@@ -97,19 +97,19 @@ def secrets_in(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
     return sorted((p for p in parts if len(p) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
-def refusal(asked: Asked) -> tuple[int, str] | None:
+def refusal(request: ClientRequest) -> tuple[int, str] | None:
     """Return why a request is not passed on, with the status; None if it is.
 
     A page of another site, which a browser shows, is no program of this machine.
     """
-    if not _is_local(asked.header(b"host")):
+    if not _is_local(request.header(b"host")):
         return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
-    origin = asked.header(b"origin")
+    origin = request.header(b"origin")
     if origin and not _is_local(origin.rpartition(b"://")[2]):
         return 403, "only pages of this machine are answered"
-    if asked.method == b"CONNECT" or not asked.target.startswith(b"/"):
+    if request.method == b"CONNECT" or not request.target.startswith(b"/"):
         return 400, "the recorder is no proxy of a client's choice: ask for a path"
-    if asked.header(b"upgrade").lower() == b"websocket":
+    if request.header(b"upgrade").lower() == b"websocket":
         why = "WebSockets are not recorded: let the client use HTTP, or its provider directly"
         return 501, why
     return None
@@ -122,9 +122,9 @@ def _is_local(place: bytes) -> bool:
     return name.strip("[]") in _LOCAL
 
 
-def passed(asked: Asked, to: Upstream) -> list[tuple[bytes, bytes]]:
+def passed(request: ClientRequest, to: Upstream) -> list[tuple[bytes, bytes]]:
     """Return the headers of a request as they are passed on."""
-    own = {each.strip().lower() for each in asked.header(b"connection").split(b",")}
+    own = {each.strip().lower() for each in request.header(b"connection").split(b",")}
     left_out = {
         *_HOP_BY_HOP,
         *own - {b"content-length"},
@@ -134,10 +134,10 @@ def passed(asked: Asked, to: Upstream) -> list[tuple[bytes, bytes]]:
         CONVERSATION,
     }
     found = [(b"Host", to.name)]
-    found += [(name, value) for name, value in asked.headers if name.lower() not in left_out]
-    if packings := asked.header(b"accept-encoding"):
+    found += [(name, value) for name, value in request.headers if name.lower() not in left_out]
+    if packings := request.header(b"accept-encoding"):
         found.append((b"Accept-Encoding", narrowed(packings)))
-    if asked.header(b"transfer-encoding"):  # and no other length beside it
+    if request.header(b"transfer-encoding"):  # and no other length beside it
         found = [(name, value) for name, value in found if name.lower() != b"content-length"]
         found.append((b"Transfer-Encoding", b"chunked"))
     return found

@@ -42,8 +42,8 @@ class Secrets:
         data = self._kept + data
         for secret in self._secrets:
             data = data.replace(secret, REMOVED)
-        held = 0 if is_last else max((_begun(data, each) for each in self._secrets), default=0)
-        end = len(data) - held
+        kept = 0 if is_last else max((_begun(data, each) for each in self._secrets), default=0)
+        end = len(data) - kept
         self._kept = data[end:]
         return data[:end]
 
@@ -71,7 +71,7 @@ class Recording:
             fcntl.flock(self._file, fcntl.LOCK_EX)  # until this process ends, or the call
         self._frame("H", json.dumps(head).encode())
 
-    def request(self, data: bytes) -> None:
+    def request_piece(self, data: bytes) -> None:
         self._piece("Q", data)
 
     def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -79,7 +79,7 @@ class Recording:
         self._unpack = _unpacker(found.get(b"content-encoding", b"").decode("latin1").lower())
         self._frame("A", json.dumps({"status": status, "headers": kept_headers(headers)}).encode())
 
-    def piece(self, data: bytes) -> None:
+    def answer_piece(self, data: bytes) -> None:
         if self._sizes["B"] <= COPIED:
             with suppress(zlib.error):
                 self._piece("B", self._unpack(data))
@@ -91,13 +91,13 @@ class Recording:
         self.is_ended = True
         for kind, cleaner in self._cleaners.items():
             self._frame(kind, cleaner.clean(b"", is_last=True))
-        told = {
+        end = {
             "how": how,
             "error": error,
             "duration": time.monotonic() - self._began,
             "is_cut": max(self._sizes.values()) > COPIED,
         }
-        self._frame("E", json.dumps(told).encode())
+        self._frame("E", json.dumps(end).encode())
         if self._file is not None:
             with self._trying():
                 os.rename(self._path, self._path.with_suffix(".call"))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from .headers import Asked, Upstream
+from .headers import ClientRequest, Upstream
 from .session import READ, Session
 
 ANTHROPIC, OPENAI = Upstream.at("https://api.anthropic.com"), Upstream.at("https://api.openai.com")
@@ -30,7 +30,7 @@ class Proxy:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """What upstreams are asked with; made for the first call, as that takes long."""
+        """The context for connections to upstreams; made for the first call, as that takes long."""
         context = ssl.create_default_context()
         with suppress(ImportError):  # some Pythons know no authorities of the system
             import certifi
@@ -38,11 +38,11 @@ class Proxy:
             context.load_verify_locations(certifi.where())
         return context
 
-    def upstream_of(self, asked: Asked) -> Upstream:
+    def upstream_of(self, request: ClientRequest) -> Upstream:
         """Return where a request goes: never where the client says."""
         if self._upstream:
             return self._upstream
-        return ANTHROPIC if asked.header(b"anthropic-version") else OPENAI
+        return ANTHROPIC if request.header(b"anthropic-version") else OPENAI
 
     async def serve(self, listening: socket.socket, heir: Path) -> None:
         """Serve until this process is told to stop, or the next recorder has taken the socket."""
@@ -51,8 +51,8 @@ class Proxy:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
         inherited = asyncio.create_task(_inherited(listening, heir))
-        told = asyncio.create_task(stopping.wait())
-        await asyncio.wait({inherited, told}, return_when=asyncio.FIRST_COMPLETED)
+        stop = asyncio.create_task(stopping.wait())
+        await asyncio.wait({inherited, stop}, return_when=asyncio.FIRST_COMPLETED)
         server.close()
         await self.finish(IDLE_SECONDS if inherited.done() else 0)
 

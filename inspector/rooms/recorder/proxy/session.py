@@ -16,7 +16,7 @@ import h11
 from .headers import (
     CONVERSATION,
     RESENT,
-    Asked,
+    ClientRequest,
     Upstream,
     kept_headers,
     passed,
@@ -116,17 +116,17 @@ class Session:
             self._http.receive_data(data)
         return event
 
-    async def _answer(self, request: h11.Request) -> None:
-        asked = Asked(request.method, request.target, list(request.headers.raw_items()))
-        if why := refusal(asked):
+    async def _answer(self, event: h11.Request) -> None:
+        request = ClientRequest(event.method, event.target, list(event.headers.raw_items()))
+        if why := refusal(request):
             await self._refuse(*why)
             return
-        to = self._proxy.upstream_of(asked)
-        recording = self._recording(asked, to) if asked.is_recorded else None
+        to = self._proxy.upstream_of(request)
+        recording = self._recording(request, to) if request.is_recorded else None
         try:
-            await self._pass_on(asked, to, recording)
+            await self._pass_on(request, to, recording)
         except _Broken as error:
-            await self._read_rest(asked, recording)
+            await self._read_rest(request, recording)
             if recording:
                 recording.end("failed", str(error))
             if self._http.our_state is not h11.SEND_RESPONSE:
@@ -140,15 +140,15 @@ class Session:
             if recording:
                 recording.end("cut", "the recorder was stopped")
 
-    def _recording(self, asked: Asked, to: Upstream) -> Recording:
+    def _recording(self, request: ClientRequest, to: Upstream) -> Recording:
         head = {
             "at": time.time(),
-            "path": asked.target.partition(b"?")[0].decode("latin1"),
+            "path": request.target.partition(b"?")[0].decode("latin1"),
             "provider": to.host,
-            "conversation": asked.header(CONVERSATION).decode("utf-8", "replace")[:1000],
-            "headers": kept_headers(asked.headers),
+            "conversation": request.header(CONVERSATION).decode("utf-8", "replace")[:1000],
+            "headers": kept_headers(request.headers),
         }
-        return Recording(self._proxy.spool, head, secrets_in(asked.headers))
+        return Recording(self._proxy.spool, head, secrets_in(request.headers))
 
     async def _refuse(self, status: int, why: str) -> None:
         """Answer a request that is not passed on, and end the connection."""
@@ -165,18 +165,20 @@ class Session:
 
     # A request is passed on
 
-    async def _pass_on(self, asked: Asked, to: Upstream, recording: Recording | None) -> None:
+    async def _pass_on(
+        self, request: ClientRequest, to: Upstream, recording: Recording | None
+    ) -> None:
         """Pass a request on, and its answer back; once more if the connection was stale."""
         connection = await self._connected(to)
         try:
-            await self._exchange(connection, asked, to, recording)
+            await self._exchange(connection, request, to, recording)
         except _Broken as broken:
             connection.abort()
-            can_be_sent = asked.is_whole and asked.size <= RESENT
+            can_be_sent = request.is_whole and request.size <= RESENT
             if not broken.is_stale or not can_be_sent:
                 raise
             connection = await self._connected(to)
-            await self._exchange(connection, asked, to, recording)
+            await self._exchange(connection, request, to, recording)
 
     async def _connected(self, to: Upstream) -> _Connection:
         """Return a connection to an upstream, the one of before if it is still open."""
@@ -199,18 +201,24 @@ class Session:
         return self._upstream[to]
 
     async def _exchange(
-        self, connection: _Connection, asked: Asked, to: Upstream, recording: Recording | None
+        self,
+        connection: _Connection,
+        request: ClientRequest,
+        to: Upstream,
+        recording: Recording | None,
     ) -> None:
         head = h11.Request(
-            method=asked.method, target=to.path.encode() + asked.target, headers=passed(asked, to)
+            method=request.method,
+            target=to.path.encode() + request.target,
+            headers=passed(request, to),
         )
         try:
             connection.writer.write(connection.http.send(head) or b"")
-            await self._send_body(connection, asked, recording)
+            await self._send_body(connection, request, recording)
         except (ConnectionError, OSError):
             pass  # it may have answered before
         leaving = asyncio.create_task(self._left())
-        answering = asyncio.create_task(self._pass_back(connection, asked, recording))
+        answering = asyncio.create_task(self._pass_back(connection, request, recording))
         try:
             await asyncio.wait({leaving, answering}, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
@@ -224,19 +232,19 @@ class Session:
                     await task
 
     async def _send_body(
-        self, connection: _Connection, asked: Asked, recording: Recording | None
+        self, connection: _Connection, request: ClientRequest, recording: Recording | None
     ) -> None:
-        for data in asked.body if asked.is_whole else ():
+        for data in request.body if request.is_whole else ():
             connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
-        while not asked.is_whole:
+        while not request.is_whole:
             event = await self._next()
             if isinstance(event, h11.EndOfMessage):
-                asked.is_whole = True
+                request.is_whole = True
             elif isinstance(event, h11.Data):
                 data = bytes(event.data)
-                asked.keep(data)
+                request.keep(data)
                 if recording:
-                    recording.request(data)
+                    recording.request_piece(data)
                 connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
                 await connection.writer.drain()
             else:
@@ -244,12 +252,12 @@ class Session:
         connection.writer.write(connection.http.send(h11.EndOfMessage()) or b"")
         await connection.writer.drain()
 
-    async def _read_rest(self, asked: Asked, recording: Recording | None) -> None:
+    async def _read_rest(self, request: ClientRequest, recording: Recording | None) -> None:
         """Read what comes of a body that is not passed on, so that it is recorded."""
-        while not asked.is_whole and isinstance(event := await self._next(), h11.Data):
+        while not request.is_whole and isinstance(event := await self._next(), h11.Data):
             if recording:
-                recording.request(bytes(event.data))
-        asked.is_whole = True
+                recording.request_piece(bytes(event.data))
+        request.is_whole = True
 
     async def _left(self) -> None:
         """Return when the client has left. What it sends meanwhile is its next request."""
@@ -258,7 +266,7 @@ class Session:
         self._reader.feed_eof()
 
     async def _pass_back(
-        self, connection: _Connection, asked: Asked, recording: Recording | None
+        self, connection: _Connection, request: ClientRequest, recording: Recording | None
     ) -> None:
         """Pass an answer back. What came at once is recorded before any of it is passed on."""
         has_begun = is_complete = False
@@ -275,8 +283,8 @@ class Session:
                 raise _Broken("it has closed the connection", connection.is_used and not has_begun)
             for event in events:
                 has_begun = has_begun or isinstance(event, h11.Response)
-                if (told := passed_back(event, self._proxy.is_stopping)) is not None:
-                    self._writer.write(self._http.send(told) or b"")
+                if (passed_on := passed_back(event, self._proxy.is_stopping)) is not None:
+                    self._writer.write(self._http.send(passed_on) or b"")
             if events:
                 await self._writer.drain()
             if not is_complete:
@@ -308,6 +316,6 @@ def _record(recording: Recording | None, event: Any) -> None:
     if isinstance(event, h11.Response):
         recording.answer(event.status_code, event.headers.raw_items())
     elif isinstance(event, h11.Data):
-        recording.piece(bytes(event.data))
+        recording.answer_piece(bytes(event.data))
     elif isinstance(event, h11.EndOfMessage):
         recording.end("ended")
