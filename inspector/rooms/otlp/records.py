@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -76,9 +77,10 @@ def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
         raise NoOtlp(f"the body is no object with a list {outer!r}")
     if value and outer not in value:
         raise NoOtlp(f"the body has no {outer!r}")
+    read_id = _id_of_json if content_type == JSON else _id_of_protobuf
     for scope, found in _scoped(value[outer] if value else (), middle, inner):
         try:
-            batch.records.append(_record(found, scope))
+            batch.records.append(_record(found, scope, read_id))
         except (KeyError, TypeError, ValueError, AttributeError):
             batch.rejected += 1
     return batch
@@ -94,11 +96,11 @@ def _json_of(body: bytes) -> Any:
 def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple[str, Any]]:
     """Yield each record with the name of its scope."""
     for resource in resources:
-        scopes = resource.get(middle) if isinstance(resource, dict) else None
+        scopes = resource.get(middle, []) if isinstance(resource, dict) else None
         if not isinstance(scopes, list):
             raise NoOtlp(f"a resource has no list {middle!r}")
         for scope in scopes:
-            found = scope.get(inner) if isinstance(scope, dict) else None
+            found = scope.get(inner, []) if isinstance(scope, dict) else None
             if not isinstance(found, list):
                 raise NoOtlp(f"a scope has no list {inner!r}")
             named = scope.get("scope")
@@ -106,10 +108,16 @@ def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple
             yield from ((name, each) for each in found)
 
 
-def _record(found: dict[str, Any], scope: str) -> Record:
+def _id_of_json(text: str) -> str:
+    return bytes.fromhex(text).hex()
+
+
+def _id_of_protobuf(text: str) -> str:
+    return b64decode(text).hex()
+
+
+def _record(found: dict[str, Any], scope: str, read_id: Callable[[str], str]) -> Record:
     """Return a record. Raises KeyError, TypeError, ValueError or AttributeError for no record."""
-    trace_id, span_id = found.get("traceId", ""), found.get("spanId", "")
-    bytes.fromhex(trace_id + span_id)
     attributes = _named(found.get("attributes", ()))
     start = found.get("startTimeUnixNano") or found.get("timeUnixNano")
     start = int(start or found.get("observedTimeUnixNano") or 0)
@@ -118,7 +126,7 @@ def _record(found: dict[str, Any], scope: str) -> Record:
     messages = [_value(each.get("value")) for each in _of_exceptions(found)]
     error = str(status.get("message") or next(iter(messages), "") or "error") if is_error else ""
     return Record(
-        *(trace_id.lower(), span_id.lower(), attributes, scope),
+        *(read_id(found.get("traceId", "")), read_id(found.get("spanId", "")), attributes, scope),
         name=_text(found.get("name")),
         event=_text(found.get("eventName"), attributes.get("event.name")),
         start=min(max(start, 0), _LATEST),
@@ -170,8 +178,9 @@ def _text(*values: Any) -> str:
 
 
 def _of_protobuf(body: bytes, signal: str) -> Any:
-    """Return a protobuf body in the shape of OTLP's JSON. Raises NoOtlp."""
+    """Return a protobuf body as OTLP's JSON, but for ids, which are in base64. Raises NoOtlp."""
     request = _requests()[signal]()
+    from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
 
     try:
@@ -180,25 +189,10 @@ def _of_protobuf(body: bytes, signal: str) -> Any:
         raise NoOtlp(f"the body is no protobuf: {error}") from error
     if signal == METRICS:
         return {}
-    outer = request.resource_spans if signal == TRACES else request.resource_logs
-    if body and not outer:
-        raise NoOtlp("the body has no spans" if signal == TRACES else "the body has no logs")
-    name, middle, inner = _LISTS[signal]
-    one: Any = _span
-    scopes, records = "scope_spans", "spans"
-    if signal == LOGS:
-        one, scopes, records = _log, "scope_logs", "log_records"
-    return {
-        name: [
-            {
-                middle: [
-                    {"scope": {"name": each.scope.name}, inner: [*map(one, getattr(each, records))]}
-                    for each in getattr(resource, scopes)
-                ]
-            }
-            for resource in outer
-        ]
-    }
+    found = MessageToDict(request)
+    if body and not found:
+        raise NoOtlp(f"the body has no {signal}")
+    return found
 
 
 def _requests() -> dict[str, Any]:
@@ -220,55 +214,6 @@ def _requests() -> dict[str, Any]:
         LOGS: ExportLogsServiceRequest,
         METRICS: ExportMetricsServiceRequest,
     }
-
-
-def _span(span: Any) -> dict[str, Any]:
-    return {
-        **_common(span),
-        "name": span.name,
-        "startTimeUnixNano": span.start_time_unix_nano,
-        "endTimeUnixNano": span.end_time_unix_nano,
-        "status": {"code": span.status.code, "message": span.status.message},
-        "events": [{"attributes": _attributes(each.attributes)} for each in span.events],
-    }
-
-
-def _log(record: Any) -> dict[str, Any]:
-    return {
-        **_common(record),
-        "timeUnixNano": record.time_unix_nano,
-        "observedTimeUnixNano": record.observed_time_unix_nano,
-        "eventName": getattr(record, "event_name", ""),
-        "body": _any(record.body),
-    }
-
-
-def _common(record: Any) -> dict[str, Any]:
-    return {
-        "traceId": record.trace_id.hex(),
-        "spanId": record.span_id.hex(),
-        "attributes": _attributes(record.attributes),
-        "droppedAttributesCount": record.dropped_attributes_count,
-    }
-
-
-def _attributes(attributes: Any) -> list[dict[str, Any]]:
-    return [{"key": each.key, "value": _any(each.value)} for each in attributes]
-
-
-def _any(value: Any) -> dict[str, Any]:
-    """Return a value in the shape of OTLP's JSON."""
-    match kind := value.WhichOneof("value"):
-        case None:
-            return {}
-        case "array_value":
-            return {"arrayValue": {"values": [_any(each) for each in value.array_value.values]}}
-        case "kvlist_value":
-            return {"kvlistValue": {"values": _attributes(value.kvlist_value.values)}}
-        case "bytes_value":
-            return {"bytesValue": value.bytes_value.hex()}
-    name, _, rest = kind.partition("_")
-    return {f"{name}{rest.title()}": getattr(value, kind)}
 
 
 # Answers

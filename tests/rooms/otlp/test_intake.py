@@ -138,6 +138,7 @@ def test_who_has_no_token_is_refused(db):
         (b"", PROTOBUF, 200),
         (b"no protobuf", PROTOBUF, 400),
         (b'{"resourceSpans": []}', "application/json", 200),
+        (b'{"resourceSpans": [{"scopeSpans": [{}]}, {}]}', "application/json", 200),
         (b'{"resourceSpans": {}}', "application/json", 400),
         (b'{"spans": []}', "application/json", 400),
         (b"[1]", "application/json", 400),
