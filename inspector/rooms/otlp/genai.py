@@ -215,21 +215,25 @@ def _with_matching_ids(turns: list[Any]) -> list[Any]:
 
 
 def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
-    """Return the definition of a tool as the provider has it."""
+    """Return the definition of a tool as the provider has it. One that is so already may have more
+    members than those of all providers.
+    """
     function = dict_in(definition, "function") or definition
+    is_own = {
+        ANTHROPIC: "input_schema" in definition,
+        OPENAI: function is not definition,
+        RESPONSES: function is definition and "type" in definition,
+    }
     name = text_in(function, "name")
     schema = function.get("parameters") or function.get("input_schema")
-    if name is None or schema is None:
+    if is_own[format] or name is None or schema is None:
         return definition
-    tool = {"name": name}
-    tool |= {"description": function["description"]} if "description" in function else {}
+    about = {name: function[name] for name in ("description", "strict") if name in function}
     if format == ANTHROPIC:
-        return {**tool, "input_schema": schema}
-    tool |= {"parameters": schema}
-    tool |= {"strict": function["strict"]} if "strict" in function else {}
-    if format == RESPONSES:
-        return {"type": "function", **tool}
-    return {"type": "function", "function": tool}
+        about.pop("strict", None)
+        return {"name": name, **about, "input_schema": schema}
+    tool = {"name": name, **about, "parameters": schema}
+    return {"type": "function", **(tool if format == RESPONSES else {"function": tool})}
 
 
 def _parameters(given: Mapping[str, Any], format: str) -> dict[str, Any]:
