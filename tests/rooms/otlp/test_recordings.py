@@ -6,12 +6,14 @@ from collections import Counter
 
 import pytest
 
+from chatmemory.formats import render_messages
 from chatmemory.messages.message import SystemMessage
 from chatmemory.messages.runs import digests_of
-from inspector.rooms.calls.bodies import answer_in, messages_in
+from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, answer_in, messages_in
 from inspector.rooms.calls.call import Source, Usage, Why
 from inspector.rooms.otlp.records import Record
 from inspector.rooms.otlp.spans import calls_of_spans
+from tests.rooms.calls.exchanges import exchanges
 
 from .recordings import names, read, sent
 
@@ -144,6 +146,37 @@ def test_a_finish_has_the_word_of_its_provider():
     assert call.finish == "stop"  # at the end of the turn, or by one of these
 
 
+# What the conventions have no place for: documents by their address, tools that a message adds,
+# system messages between others
+BEYOND_GENAI = 11
+
+
+def test_attributes_of_genai_have_model_system_messages_and_tools(data_file):
+    """Of real requests, in the parts that an instrumentation makes of them."""
+    differing, rows = [], [*exchanges(data_file("provider_exchanges.json"))]
+    for row in rows:
+        format, request = FORMATS[row["path"]], row["request"]
+        messages = messages_in(request, format)
+        given = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": format,
+            "openai.api.type": format.removeprefix("openai_"),
+            "gen_ai.request.model": request["model"],
+            "gen_ai.tool.definitions": request.get("tools"),
+            **render_messages(messages, "otel_genai").value,
+        }
+        (call,) = calls_of_spans([Record("01", "02", given)])
+        assert call.format == format
+        rebuilt = messages_in(call.request, format)
+        same = digests_of(rebuilt) == digests_of(messages)
+        same = same and system_of(rebuilt) == system_of(messages)
+        same = same and call.request.get("tools", []) == (request.get("tools") or [])
+        differing += [] if same and call.model == request["model"] else [row["cassette"]]
+    assert len(rows) == 275
+    assert len(differing) == BEYOND_GENAI, differing
+
+
+FORMATS = {"/v1/chat/completions": OPENAI, "/v1/responses": RESPONSES, "/v1/messages": ANTHROPIC}
 STOPPED = {
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": "anthropic",
