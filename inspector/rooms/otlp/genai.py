@@ -228,12 +228,14 @@ def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
     schema = function.get("parameters") or function.get("input_schema")
     if is_own[format] or name is None or schema is None:
         return definition
-    about = {name: function[name] for name in ("description", "strict") if name in function}
+    members = ("description",) if format == ANTHROPIC else ("description", "strict")
+    tool = {"name": name, **{each: function[each] for each in members if each in function}}
     if format == ANTHROPIC:
-        about.pop("strict", None)
-        return {"name": name, **about, "input_schema": schema}
-    tool = {"name": name, **about, "parameters": schema}
-    return {"type": "function", **(tool if format == RESPONSES else {"function": tool})}
+        return {**tool, "input_schema": schema}
+    tool["parameters"] = schema
+    if format == RESPONSES:
+        return {"type": "function", **tool}
+    return {"type": "function", "function": tool}
 
 
 def _parameters(given: Mapping[str, Any], format: str) -> dict[str, Any]:
