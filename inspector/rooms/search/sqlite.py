@@ -27,9 +27,9 @@ from django.db.models.functions import Replace
 from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
-from chatmemory.ledger.windows import SAID
 from chatmemory.messages.phrases import folded
 from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, NewText, TextIndex, beginning_of
+from chatmemory.windows.window import SAID
 
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
