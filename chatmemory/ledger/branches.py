@@ -37,7 +37,9 @@ from chatmemory.windows.transitions import refill
 
 @dataclass(frozen=True)
 class _Copied:
-    """What a branch copies: the history at a step, the stays of the window, and their messages."""
+    """The rows that a branch copies: the history at a step, the stays of the window, and their
+    messages.
+    """
 
     history: Sequence[NewMessage]
     window: Sequence[Stay]
@@ -45,7 +47,9 @@ class _Copied:
 
     @classmethod
     def at(cls, step: Step, policy: Policy) -> _Copied:
-        """Read what is to be counted under a policy. A message of both is the same object."""
+        """Read the rows and count them under a policy. A message in both history and window is one
+        object.
+        """
         window = list(stays_at(step).select_related("message"))
         history = _history(step, window, policy)
         said = [
@@ -77,7 +81,7 @@ def branch(
     The source is not changed. The new conversation has the step as its label `from`; the source's
     id is only in `branched_from`, because labels are shown to tokens that may not see the source. A
     long history is added in several transactions; until the last, other changes of the branch raise
-    ImportUnfinished, and repeating the call goes on where it was interrupted. Raises the exceptions
+    ImportUnfinished, and repeating the call continues after an interruption. Raises the exceptions
     of `simulation.simulate` and `create`.
     """
     new = storable_additions(messages)
@@ -101,7 +105,7 @@ def branch(
     try:
         _copy_history(new_id, copied, stored, actor)
         return _end_branch(new_id, copied, new, in_force, actor)
-    except ImportUnfinished:  # another process goes on with it
+    except ImportUnfinished:  # another process continues it
         raise
     except ChatMemoryError:
         delete(new_id, actor=actor)
@@ -109,7 +113,7 @@ def branch(
 
 
 def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, NewMessage]:
-    """Return the history at a step by seq, as it is to be counted under a policy."""
+    """Return the history at a step by seq, for counting under a policy."""
     said = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
     rows = said.filter(seq__lte=step.last_seq).order_by("seq")
     tokens = {stay.seq: stay.tokens for stay in window}
@@ -122,7 +126,7 @@ def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, Ne
 
 
 def _copy(row: Message, tokens: int, policy: Policy, overrides: str | None = None) -> ChatMessage:
-    """Return a message; a redacted one with the tokens of the words that it had."""
+    """Return a message. A redacted one has the token count of its original text."""
     message = shown_message(row, overrides)
     if is_redacted(message):
         remember_tokens(message, family_named(policy.estimator), tokens)
@@ -153,21 +157,22 @@ def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], 
 
 
 def _admitting(policy: Policy) -> Policy:
-    """Return a policy that refuses nothing of a history that another one may have admitted."""
+    """Return a policy that refuses no message of a history which another policy admitted."""
     return replace(policy, oversized=Oversized.EVICT) if policy.rejects_oversized else policy
 
 
 def _end_branch(
     new_id: str, copied: _Copied, new: Sequence[NewMessage], policy: Policy, actor: str
 ) -> list[ChangeResult]:
-    """Give a branch that has its history the window of its source, and add what is new.
+    """Give a branch with a complete history the window of its source, and add the new messages.
 
-    Then other changes are allowed. Raises ImportUnfinished if another process did it meanwhile.
+    After that, other changes are allowed. Raises ImportUnfinished if another process did it
+    meanwhile.
     """
     stored = len(copied.history)
     with locked(new_id, actor=actor, imported=stored, note=Step.BRANCHED) as recorder:
         own = recorder.window
-        # What is not written yet could not be read later. In a branch, seqs have no gaps
+        # Rows that are not written yet could not be read later. In a branch, seqs have no gaps
         own.refill(replace(entry, message=copied.history[entry.seq - 1].message) for entry in own)
         _make_room(recorder, copied.window)
         arrivals = counted_entries(recorder.memory, copied.said)
@@ -176,14 +181,14 @@ def _end_branch(
         change_policy(recorder, policy)
         recorder.memory.imported = None
         results = add_all(recorder, new)
-    # If nothing was changed, nothing was written either.
+    # If nothing has changed, nothing has been written either.
     Memory.objects.filter(pk=new_id, imported=stored).update(imported=None)
     return results
 
 
 def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
-    """Raise the limit so far that all of the window stays: what will be pinned, and what a lowered
-    limit hides until the next add.
+    """Raise the limit so that the whole window stays, with messages that will be pinned and
+    messages that a lowered limit hides until the next add.
     """
     policy = recorder.policy
     if not can_decide(policy):
@@ -194,7 +199,7 @@ def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
 
 
 def _pin(recorder: Recorder, window: Sequence[Stay]) -> None:
-    """Pin what is pinned in the source."""
+    """Pin the messages that are pinned in the source."""
     for position in [position for position, stay in enumerate(window) if stay.pinned]:
         entry = list(recorder.window)[position]
         if not entry.pinned:

@@ -25,7 +25,7 @@ class Contradiction:
 
 
 class Contradicted(Exception):
-    """A row differs; `row` is a row of a model, or a name."""
+    """A row differs. `row` is a row of a model, or a name."""
 
     def __init__(self, row: object, what: str) -> None:
         self.row, self.what = _name(row), what
@@ -33,9 +33,9 @@ class Contradicted(Exception):
 
 
 class LedgerCheck:
-    """What goes along with the replay of a conversation, in the order of its ledger.
+    """A check that runs along with the replay of a conversation, in the order of its ledger.
 
-    Its methods raise Contradicted for a row that is not what it must be.
+    Its methods raise Contradicted for a row that is wrong.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -54,11 +54,11 @@ class LedgerCheck:
         """
 
     def end(self) -> None:
-        """Check what is known after the last step, once all else is verified."""
+        """Check the totals after the last step, once everything else is verified."""
 
 
 def expect(row: object, what: str, found: object, expected: object) -> None:
-    """Raise Contradicted if a column of a row is not what the replay has."""
+    """Raise Contradicted if a column of a row differs from the replay."""
     if found != expected:
         raise Contradicted(row, f"{what} is {found!r}, the replay has {expected!r}")
 
@@ -67,7 +67,7 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
 def naming(row: object) -> Iterator[None]:
     """Raise Contradicted for every error in the block: any value of the row may be altered.
 
-    An outage of the database says nothing of the row, and is raised as it is.
+    An outage of the database says nothing about the row, and is raised unchanged.
     """
     try:
         yield
@@ -82,12 +82,12 @@ def naming(row: object) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Return whether the database cannot answer, whichever row it is asked for, or the machine has
-    no room for what is read.
+    """Return whether the database cannot answer any query, or the machine has no memory for the
+    rows.
     """
     unasked = (OperationalError, InterfaceError, ProgrammingError, OSError)
     is_unasked = isinstance(error, unasked)
-    # SQLite's driver has no error of its own for text that is not UTF-8
+    # SQLite's driver has no specific error for text that is not UTF-8
     return is_unasked and "Could not decode" not in str(error)
 
 

@@ -20,7 +20,7 @@ from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.windows.policies import Policy
 
 ADOPTION_SECONDS = 2.0
-LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
+LABELLED_AT_ONCE = 200  # conversations that take about a third of a second
 
 
 def create(
@@ -44,9 +44,9 @@ def create(
 def created(
     memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
 ) -> Iterator[Recorder]:
-    """Create a conversation, and write at the end of the block what the block recorded.
+    """Create a conversation, and write the changes of the block at its end.
 
-    The policy and the labels are checked, or the labels are an import's own.
+    The policy and the labels must be checked, or the labels are an import's own.
     """
     create = partial(unsaved_memory, memory_id, labels, policy)
     with locked(memory_id, actor=actor, create=create, must_be_new=True, note=note) as recorder:
@@ -63,13 +63,13 @@ def change(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Memory:
-    """Change the policy, the labels or both, one step each; an equal value is not a step.
+    """Change the policy, the labels or both, one step each. An equal value makes no step.
 
     A lower limit evicts nothing by itself: the messages over it are hidden until the next add
-    evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
-    The label that identifies an import stays. A `recount` for the policy may be passed; otherwise
-    it is made here, before the lock.
-    Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
+    evicts them, and a higher limit before that shows them again (LangChain4j trims on reading). The
+    label that identifies an import is kept. A `recount` for the policy may be passed; otherwise it
+    is made here, before the lock. Raises MemoryNotFound, InvalidValue, UnknownEstimator,
+    VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
@@ -87,9 +87,9 @@ def change(
 def adopt_policy(
     which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
 ) -> int:
-    """Set a policy for conversations that have another one; return how many were changed.
+    """Set a policy for conversations that have another one, and return how many were changed.
 
-    Those that cannot be changed are left out, such as one that is being imported or one that cannot
+    Conversations that cannot be changed are left out, such as one that is being imported or cannot
     be read. The call ends after about `seconds`; call it again for the rest. Raises InvalidValue,
     UnknownEstimator.
     """
@@ -104,8 +104,8 @@ def adopt_policy(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Add a label to some conversations, in short transactions. Those that are deleted in between
-    are left out.
+    """Add a label to some conversations, in short transactions. Conversations that are deleted in
+    between are left out.
 
     Raises MemoryNotFound, InvalidValue and ImportUnfinished before any is changed.
     """
@@ -124,6 +124,6 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
 
 
 def _set_labels(recorder: Recorder, given: dict[str, str]) -> None:
-    """Set the labels that people gave; the one of an import stays."""
+    """Set the labels that people gave. The label of an import is kept."""
     own = recorder.memory.labels.keys() & {DIGEST_LABEL}
     recorder.set_labels(given | {name: recorder.memory.labels[name] for name in own})

@@ -1,7 +1,7 @@
 """Default policies of conversations that are created without one, chosen by their ids.
 
 The project names them in CHATMEMORY["DEFAULT_POLICIES"], and operators on the page. The one with
-the longest prefix applies; of two with the same prefix, the page's.
+the longest prefix applies; if two have the same prefix, the page's applies.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Default = Literal["default"]
 
 @dataclass(frozen=True)
 class NamedDefault:
-    """A default policy; `set_by` and `set_at` are empty for one of the settings.
+    """A default policy. `set_by` and `set_at` are empty if it comes from the settings.
 
-    `is_overridden` means that the page has another policy for the same prefix as the settings.
+    `is_overridden` is True for a policy of the settings if the page has one for the same prefix.
     """
 
     prefix: str
@@ -42,7 +42,7 @@ class NamedDefault:
 
 
 def default_policies() -> list[NamedDefault]:
-    """Return all default policies by prefix; those of the settings first."""
+    """Return all default policies by prefix, the settings' first."""
     of_page = list(_of_page(DefaultPolicy.objects.all()))
     overridden = {default.prefix for default in of_page}
     of_settings = (
@@ -55,7 +55,7 @@ def default_policies() -> list[NamedDefault]:
 def default_policy(memory_id: str) -> Policy | None:
     """Return the policy of a new conversation with this id, or None if no prefix begins it.
 
-    Raises InvalidValue for no string, UnstorableText.
+    Raises InvalidValue unless the id is a string, UnstorableText.
     """
     memory_id = storable_id(memory_id)
     prefixes = [memory_id[:length] for length in range(len(memory_id) + 1)]
@@ -70,7 +70,7 @@ def default_policy(memory_id: str) -> Policy | None:
 
 
 def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | None:
-    """Return the policy for a new conversation; "default" means the one that its id has.
+    """Return the policy for a new conversation. "default" means the default policy of its id.
 
     Raises InvalidValue for "default" if there is none, and PolicyUnavailable.
     """
@@ -87,7 +87,7 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
 
 
 def metering_policy(memory_id: str) -> Policy | None:
-    """Return the policy that measures the window of a client, and never trims it; or None."""
+    """Return the policy that measures the window of a client and never trims it, or None."""
     policy = default_policy(memory_id)
     return policy.metering() if can_decide(policy) else None
 
@@ -115,7 +115,7 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
 
 
 def remove_default_policy(prefix: str, actor: str = "") -> None:
-    """Remove a default policy; conversations keep theirs. A second time changes nothing.
+    """Remove a default policy. Conversations keep theirs. A second call changes nothing.
 
     Raises InvalidValue, UnstorableText.
     """

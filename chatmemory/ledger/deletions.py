@@ -1,4 +1,4 @@
-"""What audit entries tell of the deletions of conversations."""
+"""The deletions of conversations, from their audit entries."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from chatmemory.models import AuditEntry, Memory
 
 
 class Deletion(NamedTuple):
-    """What an audit entry tells of a deletion: how many steps there were, and the head."""
+    """A deletion in an audit entry: the number of steps, and the head."""
 
     steps: int | str | None
     head: int | str | None
 
     def covers(self, step: int, head: str) -> bool:
-        """Return whether a head may have been that of the conversation at a step.
+        """Return whether a head may have belonged to the conversation at a step.
 
-        The entry knows the head at the last step only. Nothing is left of earlier steps to compare
-        with, so any head is accepted there; but a conversation whose heads were kept had one.
+        The entry has only the head at the last step. Nothing is left of earlier steps to compare
+        with, so that any head is accepted there, provided that the conversation had heads.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False

@@ -27,7 +27,7 @@ from chatmemory.rooms import rooms
 from chatmemory.search import INDEXED_AT_ONCE, searched_characters
 from chatmemory.sqlite_files import empty_log_after_erasure
 
-# Rows. A transaction that removes so many takes less than a second.
+# Rows: a transaction that removes so many takes less than a second.
 AT_ONCE = 3_000
 SLICE = 1_000
 
@@ -51,7 +51,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         _ask_rooms(Erased(memory_id))
         database.on_commit(lambda: notify_followers(memory_id))
         if source := source_of(memory):
-            # Its branches are from then on branches of its own source.
+            # Its branches become branches of its own source.
             branches = Memory.objects.filter(branched_from=memory_id)
             saved = branches.filter(created_at__gte=memory.created_at)
             saved.update(branched_from=source.pk)
@@ -65,8 +65,8 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 
 
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
-    """Delete some conversations, in short transactions. Those that are deleted in between are left
-    out.
+    """Delete some conversations, in short transactions. Conversations that are deleted in between
+    are left out.
 
     Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
@@ -92,7 +92,7 @@ def finish_deletions() -> list[str]:
 
 def unaudited_deletions() -> list[str]:
     """Return the ids of conversations that somebody has hidden in the database, as if they were
-    being deleted. `verify` names them, and nothing purges them.
+    being deleted. `verify` reports them, and nothing purges them.
     """
     return [memory_id for memory_id in _begun_deletions() if not _is_audited(memory_id)]
 
@@ -125,9 +125,10 @@ def _purge(memory_id: str) -> None:
 
 
 def _purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
-    """Remove the first rows of a table, given its number and size; return False if there are none.
+    """Remove the first rows of a table, given its number and size. Return False if there are no
+    rows.
 
-    Another process may have ended the deletion, and the id may be that of a new conversation.
+    Another process may have finished the deletion, and a new conversation may have the id.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
@@ -147,21 +148,21 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 
 
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
-    """Return `conversations.branches`; None while a node that may have some is down."""
+    """Return the branches of some conversations; None while a node that may have some is down."""
     with leaving_out_lost_nodes():
         return conversations.branches(memory_ids)
     return None
 
 
 def _erase_findings(memory: Memory) -> None:
-    """Erase what was found of a conversation."""
+    """Erase the kept rows of a conversation."""
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
-    """Erase what else may contain the words of messages, or lets somebody guess them: stored
-    responses, what was found, and what rooms have of them.
+    """Erase everything else that may contain the text of messages, or lets somebody guess it:
+    stored responses, kept rows, and the rooms' copies.
     """
     _erase_responses(memory.pk)
     _erase_findings(memory)
@@ -169,13 +170,13 @@ def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
 
 
 def _ask_rooms(erased: Erased) -> None:
-    """Let rooms erase what they have of the words that are erased."""
+    """Let rooms erase their copies of the erased text."""
     for room in rooms():
         room.erasing(erased)
 
 
 def _erase_responses(memory_id: str) -> None:
-    """Erase stored responses. Their keys stay, so that no request is carried out twice."""
+    """Erase stored responses. Their keys are kept, so that no request is carried out twice."""
     responses = IdempotentAnswer.objects.filter(memory_id=memory_id)
     responses.update(request="", headers={}, body="")
 

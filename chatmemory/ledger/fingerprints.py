@@ -1,6 +1,6 @@
-"""Fingerprints of what people wrote: digests with a key, so that nobody can guess the words.
+"""Fingerprints of texts that people wrote: keyed digests, so that nobody can guess the text.
 
-The key is derived from SECRET_KEY. Fingerprints of the keys in SECRET_KEY_FALLBACKS are still
+The key is derived from SECRET_KEY. Fingerprints made with a key in SECRET_KEY_FALLBACKS are still
 recognised.
 """
 
@@ -14,7 +14,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 
 def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
-    """Return the fingerprint of a content in parts, which differs for each purpose."""
+    """Return the fingerprint of a content that is given in parts. It differs for each purpose."""
     (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
     return found
 

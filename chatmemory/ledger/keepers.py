@@ -1,4 +1,4 @@
-"""The keepers of the installed rooms, in the order in which they follow a change."""
+"""The keepers of the installed rooms, in the order in which they run after a change."""
 
 from __future__ import annotations
 

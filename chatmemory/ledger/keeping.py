@@ -1,8 +1,8 @@
-"""Keeping what is derived from ledgers: after commits, or at once for one conversation.
+"""Keeping rows that are derived from ledgers: after commits, or at once for one conversation.
 
-Rows are made outside of any lock, of one snapshot, and stored several at a time in a short
-transaction, unless their conversation was deleted or redacted meanwhile. A conversation that only
-went on meanwhile is known up to an earlier step than its newest one.
+Rows are made outside of any lock, from one snapshot, and stored several at a time in a short
+transaction, unless their conversation was deleted or redacted meanwhile. If a conversation only got
+new steps meanwhile, it is known up to an earlier step than its newest one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from chatmemory.reading.feed import microseconds
 from chatmemory.snapshots import one_snapshot
 
 STALE_AT_ONCE = 50
-STORED_AT_ONCE = 20  # rows of a transaction
-STORED_AFTER = 0.2  # seconds that a row waits for others
-COMMITTED_WITHIN = timedelta(minutes=1)  # a change is seen after the time that it has
-SLOW, REST = 0.1, 5  # a row that took more seconds rests that many times as long
+STORED_AT_ONCE = 20  # rows in a transaction
+STORED_AFTER = 0.2  # seconds for which a row waits for others
+COMMITTED_WITHIN = timedelta(minutes=1)  # a change becomes visible after its own time
+SLOW, REST = 0.1, 5  # a row that took more seconds then rests for so many times as long
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class RemadeRow:
 @one_snapshot()
 def made(keeper: Keeper, memory_id: str) -> RemadeRow | None:
     """Make the row of a conversation; None if the kept one is current. Raises MemoryNotFound, and
-    what `Keeper.make` raises.
+    the exceptions of `Keeper.make`.
     """
     memory = find_memory(memory_id)
     before = keeper.row(memory)
@@ -80,10 +80,11 @@ def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> RemadeRow:
 
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
-    """Return the row of the newest step, made and stored now if it was not, where the database can
-    be written. With `most`, a row for which more messages would be read stays as it is kept.
+    """Return the row of the newest step. If it is not kept yet, it is made now, and stored if the
+    database can be written. With `most`, the kept row is returned if more messages than that would
+    have to be read.
 
-    None if none is kept. Raises MemoryNotFound, and what `Keeper.make` raises.
+    None if no row is kept. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
     """
     memory = find_memory(memory_id)
     if most is not None and keeper.messages_read(memory) > most:
@@ -91,7 +92,7 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
     found = made(keeper, memory_id)
     if found is None:
         return keeper.row(memory)
-    with suppress(DatabaseError):  # the database cannot be written, or others write for long
+    with suppress(DatabaseError):  # the database cannot be written, or others hold it for long
         store([found])
     return found.row
 
@@ -103,7 +104,7 @@ def keep(memory_id: str) -> None:
 
 
 def store(some: Sequence[RemadeRow]) -> None:
-    """Store rows in one transaction, and then tell their keepers and the live streams.
+    """Store rows in one transaction, and then notify their keepers and the live streams.
 
     A row is left out if its conversation was deleted or redacted since, is being changed at this
     moment, or has a row of a later step.
@@ -143,9 +144,10 @@ def _tell(each: RemadeRow) -> None:
 
 
 def remade(memory_id: str) -> list[str]:
-    """Make the current rows of a conversation anew, and return the names of those that differed.
+    """Make the current rows of a conversation again, and return the names of the rows that
+    differed.
 
-    They are replaced where the database can be written. Raises MemoryNotFound.
+    These are replaced if the database can be written. Raises MemoryNotFound.
     """
     differing: list[RemadeRow] = []
     with one_snapshot():
@@ -167,7 +169,7 @@ def _values(row: KeptRow) -> dict[str, object]:
 
 
 def newest_kept() -> int:
-    """Return when the newest row was stored, in microseconds since 1970; 0 if there are none."""
+    """Return when the newest row was stored, in microseconds since 1970, or 0."""
     newest = (
         each.model.objects.order_by("-kept_at").values_list("kept_at", flat=True).first()
         for each in keepers()
@@ -175,13 +177,13 @@ def newest_kept() -> int:
     return max(filter(None, newest), default=0)
 
 
-# All conversations, again and again
+# All conversations, in rounds
 
 
 class Rounds:
-    """The rounds of one process over conversations that have changed: those that change now, then
-    those that had changed before the first round, the newest change first. A conversation that
-    fails is logged once, and left to its next reader.
+    """The rounds of one process over changed conversations: first the ones that change now, then
+    the ones that had changed before the first round, newest change first. A conversation that fails
+    is logged once, and left to its next reader.
     """
 
     def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
@@ -189,8 +191,8 @@ class Rounds:
         self._followers = [_Follower(keeper) for keeper in followed]
 
     def keep_some(self, seconds: float) -> bool:
-        """Make rows for about so many seconds for each keeper, at least one; return whether some
-        are left. Where nothing can be written, none are made.
+        """Make rows for about so many seconds for each keeper, at least one row, and return whether
+        some are left. If the database cannot be written, no rows are made.
         """
         if not is_writable():
             return False
@@ -199,14 +201,14 @@ class Rounds:
 
 
 class _Follower:
-    """What one keeper has seen of the conversations."""
+    """The progress of one keeper over the conversations."""
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._begun_at = self._since = timezone.now() - COMMITTED_WITHIN
-        self._earliest: str | None = ""  # of those before; None once there are no more
+        self._earliest: str | None = ""  # of earlier changes; None once all are examined
         self._failed: set[str] = set()
-        self._resting: dict[str, float] = {}  # until when, by id
+        self._resting: dict[str, float] = {}  # until when each one rests, by id
 
     def keep_some(self, seconds: float) -> bool:
         now = timezone.now()
@@ -248,8 +250,9 @@ class _Follower:
         self._resting = {name: until for name, until in self._resting.items() if until > begun}
 
     def _stale_earlier(self) -> list[str]:
-        """Return conversations that had changed before the first round, from the last of the round
-        before on. Times are compared by the database: one that was altered may be no time.
+        """Return conversations that had changed before the first round, starting after the last one
+        of the previous round. The database compares the times, since an altered one may not be
+        readable.
         """
         if self._earliest is None:
             return []
@@ -257,7 +260,7 @@ class _Follower:
         return self._stale(Q(updated_at__lte=Coalesce(Subquery(then), self._begun_at)))
 
     def _stale(self, when: Q) -> list[str]:
-        """Return conversations whose row is stale, the newest change first."""
+        """Return conversations whose row is stale, newest change first."""
         name = self._keeper.model.__name__.lower()
         is_current = {f"{name}__step": F("last_step"), f"{name}__version": self._keeper.version()}
         rows = Memory.objects.filter(when, imported=None).exclude(**is_current)
@@ -267,7 +270,7 @@ class _Follower:
 
 
 def _parts(found: Iterable[RemadeRow]) -> Iterator[list[RemadeRow]]:
-    """Yield rows in the parts that are stored together."""
+    """Yield rows in parts that are stored together."""
     part: list[RemadeRow] = []
     began = monotonic()
     for each in found:
@@ -280,5 +283,5 @@ def _parts(found: Iterable[RemadeRow]) -> Iterator[list[RemadeRow]]:
 
 
 def _in_own_order(memory_ids: Iterable[str]) -> list[str]:
-    """Shuffle ids per process, so that processes rarely make the row of the same conversation."""
+    """Shuffle the ids per process, so that processes rarely take the same conversation."""
     return sorted(memory_ids, key=lambda memory_id: hash((os.getpid(), memory_id)))

@@ -20,32 +20,33 @@ from chatmemory.models import Memory, Step
 def find_memory(memory_id: str) -> Memory:
     """Return the row of a conversation.
 
-    Raises MemoryNotFound, InvalidValue for no string, UnstorableText.
+    Raises MemoryNotFound, InvalidValue unless the id is a string, UnstorableText.
     """
     if memory := read_memory(storable_id(memory_id)):
         return memory
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
 
-Bytes = bytes | memoryview  # what databases return
+Bytes = bytes | memoryview  # the types that databases return
 
 
 def stored(value: Bytes | None) -> bytes:
-    """Return the content of a column of bytes; of a number, `bytes` would make as many zeros."""
+    """Return the content of a column of bytes. From a number, `bytes` would make so many zeros."""
     return b"" if value is None else bytes(memoryview(value))
 
 
 class StoredId(NamedTuple):
-    """The id of a conversation, with escapes for bytes that are no readable text."""
+    """The id of a conversation, with escapes for bytes that are not readable text."""
 
     text: str
     is_readable: bool = True
 
 
 def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the StoredId of each conversation, in the order of ids, with the values of columns.
+    """Yield the StoredId of each conversation, in the order of ids, with the values of some
+    columns.
 
-    SQLite stores any bytes, and its driver returns no id at all if one of them is not UTF-8.
+    SQLite stores any bytes, and its driver returns no ids at all if one of them is not UTF-8.
     """
     if database.connection().vendor != "sqlite":
         for memory_id, *values in rows.order_by("id").values_list("id", *columns):
@@ -64,7 +65,7 @@ def _stored_id(content: bytes, type: str) -> StoredId:
 
 
 def find_step(memory: Memory, n: int) -> Step:
-    """Return a step of a conversation; step 0 is before the first. Raises StepNotFound."""
+    """Return a step of a conversation. Step 0 is before the first. Raises StepNotFound."""
     if n == 0:
         return step_zero(memory)
     step = read_step(memory.pk, n) if 0 < n <= memory.last_step else None
@@ -74,7 +75,7 @@ def find_step(memory: Memory, n: int) -> Step:
 
 
 def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
-    """Return the error for a step that does not exist, where steps are counted from `first`."""
+    """Return the error for a step that does not exist. Steps are counted from `first`."""
     last = memory.last_step
     if last < first:
         return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")

@@ -1,12 +1,12 @@
-"""What the window shows of a message otherwise than the history: the overrides of a stay.
+"""The overrides of a stay: properties that the window shows in place of the message's own.
 
 The column is the text of a JSON object: the properties that differ from the stored message, and a
 random salt. Null means that nothing differs. The property is `attributes`, which a client changed,
-or `text`, that of a stub in the place of a tool result (see `windows.clearing`). The message is in
-the history once, and past windows stay as they were.
+or `text`, the stub in place of a tool result (see `windows.clearing`). The message is in the
+history once, and past windows stay as they were.
 
 The digest of a step has the SHA-256 of this text. A redaction leaves only the SHA-256, so that the
-digest stays valid and nobody can guess what was erased.
+digest stays valid and nobody can guess the erased text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def overriding_text(text: str) -> str:
 
 
 def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
-    """Return a stored message as a stay with these overrides shows it.
+    """Return a stored message with the overrides of a stay.
 
     Raises InvalidMessage for overrides that cannot be read.
     """
@@ -52,18 +52,18 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 
 def text_of_stub(overrides: str | None) -> str | None:
-    """Return the text of a stub; None for other overrides, and for those that were erased."""
+    """Return the text of a stub; None for other or erased overrides."""
     text: str | None = decode_json(overrides or "{}").get("text")
     return text
 
 
 def is_of_stub(overrides: str | None) -> bool:
-    """Return whether overrides are those of a stub, also after they were erased."""
+    """Return whether overrides belong to a stub, even if they were erased."""
     return overrides is not None and not {"text", _STUB}.isdisjoint(decode_json(overrides))
 
 
 def erased(overrides: str) -> str:
-    """Return what a redaction leaves of overrides."""
+    """Return overrides as a redaction leaves them."""
     left = {_ERASED: digest_of_overrides(overrides)}
     return json.dumps(left | {_STUB: True} if is_of_stub(overrides) else left)
 
@@ -73,12 +73,12 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return overrides for another stay of the same message: None if they were erased."""
+    """Return overrides for another stay of the same message, or None if they were erased."""
     return None if overrides is None or is_erased(overrides) else overrides
 
 
 def digest_of_overrides(overrides: str) -> str:
-    """Return the SHA-256 of overrides in hexadecimal, also after they were erased."""
+    """Return the SHA-256 of overrides in hexadecimal, even if they were erased."""
     if is_erased(overrides):
         return str(json.loads(overrides)[_ERASED])
     return sha256(overrides.encode(errors="surrogatepass")).hexdigest()

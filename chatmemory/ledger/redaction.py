@@ -1,9 +1,10 @@
 """Redaction: the replacement of a message, with its type but without its text.
 
-Tool names and call ids stay, because they connect results to their call. The replacement text
+Tool names and call ids are kept, because they connect results to their call. The replacement text
 contains the number of the message, so that no two redacted messages are equal: a memory ignores a
-system message that is equal to the current one. The token count stays, so that the arithmetic of
-the ledger is valid: see `Replacement.as_it_was`. A summary stays one, so that another can cover it.
+system message that is equal to the current one. The token count is kept, so that the arithmetic of
+the ledger stays valid: see `Replacement.as_it_was`. A redacted summary is still a summary, so that
+another can cover it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def mark_of(seq: int) -> str:
 
 
 def is_redacted(message: ChatMessage) -> bool:
-    """Return whether a message is what a redaction leaves, which may be a copy in a branch."""
+    """Return whether a message is a redacted one, or a copy of one in a branch."""
     mark = _MARK.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 

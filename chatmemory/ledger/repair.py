@@ -1,4 +1,4 @@
-"""Services that repair a window, so that a provider takes it, and undo that."""
+"""Services that repair a window, so that a provider accepts it, and undo a repair."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ NOTE = 255
 
 @dataclass(frozen=True)
 class RepairPreview:
-    """What a repair for a provider would do.
+    """A preview of a repair for a provider.
 
     `before` and `after` are the messages of the window with their numbers, None for a placeholder.
-    `findings` are those of the window as it is, `done` says what the repair does, `summary` the
-    same in a few words, and `left` what remains. A repair that leaves something that the provider
-    refuses is none.
+    `findings` are the faults of the window as it is, `done` describes the repair, `summary` does so
+    in a few words, and `left` are the remaining faults. A repair is not possible if it leaves
+    something that the provider refuses.
     """
 
     provider: str
@@ -49,12 +49,12 @@ class RepairPreview:
 
     @property
     def refused(self) -> Sequence[Finding]:
-        """What the provider would refuse of the window still."""
+        """The remaining faults that the provider would refuse."""
         return [each for each in self.left if each.severity == "refused"]
 
     @property
     def leaving(self) -> int:
-        """How many messages leave memory."""
+        """The number of messages that leave memory."""
         return len({seq for seq, _ in self.before} - {seq for seq, _ in self.after})
 
     @property
@@ -64,7 +64,7 @@ class RepairPreview:
 
 @one_snapshot()
 def preview_repair(memory_id: str, provider: str) -> RepairPreview:
-    """Return what `repair` would do. Raises MemoryNotFound, InvalidValue (no such provider)."""
+    """Return a preview of `repair`. Raises MemoryNotFound, InvalidValue (no such provider)."""
     recorder = Recorder(find_memory(memory_id))
     return _planned(recorder, provider)[0]
 
@@ -77,11 +77,11 @@ def repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Repair the window for a provider, as one step, whose note says what was done, and the reason.
+    """Repair the window for a provider, as one step. Its note has the changes and the reason.
 
-    Placeholders for results are no part of the history. Raises MemoryNotFound, InvalidValue,
-    VersionConflict, and NotRepairable if there is nothing to do, or if the provider would refuse
-    the window still.
+    Placeholders for results are not part of the history. Raises MemoryNotFound, InvalidValue,
+    VersionConflict, and NotRepairable if there is nothing to do, or if the provider would still
+    refuse the window.
     """
     return change_as_planned(
         memory_id,
@@ -100,11 +100,13 @@ def undo_repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Undo the repair of a step, as one more step: what it left out comes back in its place, and
-    its placeholders leave. What has left or come since then stays so.
+    """Undo the repair of a step, as one more step: messages that it left out come back in their
+    places, and its placeholders leave. Messages that have left or arrived since then are not
+    affected.
 
-    Raises MemoryNotFound, StepNotFound, InvalidValue (the step is no repair), VersionConflict, and
-    NotRepairable if nothing of it is left, or if the limit has no room for what would come back.
+    Raises MemoryNotFound, StepNotFound, InvalidValue (the step is not a repair), VersionConflict,
+    and NotRepairable if nothing of it is left, or if the limit has no room for the messages that
+    would come back.
     """
     return change_as_planned(
         memory_id,
@@ -135,7 +137,7 @@ def _note(reason: str, words: str) -> str:
 
 def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry]) -> None:
     """Raise NotRepairable if messages would come back into a window that is then over its limit:
-    others would leave for them, or all that is in memory would be pinned.
+    others would leave for them, or everything in memory would be pinned.
     """
     if not can_decide(policy) or policy.meters_only:
         return
@@ -149,10 +151,11 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 
 @dataclass(frozen=True)
 class Repairs:
-    """What repairs of several conversations did, or would do, and why others have none.
+    """The results or previews of repairs of several conversations, and the reasons why others have
+    no repair.
 
-    `versions` are those of the conversations before their repair, `steps` the repairs, and
-    `leaving` tells how many messages leave memory in all.
+    `versions` are the conversations' versions before the repair, `steps` the repairs, and `leaving`
+    is the number of all messages that leave memory.
     """
 
     done: dict[str, Sequence[str]]
@@ -171,9 +174,10 @@ def repair_all(
     dry_run: bool = False,
     versions: Mapping[str, int] | None = None,
 ) -> Repairs:
-    """Repair some conversations, each in one transaction. Those deleted meanwhile are left out.
+    """Repair some conversations, each in one transaction. Conversations deleted meanwhile are left
+    out.
 
-    One that is not at its version in `versions`, as a preview found it, is refused.
+    A conversation that is not at its version in `versions`, from a preview, is refused.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}
@@ -203,14 +207,14 @@ def repair_all(
 
 
 def newest_repair(memory_id: str) -> int | None:
-    """Return the newest step if it is a repair, which can be undone as it was made."""
+    """Return the newest step if it is a repair: then it can be undone exactly."""
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)
     return newest.values_list("n", flat=True).first()
 
 
 def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Entry], list[Entry]]:
-    """Return the plan, the window as it is, and the entries that it would have."""
+    """Return the plan, the current window, and the entries that it would have."""
     memory, old = recorder.memory, _loaded(recorder)
     messages, numbers = _messages(old), [each.seq for each in old]
     plan = repaired(messages, provider=provider, numbers=numbers)
@@ -218,7 +222,7 @@ def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Ent
     placeholders = iter(counted_entries(memory, made))
     new: list[Entry] = []
     for at in plan.sources:
-        # A call and its results are pinned together; a placeholder is behind its call.
+        # A call and its results are pinned together; a placeholder follows its call.
         new.append(replace(next(placeholders), pinned=new[-1].pinned) if at is None else old[at])
     preview = RepairPreview(
         provider,

@@ -1,8 +1,8 @@
 """Long writes in slices: many messages are added in several short transactions.
 
-Before anything is stored, all messages are checked. Meanwhile the row of the conversation has how
-much is stored, and other changes raise ImportUnfinished. Whoever calls again with the same messages
-goes on where the write was interrupted.
+All messages are checked before anything is stored. During the write, the row of the conversation
+has the number of stored messages, and other changes raise ImportUnfinished. Calling again with the
+same messages continues an interrupted write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import admit
 from chatmemory.windows.window import Entry, Window
 
-SLICE = 500  # messages; so many are stored in about half a second
+SLICE = 500  # messages that are stored in about half a second
 
 
 def import_conversation(
@@ -61,7 +61,7 @@ def import_labelled(
     actor: str,
     session: Session | None = None,
 ) -> Iterable[ChangeResult]:
-    """Return what each add does; those of a long conversation are made while they are iterated.
+    """Return the result of each add. The adds of a long conversation are made while iterating.
 
     Without a policy the messages are those of a `session`.
     """
@@ -99,7 +99,7 @@ def is_long(new: Sequence[NewMessage], characters: int) -> bool:
 
 
 def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
-    """Yield where each slice of the messages that are not stored begins and ends."""
+    """Yield the start and the end of each slice of the messages that are not stored yet."""
     sizes = {n: len(stored_json(new[n].message)) for n in range(stored, len(new))}
     for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
         first, end = part[0], part[-1] + 1
@@ -129,7 +129,7 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
 
 
 def check_session(new: Sequence[NewMessage], session: Session) -> None:
-    """Count the messages of a session, and check that what its agent saw can be stored, before
+    """Count the messages of a session, and check that its agent's windows can be stored, before
     anything is locked.
 
     Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
@@ -158,12 +158,12 @@ def add_slices(
     copied: bool = False,
     session: Session | None = None,
 ) -> Iterator[ChangeResult]:
-    """Add the messages after those that are stored, one step each, and yield what each change did.
-    Those of another conversation are `copied`, those of a `session` are added as its agent saw
-    them.
+    """Add the messages that are not stored yet, one step each, and yield the result of each change.
+    `copied` messages come from another conversation; messages of a `session` are added with the
+    windows that its agent saw.
 
-    When it has been iterated, all are stored, and `set_stored` with None ends it. Raises
-    ImportUnfinished if another process goes on with the same messages.
+    After the iteration all messages are stored, and `set_stored` with None finishes the write.
+    Raises ImportUnfinished if another process continues with the same messages.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
     for start, end in database.pausing_for_writers(_slices(new, stored)):
@@ -177,8 +177,8 @@ def add_slices(
 def adder(
     session: Session | None,
 ) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
-    """Return the function that adds messages under a policy, or as the agent of a session saw
-    them.
+    """Return the function that adds messages under a policy, or with the windows of a session's
+    agent.
     """
     if session is None:
         return add_all
@@ -187,5 +187,5 @@ def adder(
 
 
 def set_stored(memory_id: str, count: int | None) -> None:
-    """Set how many messages are stored; None ends it, and allows other changes."""
+    """Set the number of stored messages. None finishes the write and unlocks the conversation."""
     Memory.objects.filter(pk=memory_id).update(imported=count)

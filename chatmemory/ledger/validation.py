@@ -1,4 +1,4 @@
-"""Checks of what callers give, before anything is stored."""
+"""Checks of callers' arguments, before anything is stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chatmemory.windows.written_policies import measured
 ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
-# Where the JSON of a message has media; a URL holds them if it begins with data:
+# The properties that have media in a message's JSON; a URL has them if it begins with data:
 _MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
 _MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
 PATH_SHOWN = 100  # characters
@@ -52,7 +52,7 @@ def _shown(given: str) -> str:
 def check_ids(memory_ids: object) -> set[str]:
     """Return the ids of a list or another collection.
 
-    Raises InvalidValue, also for a single string, whose letters would be taken as ids, and
+    Raises InvalidValue, also for a single string, whose letters would be read as ids, and
     UnstorableText.
     """
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
@@ -71,7 +71,7 @@ def check_seqs(seqs: object, name: str) -> set[int]:
 def check_actor(actor: object) -> None:
     """Raise InvalidValue unless an actor is a storable string of up to 255 characters.
 
-    Digests are made of the given value. The row would hold a value of another type as text.
+    Digests are made from the given value. The row would store a value of another type as text.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         wanted = f"a string of up to {ACTOR_LENGTH} characters"
@@ -86,7 +86,7 @@ def check_whole_number(number: object, name: str) -> None:
 
 
 def check_change(memory_id: object, actor: object, expected_version: object) -> None:
-    """Raise InvalidValue or UnstorableText unless a change can be asked for with these."""
+    """Raise InvalidValue or UnstorableText unless these are valid arguments of a change."""
     check_id(memory_id)
     check_actor(actor)
     if expected_version is not None:
@@ -120,13 +120,13 @@ def check_policy(policy: Policy | None) -> Policy | None:
 
 
 def check_storable_limit(policy: Policy | None) -> None:
-    """Raise InvalidValue for a limit that a database cannot hold."""
+    """Raise InvalidValue for a limit that a database cannot store."""
     if policy is not None and policy.limit > LIMIT_MAX:
         raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
 
 
 def check_added(count: int) -> None:
-    """Raise InvalidValue for more messages than may be added at once, as other writers wait."""
+    """Raise InvalidValue for more messages than may be added at once, since other writers wait."""
     most = configuration().ADDED_MESSAGES
     if count > most:
         raise InvalidValue(
@@ -136,7 +136,7 @@ def check_added(count: int) -> None:
 
 
 def check_bounds(messages: int, size: int) -> None:
-    """Raise WindowTooLarge for a window of too many messages, or bytes of their JSON."""
+    """Raise WindowTooLarge for a window with too many messages, or too many bytes of their JSON."""
     given = configuration()
     found, most, unit = size, given.WINDOW_BYTES, "bytes"
     if messages > given.WINDOW_MESSAGES:
@@ -173,8 +173,8 @@ Item = TypeVar("Item")
 
 
 class Storable(list[Item]):
-    """Messages that have been checked, and are not checked again while a writer is held; and how
-    many characters their JSON has.
+    """Messages that have been checked, so that they need not be checked under the lock, and the
+    number of characters of their JSON.
     """
 
     def __init__(self, items: Iterable[Item], characters: int) -> None:
@@ -183,7 +183,7 @@ class Storable(list[Item]):
 
 
 def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
-    """Return messages that are to be added, if they can be stored.
+    """Return messages to add, if they can be stored.
 
     Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
     """
@@ -212,7 +212,7 @@ def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     for index, message in enumerate(messages):
         as_json = stored_json(message)
         characters += len(as_json)
-        if len(as_json) > longest:  # else none of its strings is
+        if len(as_json) > longest:  # otherwise none of its strings is
             for path, text in strings_of(message):
                 if len(text) > longest:
                     _check_size(text, path_text(path), index)

@@ -1,9 +1,9 @@
 """Verification: replay a conversation through the core, and compare the result with stored rows.
 
-Steps, stays and messages are read once, in the order of the ledger, so the first contradiction is
-the first row that is wrong. Every step that a policy decided is decided again by the functions that
-decided it, and its evictions, reasons and totals are compared. Steps of a client (`by_client`) are
-checked for consistency only. Memory holds one window, without the messages that no decision needs.
+Steps, stays and messages are read once, in the order of the ledger, so that the first contradiction
+is the first wrong row. Every step that a policy decided is decided again by the same functions, and
+its evictions, reasons and totals are compared. Steps of a client (`by_client`) are only checked for
+consistency. Only one window is in memory, without the messages that no decision needs.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ from chatmemory.windows.transitions import (
 )
 from chatmemory.windows.window import Entry, Totals, Window
 
-BATCH = 500  # rows that are read at once
-AT_ONCE = 4_000_000  # bytes of messages that are read at once
+BATCH = 500  # rows that are read at a time
+AT_ONCE = 4_000_000  # bytes of messages that are read at a time
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 DECIDED = (
@@ -73,7 +73,7 @@ DECIDED = (
 )
 # The kinds of steps that begin pinned stays
 PROTECTING = (Step.Kind.COMPACT, *PINNING)
-# The kinds of steps after which the order by number is no longer that by rank
+# The kinds of steps after which the order by number differs from the order by rank
 ORDERING = (Step.Kind.SET, Step.Kind.REPAIR, Step.Kind.CLEAR_RESULTS, *PROTECTING)
 ALWAYS_INSTALLED = (MessageWindow, TokenWindow, TurnWindow)
 
@@ -84,7 +84,7 @@ Numbered = TypeVar("Numbered", Step, Stay)
 def verify(memory_id: str) -> Contradiction | None:
     """Return the first row of a conversation that differs from the replay, or None.
 
-    A row that cannot be read differs, too. Other writers may go on meanwhile. Raises
+    A row that cannot be read differs, too. Other writers may continue meanwhile. Raises
     MemoryNotFound, also for a conversation whose deletion has begun and was audited.
     """
     try:
@@ -101,7 +101,7 @@ def verify(memory_id: str) -> Contradiction | None:
 
 
 class _UnreadableBatch(Contradicted):
-    """Drivers refuse all rows of a batch for one that cannot be read: read them one by one."""
+    """A batch with an unreadable row. Drivers then refuse all of its rows: read them one by one."""
 
 
 class _Rows:
@@ -112,7 +112,7 @@ class _Rows:
         self._batch = batch
 
     def check_numbers(self) -> None:
-        """Raise Contradicted for a row with a number that was not given."""
+        """Raise Contradicted for a row with a number that was never assigned."""
         memory = self._memory
         _check_numbers(Step.objects.filter(memory=memory), "n", memory.last_step)
         _check_numbers(Message.objects.filter(memory=memory), "seq", memory.last_seq)
@@ -134,7 +134,7 @@ class _Rows:
                     yield stay, messages[stay.seq]
 
     def _batches(self, model: type[Numbered], last: int) -> Iterator[list[Numbered]]:
-        """Yield the rows from number 1 to `last`, up to one that is missing."""
+        """Yield the rows from number 1 to `last`, up to the first missing one."""
         for first in range(1, last + 1, self._batch):
             numbers = range(first, min(first + self._batch, last + 1))
             rows = self._read(model, "n", numbers)
@@ -177,7 +177,7 @@ class _End(NamedTuple):
 
 
 class _Replay:
-    """A replay of one conversation. The attributes are those of the step that is replayed.
+    """A replay of one conversation. The attributes belong to the replayed step.
 
     Entries have their message only where a decision needs it: system messages and calls.
     """
@@ -187,7 +187,7 @@ class _Replay:
         self.rows = _Rows(memory, batch)
         self.stays = self.rows.stays()
         self.next_stay = next(self.stays, None)
-        self.ends: dict[int, dict[int, _End]] = {}  # of the stays that were read, by step
+        self.ends: dict[int, dict[int, _End]] = {}  # the ends of stays that were read, by step
         self.checks = [check for room in rooms() if (check := room.verifying(memory))]
         self.window = Window()
         self.last = Step(n=0, oldest=1)
@@ -291,7 +291,7 @@ class _Replay:
     # Steps
 
     def replay(self, step: Step) -> None:
-        """Decide a step again, compare it with what is stored, and apply it to the window."""
+        """Decide a step again, compare it with the stored rows, and apply it to the window."""
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
         if step.kind not in (*PROTECTING, Step.Kind.REPAIR):
@@ -307,7 +307,7 @@ class _Replay:
         self.summaries += step.kind == Step.Kind.COMPACT
 
     def decided(self, step: Step) -> Transition:
-        """Return the transition that the core decides, or what is stored where it cannot decide."""
+        """Return the transition that the core decides, or the stored one if it cannot decide."""
         if not self.can_decide(step):
             return self.stored()
         match step.kind:
@@ -326,7 +326,7 @@ class _Replay:
         return self.decided_pin(step)
 
     def can_decide(self, step: Step) -> bool:
-        """Return whether neither a client nor a policy that is not installed decided a step."""
+        """Return whether the step was decided by an installed policy, not by a client."""
         if step.by_client or step.kind not in DECIDED:
             return False
         policies = (self.policy_before, self.policy)
@@ -334,7 +334,7 @@ class _Replay:
         return not (is_policy_asked and any(isinstance(p, UnavailablePolicy) for p in policies))
 
     def stored(self) -> Transition:
-        """Return the transition that the stays of the step tell."""
+        """Return the transition from the stored stays of the step."""
         if not self.arrived and not self.left:
             return unchanged(self.window, self.policy)
         return refill(self.window, self.remaining(self.left), None)
@@ -372,7 +372,7 @@ class _Replay:
         return transition
 
     def decided_pin(self, step: Step) -> Transition:
-        """Pin or unpin again. The stays that begin have the ranks of those that end."""
+        """Pin or unpin again. The new stays have the ranks of the stays that end."""
         chosen = next((each for each in self.window if each.seq == step.seq), None)
         if chosen is None:
             raise Contradicted(step, f"pins #{step.seq}, which was not in the window")
@@ -387,7 +387,9 @@ class _Replay:
         return self.stored()
 
     def decided_compaction(self, step: Step) -> Transition:
-        """Cover again what left. The summary has the rank of the first message that it covers."""
+        """Cover the messages that left again. The summary has the rank of the first message that it
+        covers.
+        """
         if len(self.arrived) != 1 or self.arrived[0].seq != step.seq or len(self.left) < 2:
             raise Contradicted(step, f"puts #{step.seq} in the place of {len(self.left)} messages")
         (summary,) = self.arrived
@@ -402,8 +404,8 @@ class _Replay:
         return transition
 
     def decided_clearing(self, step: Step) -> Transition:
-        """Clear again what became stubs, which have the ranks of the results. An arrival that is a
-        result itself counts among those that stay whole.
+        """Clear the results that became stubs again. The stubs have the ranks of the results. An
+        arrival that is a result itself counts as one that stays whole.
         """
         keep = self.policy.whole_results if self.policy else 0
         for kept in (keep, keep - 1):
@@ -437,14 +439,14 @@ class _Replay:
                 raise Contradicted(stay_name(n, seq), what)
 
     def check_pins(self) -> None:
-        """Check that the step pins and unpins nothing: only what moves stays pinned."""
+        """Check that the step pins and unpins nothing: a message that moves keeps its pin."""
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}
         for entry in self.arrived:
             expect(stay_name(entry.n, entry.seq), "pinned", entry.pinned, entry.seq in pinned)
 
     def check_oldest(self, step: Step) -> None:
-        """Check that the bound of a step is one for the window that it left."""
+        """Check that the bound of a step is valid for its window."""
         if step.oldest > step.last_stay + 1:
             raise Contradicted(step, f"oldest {step.oldest} is above all stays")
         if not self.left and step.kind not in (Step.Kind.SET, Step.Kind.REPAIR):
@@ -493,17 +495,17 @@ class _Replay:
         self.check_imported()
 
     def check_load(self, row: Step | Memory, policy: Policy | None, load: int | None) -> None:
-        """Compare the load of the window. It is null after a step that was taken while the policy's
-        kind was not installed.
+        """Compare the load of the window. It is null if the policy's kind was not installed at the
+        step.
         """
         is_known = load is not None or type(policy) in ALWAYS_INSTALLED
         if policy is None or (can_decide(policy) and is_known):
             expect(row, "load", load, load_of(policy, totals_under(policy, self.window)))
 
     def check_imported(self) -> None:
-        """Check what an unfinished import says: until its end nothing but its adds are steps, and
-        those of its messages that are ignored are none. A session has summaries besides, and
-        where a branch was to be made, copies may need a cleared memory (see `adding.add_copies`).
+        """Check the state of an unfinished import: until its end all steps are its adds, and
+        ignored messages make no steps. A session has summaries besides, and where a branch was to
+        be made, copies may need a cleared memory (see `adding.add_copies`).
         """
         imported, steps = self.memory.imported, self.last.n - self.clears - self.summaries
         if imported is not None and not steps == self.said.count <= imported:

@@ -1,1 +1,3 @@
-"""What the model sees next: windows, the policies that bound them, and what each change does."""
+"""Windows, which the model sees next, the policies that bound them, and the transitions of each
+change.
+"""

@@ -1,7 +1,8 @@
-"""Clearing: what a full window does before a message leaves it, if its policy asks for that.
+"""Clearing: a full window clears old tool results before a message leaves it, if its policy says
+so.
 
 Old tool results become stubs: short messages in their places, so that each call is still answered.
-The newest results stay whole, and so do short ones and those that are pinned.
+The newest results, short ones and pinned ones stay whole.
 
 Source of the rule: Anthropic's context editing (clear_tool_uses_20250919).
 """
@@ -19,14 +20,14 @@ from chatmemory.windows.transitions import Change, Transition, totals_under, unc
 from chatmemory.windows.window import Entry, Window
 
 STUB = "[old tool result, cleared to make room]"
-SHORT = 20  # tokens: a stub would hardly be smaller
+SHORT = 20  # tokens; a stub would hardly be smaller
 _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
-    """Return what takes the place of a tool result: another answer to the same call.
+    """Return the stub of a tool result: another answer to the same call.
 
-    Raises InvalidMessage for a message that is no tool result.
+    Raises InvalidMessage for a message that is not a tool result.
     """
     if not isinstance(message, ToolExecutionResultMessage):
         raise InvalidMessage("only a tool result can be a stub")
@@ -38,7 +39,7 @@ def clear_for(
 ) -> Transition:
     """Return the transition that clears old results because an arrival has no room beside them.
 
-    It changes nothing where there is room, or nothing to clear. `count` counts the stubs.
+    It changes nothing if there is room, or nothing to clear. `count` counts the stubs.
     """
     keep = policy.whole_results
     if not keep or policy.meters_only:
@@ -74,7 +75,7 @@ def old_results(entries: Iterable[Entry], keep: int) -> Sequence[Entry]:
 
 
 def cleared(window: Window, stubs: Mapping[Entry, Entry], policy: Policy | None) -> Transition:
-    """Return the transition by which stubs take the places of results."""
+    """Return the transition in which stubs replace results."""
     entries = window.with_system_messages()
     before = after = totals_under(policy, window)
     for entry, stub in stubs.items():

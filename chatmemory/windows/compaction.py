@@ -1,7 +1,7 @@
 """Compaction: a summary takes the place of messages, which leave the window and stay in history.
 
-What a summary covers is any part of the window: it stands where the first of them stood, and
-evictions pass over it like a pin. A later compaction can cover it in turn.
+A summary can cover any part of the window. It takes the place of the first covered message, and
+evictions pass over it like a pinned one. A later compaction can cover it in turn.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _MARK = {"chatmemory": {"summary": True}}
 
 
 class SummaryOptions(TypedDict, total=False):
-    """What a summary covers, which one of the first three says, and how many exact terms that it
-    would lose stand behind it.
+    """The messages that a summary covers, by one of the first three fields, and the number of exact
+    terms that are appended to it.
     """
 
     covering: Collection[int] | None
@@ -46,7 +46,7 @@ class SummaryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SummaryPlan:
-    """The same, checked. Raises InvalidValue.
+    """Checked SummaryOptions. Raises InvalidValue.
 
     `covering` are positions in the window, or other numbers that the caller gives its messages.
     """
@@ -71,10 +71,10 @@ class SummaryPlan:
     def covered(
         self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
     ) -> list[Entry]:
-        """Return what the summary covers of a window, whose entries have their messages.
+        """Return the entries of a window that the summary covers. The entries have their messages.
 
-        `numbers` are those of the entries for `covering`, which are their positions by default.
-        Raises MessageNotFound for another number, and NotCompactable.
+        `numbers` are the entries' numbers in `covering`, by default their positions. Raises
+        MessageNotFound for another number, and NotCompactable.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
@@ -88,7 +88,7 @@ class SummaryPlan:
         return covered
 
     def terms(self, covered: Iterable[Entry], text: str, words: Words = NO_WORDS) -> list[str]:
-        """Return the terms that are to stand behind the text of a summary, the best one first."""
+        """Return the terms to append to the text of a summary, the best one first."""
         if not self.append_terms:
             return []
         return dropped_terms(messages_of(covered), text, self.append_terms, words=words)
@@ -103,7 +103,7 @@ class SummaryPlan:
         numbers: Sequence[int] | None = None,
         words: Words = NO_WORDS,
     ) -> Transition:
-        """Return the transition by which a summary with this text comes into a window.
+        """Return the transition that puts a summary with this text into a window.
 
         `entry_of` counts its message. Raises MessageNotFound, InvalidMessage, NotCompactable.
         """
@@ -123,7 +123,7 @@ def _check_numbers(name: str, value: object) -> None:
 
 
 def messages_of(entries: Iterable[Entry]) -> list[ChatMessage]:
-    """Return the messages of entries that have them."""
+    """Return the messages of entries that all have one."""
     return [entry.message for entry in entries if entry.message is not None]
 
 
@@ -134,9 +134,9 @@ def compact(
     policy: Policy | None,
     place: int | None = None,
 ) -> Transition:
-    """Return the transition by which `summary` takes the place of the covered messages.
+    """Return the transition in which `summary` replaces the covered messages.
 
-    With a `place`, so many of the messages that stay are ahead of it. Raises NotCompactable if the
+    With a `place`, so many of the remaining messages come before it. Raises NotCompactable if the
     window is over its limit afterwards.
     """
     entries = list(window)
@@ -174,7 +174,7 @@ def compact_with_terms(
     entry_of: Callable[[ChatMessage], Entry],
     policy: Policy | None,
 ) -> Transition:
-    """Return the same for a summary with as many of these terms as there is room for.
+    """Return the transition for a summary with as many of these terms as there is room for.
 
     The last ones of the list are left out first. `entry_of` counts the message of the summary, and
     may raise MessageTooLarge.
@@ -189,12 +189,12 @@ def compact_with_terms(
             return False
         return True
 
-    # By bisection, as the whole summary is counted for each number of terms
+    # By bisection, since the whole summary is counted for each number of terms
     most = bisect_left(range(1, len(terms) + 1), True, key=has_no_room) if terms else 0
     return with_terms(most)
 
 
-# What a summary may cover
+# The messages that a summary may cover
 
 
 def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
@@ -223,7 +223,7 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
 def all_but_last(
     entries: Sequence[Entry], *, messages: int | None = None, tokens: int | None = None
 ) -> list[Entry]:
-    """Return what a summary covers if the last messages stay: so many, or so many tokens.
+    """Return the messages that a summary covers if so many of the last messages, or tokens, stay.
 
     A leading system message and pinned messages stay, too, but an earlier summary is covered. A
     tool call stays with its results, so that more messages may stay than `messages`, and fewer
@@ -258,16 +258,16 @@ def _fitting(entries: Sequence[Entry], tokens: int) -> int:
 
 
 def appended_terms(terms: Iterable[str]) -> str:
-    """Return the text with which terms are appended to a summary, "" for none."""
+    """Return the text that appends terms to a summary, "" without terms."""
     text = "\n".join(terms)
     return f"Exact terms: {text}" if text else ""
 
 
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
-    """Return the message of a summary, with terms that it must not lose behind its text.
+    """Return the message of a summary, with the terms that it must not lose after its text.
 
-    An attribute tells that it is one, so that stores which only know messages keep it in its place.
-    Raises InvalidMessage for a blank text.
+    An attribute marks it as a summary, so that stores which only know messages keep it in its
+    place. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")
@@ -283,7 +283,7 @@ def is_summary(message: ChatMessage | None) -> bool:
 
 
 def is_marked(message: ChatMessage | None) -> bool:
-    """Return whether a client says that a message is a summary, as LangChain does by `lc_source`.
+    """Return whether a client has marked a message as a summary, as LangChain does by `lc_source`.
 
     Source: SummarizationMiddleware of langchain, which sets it in additional_kwargs.
     """

@@ -1,16 +1,16 @@
-"""Lists that a client sent as a whole: the add that made one, or what stayed, moved and left.
+"""Lists that a client sent as a whole: the add that made one, or the messages that stayed, moved
+and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. Its limit is not known here. An add is inferred if exactly one explains
 the list: the same transition that `admit` decides for live adds, under whatever limits. A list that
-no add explains, or more than one, was set. So was one that only lost its end: its last message
-stands where it stood, and nothing need have come. A list that was set is aligned with the list
-before.
+no add explains, or more than one, was set. So was a list that only lost its end: its last message
+is where it was before, so that nothing need have been added. A list that was set is aligned with
+the list before.
 
-Two messages are the same if all of their JSON is. Some clients drop attributes: a message that
-comes without any counts as a known one that has some, also where an equal message may have been
-said again. A message that comes with other attributes than the known one in its place is that
-message, and its attributes were changed.
+Two messages are the same if all of their JSON is. Some clients drop attributes: a message without
+any counts as a known one that has some, even if it may be a repeated message. A message with other
+attributes than the known one in its place counts as that message with changed attributes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from chatmemory.windows.window import Entry, Window
 
 _CUSTOM = '{"attributes":'
 
-# A comparison of a payload of the new list with one of the old list
+# Compares a payload of the new list with one of the old list
 IsSame = Callable[[Any, Any], bool]
 
 
@@ -45,7 +45,7 @@ class Payload(NamedTuple):
 
     @classmethod
     def of(cls, payload: str, beside: str | None = None) -> Payload:
-        """Return the payload of a message's JSON, and of attributes that stand beside it."""
+        """Return the payload of a message's JSON, and of the attributes beside it."""
         if payload.startswith(_CUSTOM):
             return cls(_sorted(payload))
         bare, attributes = split_attributes(payload)
@@ -66,13 +66,13 @@ def _sorted(text: str) -> str:
 
 
 class _DownTo(MessageWindow):
-    """The limit of a client, known by what it left: `limit` messages, which may be none."""
+    """The limit of a client, inferred from its list: `limit` messages, which may be 0."""
 
     def __post_init__(self) -> None:
         """Accept 0, which no client can set: a message that is too large leaves nothing."""
 
 
-# Stands for a message that left in the add that brought it. The list does not tell what it was.
+# A placeholder for a message that left in the add that brought it: the list does not have it.
 _UNSEEN = Entry.of(UserMessage("unseen"))
 
 
@@ -83,13 +83,13 @@ def inferred_add(
     after: Sequence[Hashable],
     is_same: IsSame = eq,
 ) -> Transition | None:
-    """Return the only add that makes the new list of the window; None if there are none or several.
+    """Return the only add that turns the window into the new list, or None if none or several do.
 
     Nothing in the window is pinned, as LangChain4j has no pins. `before` and `after` are the
     payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
-    the new list with one of the old list. The transition has no policy, as the client's is not
-    known. It has no arrival if the added message left at once; the evictions are then all that
-    could leave.
+    the new list with one of the old list. The transition has no policy, since the client's is
+    unknown. It has no arrival if the added message left at once; then all messages that could leave
+    are evicted.
     """
     found: dict[Hashable, Transition] = {}
     is_beginning = _are_same(after, before[: len(after)], is_same)
@@ -103,7 +103,7 @@ def inferred_add(
 
 
 def appended(window: Window, arrival: Entry) -> Transition:
-    """Return the add of a client that appended a message to its list, from which nothing left."""
+    """Return the add of a client that appended a message to its list without evicting anything."""
     length = window.totals.count
     return _by_client(_admit(window, arrival, False, length, length + 1))
 
@@ -117,8 +117,8 @@ def _possible_adds(
 ) -> Iterator[Transition]:
     """Yield the adds of these messages that may leave as many as the new list has.
 
-    What leaves after the message came left for want of room. If the limit was lowered before, the
-    same messages left before it came; system messages and tool results then fare differently.
+    Messages that leave after the arrival left for want of room. If the limit was lowered before,
+    they left before the arrival; system messages and tool results are then treated differently.
     """
     for arrival, is_first in candidates:
         for limit_before in (length, remaining, remaining - 1):
@@ -148,7 +148,7 @@ def _list_after(
     before: Sequence[Hashable],
     after: Sequence[Hashable],
 ) -> list[Hashable] | None:
-    """Return the payloads after an add; None if a message of the new list left at once."""
+    """Return the payloads after an add, or None if a message of the new list left at once."""
     evicted = {eviction.entry for eviction in transition.evictions}
     (arrival,) = transition.arrivals
     if (arrival is _UNSEEN) != (arrival in evicted):
@@ -162,7 +162,7 @@ def _list_after(
 
 
 def _by_client(transition: Transition) -> Transition:
-    """Return the add as one that the client decided, without a message that nobody saw."""
+    """Return the add as decided by the client, without a message that left unseen."""
     return transition._replace(
         policy=None,
         policy_before=None,
@@ -174,13 +174,13 @@ def _by_client(transition: Transition) -> Transition:
 def summarized(
     before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
 ) -> range | None:
-    """Return the positions in the old list for which the first message of the new list that is not
-    a leading system message stands as a summary; None if it is no summary.
+    """Return the positions in the old list that the first message of the new list, apart from a
+    leading system message, covers as a summary; None if it is not a summary.
 
-    It is one if it is unknown and not a system message, at least two messages leave in its place,
-    and those behind them are kept in order; others may be appended to them. If nothing is kept, a
-    window may as well have slid over all messages, so nothing may be appended unless the client has
-    `marked` its summary. `types` are those of the new list.
+    It is a summary if it is unknown and not a system message, at least two messages leave in its
+    place, and the messages after these are kept in order; others may be appended. If nothing is
+    kept, the window may as well have slid over all messages, so that nothing may be appended unless
+    the client has `marked` its summary. `types` are the new list's.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -213,13 +213,13 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match two lists by whole messages, and then those that differ in nothing but attributes.
+    """Match two lists by whole messages, and then messages that differ only in attributes.
 
-    A list that only lost its end, and perhaps attributes, is matched as it stands. A message with
-    other attributes is matched in its place, between the same neighbours; elsewhere an equal text
-    may have been said again. A list that is not `by_client` was set, and nothing in it need be new:
-    there it is matched anywhere, and so is any message without attributes. If the new list has none
-    of the known attributes, its client drops them, and no message need have them.
+    A list that only lost its end, and perhaps attributes, is matched position by position. A
+    message with other attributes is matched in its place, between the same neighbours; elsewhere an
+    equal text may be a repetition. A list that is not `by_client` was set, and nothing in it need
+    be new: in it, such messages and messages without attributes are matched anywhere. If the new
+    list has none of the known attributes, its client drops them, and no message need have them.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -242,8 +242,8 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
 def _in_place(
     old: Sequence[Payload], new: Sequence[Payload], found: Alignment
 ) -> Iterator[tuple[int, int]]:
-    """Yield the new and the old positions of equal messages, attributes apart, that no alignment
-    has and that stand between the same two kept messages.
+    """Yield the new and the old positions of messages that are equal apart from attributes, not
+    aligned yet, and between the same two kept messages.
     """
     known = {*found.kept.values(), *found.moved.values()}
     ends = [*sorted(found.kept.items()), (len(new), len(old))]
@@ -261,15 +261,15 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
     In a slide, messages leave the head of the old list, at least two stay (or all), and messages
     are appended; a message at the head of both lists (a system message) may be kept apart from the
-    slide. Equal messages are matched from the end. A list that only lost its end is matched as it
-    stands.
+    slide. Equal messages are matched from the end. A list that only lost its end is matched
+    position by position.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})
     # The slide comes first because it is what a sliding window does to its list. A longest common
     # subsequence may keep as many messages in another way: with repeated messages ("ok", "ok") it
-    # can match a new message with one that left, and then the history would miss what was said.
-    # One message in common is no sign of a slide: two lists often share an "ok".
+    # can match a new message with one that left, and then the history would miss a message. One
+    # message in common is no sign of a slide: two lists often share an "ok".
     for leading in (0, 1):
         shift = _slide(old[leading:], new[leading:]) if old[:leading] == new[:leading] else None
         if shift is not None and (shift == 0 or len(old) - leading - shift > 1):

@@ -1,9 +1,9 @@
-"""Loads: which limits keep a message, without trying limits.
+"""Loads: the limits that keep a message, found without trying limits.
 
-What was said is replayed from an empty window under one limit throughout. Such a window is the
-system message in force and the messages from some position on. So a message leaves as the oldest
-when the load of the window that begins at it exceeds the limit, and a result leaves with its call
-when the load of the window that begins at the call does so while the result is directly behind it.
+The history is replayed from an empty window under one limit throughout. Such a window is the system
+message in force and the messages from some position on. So a message leaves as the oldest when the
+load of the window that begins at it exceeds the limit, and a result leaves with its call when the
+load of the window that begins at the call does so while the result is directly behind it.
 
 Holding a message is not monotone in the limit: a tool result whose call left before it arrived
 stays, while a larger limit may keep the call long enough to take the result with it.
@@ -25,14 +25,14 @@ from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Window
 
-# How many messages are added in all when limits are tried one by one, and how few limits are too
-# few for an answer. So many loads at most are summed up to know limits without trying them.
+# The most messages that are added when limits are tried one by one, the fewest limits for an
+# answer, and the most loads that are summed up to find limits without trying.
 MOST_ADDS = 20_000
 MOST_LOADS = 200_000
 FEWEST_TRIED = 20
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 _Costs = tuple[Sequence[int], Sequence[int]]
-Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
+Interval = tuple[int, int | None]  # limits from the first up to, but not including, the second
 
 
 def evicts_oldest_first(policy: Policy) -> bool:
@@ -43,8 +43,9 @@ def evicts_oldest_first(policy: Policy) -> bool:
 class Loads:
     """The loads of the windows of a history, by the positions of their first and last message.
 
-    `systems` are the positions of the system message in force after each message, `calls` those of
-    the tool call whose unbroken run of results holds it; None if there is none.
+    `systems` are the positions of the system message in force after each message, `calls` the
+    positions of the tool call whose unbroken run of results contains it; None if there is no such
+    message.
     """
 
     def __init__(self, said: Sequence[Entry]) -> None:
@@ -64,17 +65,17 @@ class Loads:
 
     @property
     def have_one_system(self) -> bool:
-        """Whether no system message takes another's place, so that loads never fall."""
+        """Whether no system message replaces another one, so that loads never fall."""
         return len({*self.systems} - {None}) <= 1
 
     def between(self, first: int, last: int, policy: Policy) -> int:
-        """Return the load of the window that holds the messages from `first` to `last`."""
+        """Return the load of the window with the messages from `first` to `last`."""
         before, after = self._costs_under(policy)
         return policy.overhead + after[last] - before[first]
 
     def _costs_under(self, policy: Policy) -> _Costs:
-        """Return the costs of what was said before each message, and of what was said with it and
-        the system message in force.
+        """Return the costs of the history before each message, and of the history with it and the
+        system message in force.
         """
         if self._costs is None or not policy.costs_like(self._costs[0]):
             said = self.said
@@ -87,8 +88,8 @@ class Loads:
     def left_at(self, policy: Policy | None) -> Sequence[int]:
         """Return, for each message, the position of the message at whose arrival it left.
 
-        That is its own position where it found no room or was ignored, and the length of the
-        history where it stayed to the end. None as a policy keeps everything.
+        This is its own position if it found no room or was ignored, and the length of the history
+        if it stayed to the end. The policy None keeps everything.
         """
         if policy is None:
             return [len(self.said)] * len(self.said)
@@ -119,7 +120,9 @@ class Loads:
         return left
 
     def _exceeded_at(self, policy: Policy) -> list[int]:
-        """Return where the window that begins at each message first exceeds the limit."""
+        """Return the position at which the window that begins at each message first exceeds the
+        limit.
+        """
         exceeded, last = [], 0
         for first in range(len(self.said)):
             last = max(first, last)
@@ -129,8 +132,8 @@ class Loads:
         return exceeded
 
     def _is_apart(self, call: int, result: int, last: int, policy: Policy) -> bool:
-        """Return whether a system message stands between a call and its result after a message,
-        so that the result does not leave with the call.
+        """Return whether a system message separates a call from its result after a message, so that
+        the result does not leave with the call.
         """
         system = self.systems[min(last, len(self.said) - 1)]
         is_between = system is not None and call < system < result
@@ -193,7 +196,7 @@ class Keeping:
 
 
 class Mention(NamedTuple):
-    """A message at a position, which is to be in the window after `end` messages."""
+    """A message at a position that must be in the window after `end` messages."""
 
     position: int
     end: int
@@ -217,11 +220,11 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return the limits of several mentions, without those of which it is not known.
+    """Return the limits of several mentions. Mentions with an unknown limit are left out.
 
-    Each limit is replayed once for all mentions of about the same age: those within the first 2, 4,
-    8, … messages have a grid of their own, so that the limits of early ones are as close as those
-    of a short history.
+    Each limit is replayed once for all mentions of about the same age: mentions within the first 2,
+    4, 8, … messages have a grid of their own, so that the limits of early ones are as exact as in a
+    short history.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
         return {mention: _by_loads(loads, mention, policy) for mention in mentions}
@@ -244,10 +247,10 @@ def _by_loads(loads: Loads, mention: Mention, policy: Policy) -> Keeping:
 def _tried(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int
 ) -> dict[Mention, Keeping]:
-    """Replay under limits from one that everything fits in downwards, until each message was
-    dropped.
+    """Replay under decreasing limits, starting with one that holds everything, until each message
+    was dropped.
 
-    Limits above the first one keep what it keeps, because nothing has to leave.
+    Limits above the first one keep the same messages, because nothing has to leave.
     """
     count = len(loads.said)
     most = max(1, policy.load(policy.total(loads.said)))

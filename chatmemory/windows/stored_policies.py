@@ -1,4 +1,4 @@
-"""Policies as a database holds them: their kind may not be installed."""
+"""Policies in a database: their kind may not be installed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class UnavailablePolicy(Policy):
         self._refuse()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how pickles are made: the class of each kind is made while a program runs."""
+        """Return how to pickle it: the class of each kind is made at run time."""
         return stored_policy, (self.kind, self.limit, self.estimator, dict(self.stored))
 
     def _refuse(self) -> NoReturn:
@@ -70,7 +70,7 @@ def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
 
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:
-    """Return the load of a window; None without a policy whose kind is installed."""
+    """Return the load of a window, or None without a policy whose kind is installed."""
     return policy.load(totals) if can_decide(policy) else None
 
 
@@ -85,7 +85,7 @@ def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
 
 
 def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
-    """Return the totals of a stored window, given its load under the policy, if it is known."""
+    """Return the totals of a stored window, given its load under the policy if known."""
     if not can_decide(policy) or not count:
         return Totals(count, tokens)
     if load is None:
@@ -99,7 +99,7 @@ def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, A
     if known is not None and options == {}:
         return _without_options(known, limit, estimator)
     if known is not None and option_fields(known).keys() >= options.keys():
-        # Earlier versions took any value of a switch, such as "no", for on or off
+        # Earlier versions accepted any value of a switch, such as "no"
         switches = {name: bool(options[name]) for name in SWITCHES if name in options}
         return known(limit, estimator=estimator, **{**options, **switches})
     return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]

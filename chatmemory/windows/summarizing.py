@@ -34,12 +34,12 @@ Summarize = Callable[[list[ChatMessage]], str]
 
 logger = logging.getLogger(__name__)
 
-# Why an add evicted messages, in the note of its step
+# The reason why an add evicted messages, for the note of its step
 NO_SUMMARY = "No summary took their place: none was there yet."
 WRITING = "No summary took their place: it was still being written."
 FAILED = "No summary took their place: the last one failed ({error})."
 
-# The summaries that are being written in this process, by store and memory id
+# Summaries that are being written in this process, by store and memory id
 _written: set[tuple[int, str]] = set()
 _guard = Lock()
 
@@ -50,12 +50,12 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - Messages are stored first. If memory then holds more than `start_at` of `max_tokens`,
       `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
     - It runs outside any transaction, and once at a time for each memory. Its text is applied if
-      all the messages that it got are still in the window, whatever was added since.
+      all the messages that it got are still in the window, regardless of later ones.
     - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
       no room, the last of them are left out first.
     - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
-      because the messages are stored already; a step that evicts messages meanwhile says why in its
-      note, where the store has notes.
+      because the messages are already stored; a step that evicts messages meanwhile has the reason
+      in its note, if the store has notes.
 
     `keep_tokens` is a quarter of `max_tokens` unless it is given.
     """
@@ -99,7 +99,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         try:
             is_put = self._summarize_now()
         except Exception as error:
-            # Its class only: an error may quote what was said
+            # Its class only: the text of an error may quote a message
             self._missing = FAILED.format(error=type(error).__name__)
             logger.exception("memory %r was not summarized: its window goes on as it is", self.id)
             return False
@@ -118,7 +118,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         return id(self._store), self.id
 
     def _transact(self, decide: Decide, reads: bool = True) -> None:
-        """Note in an add that evicts messages why no summary took their place."""
+        """Note in an add that evicts messages why no summary replaced them."""
 
         def noted(window: Window) -> Transition:
             transition = decide(window)
@@ -145,7 +145,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         return SummaryPlan(keep_tokens=kept, append_terms=self._append_terms)
 
     def _covered(self) -> list[Entry]:
-        """Return what a summary is to cover; nothing while there is room."""
+        """Return the messages that a summary should cover; nothing while there is room."""
         policy, window = self.policy(), self._read_window()
         if policy.load(window.measure_with(policy)) <= self._start_at * policy.limit:
             return []
@@ -182,7 +182,7 @@ def _makes_room(transition: Transition) -> bool:
 
 
 def _still_there(entries: Sequence[Entry], messages: Sequence[ChatMessage]) -> list[Entry] | None:
-    """Return the entries of messages in a window, in order; None if one has left."""
+    """Return the entries of messages in a window, in order, or None if one has left."""
     rest = iter(entries)
     found = [
         next((entry for entry in rest if entry.message == message), None) for message in messages

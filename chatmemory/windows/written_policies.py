@@ -25,7 +25,7 @@ def measured(policy: Policy) -> Policy:
 
 
 def policy_from_dict(data: Mapping[str, Any]) -> Policy:
-    """Return the policy of a dictionary with its kind, limit and options.
+    """Return the policy in a dictionary with its kind, limit and options.
 
     The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
     kind or option and for a missing or invalid limit, and UnknownEstimator.
@@ -42,7 +42,7 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy:
 
 
 def _option_type(kind: type[Policy], name: str) -> type:
-    """Return the type of an option. Raises InvalidValue, which names the options that there are."""
+    """Return the type of an option. Raises InvalidValue, which names the valid options."""
     allowed = caller_options(kind)
     if name not in allowed:
         raise InvalidValue(f"{kind.kind} has no option {name!r}: it has {', '.join(allowed)}")
@@ -117,7 +117,7 @@ def given_policy(given: object) -> Policy | None:
 
 
 def given_policies(given: Iterable[Any]) -> list[Policy | None]:
-    """Return the policies of a list, measured, in which None may be.
+    """Return the policies of a list, measured. None is allowed.
 
     Raises InvalidValue, UnknownEstimator.
     """
@@ -127,7 +127,7 @@ def given_policies(given: Iterable[Any]) -> list[Policy | None]:
 
 
 def policies_from_text(text: str) -> list[Policy | None]:
-    """Return the policies of a list with commas; `everything` is None.
+    """Return the policies of a list separated by commas. `everything` is None.
 
     An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
     """
@@ -155,7 +155,7 @@ def _policy_or_none(written: str, *options: str) -> Policy | None:
 
 
 def text_of_policy(policy: Policy | None) -> str:
-    """Return the text of a policy, which `policies_from_text` reads."""
+    """Return the text of a policy that `policies_from_text` reads."""
     if policy is None:
         return EVERYTHING
     usual = {each.name: stored_value(each.default) for each in fields(policy)}
