@@ -46,10 +46,8 @@ def numbered(
     else:
         assert entry.message is not None
         frame, size = frame_and_size(entry.message)
-    return Entry(
-        *(entry.type, entry.has_calls, entry.tokens, entry.message, n, entry.pinned),
-        *(entry.is_stub, n, seq, rank, size, str(origin), frame, overrides),
-    )
+    first = entry.type, entry.has_calls, entry.tokens, entry.message, n, entry.pinned
+    return Entry(*first, entry.is_stub, n, seq, rank, size, str(origin), frame, overrides)
 
 
 def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
@@ -61,10 +59,8 @@ def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
     is_stub = False
     if overrides is not None:
         is_stub, overrides = is_of_stub(overrides), kept(overrides)
-    return Entry(
-        *(TYPES[type], bool(has_calls), tokens, message, n, bool(pinned)),
-        *(is_stub, n, seq, rank, size, SAID, "", overrides),
-    )
+    first = TYPES[type], bool(has_calls), tokens, message, n, bool(pinned)
+    return Entry(*first, is_stub, n, seq, rank, size, SAID, "", overrides)
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> Entry:
