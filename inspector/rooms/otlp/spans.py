@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,19 +18,45 @@ _PER_MESSAGE = {
     *("gen_ai.system.message", "gen_ai.user.message", "gen_ai.assistant.message"),
     *("gen_ai.tool.message", "gen_ai.choice"),
 }
+_NEAR = 20  # calls before a span, and after it, that may be of the same time
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
-    """Yield the calls of spans, and those that are left out. Other spans are none."""
-    for record in records:
-        if openinference.is_call(record):
-            read = openinference.read(record, started(record))
-            if not isinstance(read, GivenCall) and genai.has_messages(record):
-                read = genai.read(record, started(record))
-            yield read
-        elif genai.is_call(record):
-            yield genai.read(record, started(record))
+    """Yield the calls of spans, and those that are left out. Other spans are none.
+
+    A provider's library may trace its calls itself, without messages, beside the instrumentation
+    that has them. Such a span is left out without a word.
+    """
+    found = [(record, read) for record in records if (read := _read(record)) is not None]
+    calls = [read for _, read in found if isinstance(read, GivenCall)]
+    calls.sort(key=lambda each: each.at)
+    starts = [each.at for each in calls]
+    for record, read in found:
+        if isinstance(read, Dropped) and read.why is Why.NO_MESSAGES:
+            place = bisect(starts, started(record))
+            near = calls[max(0, place - _NEAR) : place + _NEAR]
+            if any(_is_during(record, each) for each in near):
+                continue
+        yield read
+
+
+def _read(record: Record) -> GivenCall | Dropped | None:
+    """Return the call of a span, or why it is left out; None if the span is no call."""
+    at = started(record)
+    if openinference.is_call(record):
+        read = openinference.read(record, at)
+        has_more = isinstance(read, Dropped) and genai.has_messages(record)
+        return genai.read(record, at) if has_more else read
+    return genai.read(record, at) if genai.is_call(record) else None
+
+
+def _is_during(record: Record, call: GivenCall) -> bool:
+    """Whether a span is of the time and the model of a call that another instrumentation sent."""
+    is_other = record.scope != call.sender
+    is_of_model = record.attributes.get("gen_ai.request.model", call.model) == call.model
+    end = started(record) + timedelta(seconds=record.duration or 0)
+    return is_other and is_of_model and call.at <= end and started(record) <= _end(call)
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
