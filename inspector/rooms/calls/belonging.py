@@ -18,7 +18,7 @@ LOOKED_FOR = 400  # of the newest messages of a list: a run ends at one of them
 
 
 def key_of(name: str, prefix: str) -> str:
-    """Return the digest of what names a call, or its answer, among those of a prefix."""
+    """Return the digest under which a call, or its answer, is looked up within a prefix."""
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
 
@@ -39,9 +39,9 @@ def conversation_of(
 ) -> str:
     """Return the id of the conversation that a call belongs to, which may be new.
 
-    It is the prefix and what the sender calls the conversation. Without that, it is that of the
-    call `before` that it names, or the run that it goes on with (see `messages.runs`), or else a
-    new one. `digests` are those of the call's messages and of its answer.
+    If the sender names the conversation, the id is the prefix and this name. Otherwise it is the id
+    of the call `before`, which the request goes on with, or of the run that it continues (see
+    `messages.runs`), or else a new one. `digests` are of the call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)

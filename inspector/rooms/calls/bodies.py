@@ -32,7 +32,7 @@ _FINISHES = {"tool_call": "tool_calls"}  # the same end in two spellings
 
 
 def loaded(body: bytes) -> Any:
-    """Return JSON within the bounds of all that comes in; None if it is none."""
+    """Read JSON within the bounds of all input. Return None for bytes that are not JSON."""
     try:
         return load_json(body.decode())
     except (UnicodeDecodeError, InvalidMessage):
@@ -67,7 +67,7 @@ def messages_in(
 ) -> tuple[ChatMessage, ...] | None:
     """Return the messages of a request; None if they cannot be read.
 
-    It goes on `after` messages that the provider has stored, which stand behind its instructions.
+    Messages `after` which it goes on, stored by the provider, come behind its instructions.
     """
     if after:
         request = {name: each for name, each in request.items() if name != "previous_response_id"}
@@ -174,7 +174,7 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return what the metadata of a request calls the conversation, or an empty text."""
+    """Return the name of the conversation in the metadata of a request, or an empty text."""
     metadata = request.get("metadata")
     names = ("conversation_id", "session_id")
     found = [metadata.get(name) for name in names] if isinstance(metadata, dict) else []
@@ -182,7 +182,7 @@ def session_in(request: Mapping[str, Any]) -> str:
 
 
 def usage_in(response: Any, format: str) -> Usage:
-    """Return what a provider counted, of an answer or its `usage`."""
+    """Return the tokens that a provider counted, from the `usage` of its answer."""
     usage = response.get("usage") if isinstance(response, dict) else None
     if not isinstance(usage, dict):
         return Usage()
@@ -210,7 +210,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int | None:
 
 
 def finish_in(response: Any, format: str) -> str:
-    """Return why the model stopped, in the provider's word."""
+    """Return the reason for the end of an answer, in the provider's word."""
     if not isinstance(response, dict):
         return ""
     if format == OPENAI:

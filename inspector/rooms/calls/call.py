@@ -38,12 +38,11 @@ NOT_COUNTED = Usage()
 class GivenCall:
     """A call, before it is stored.
 
-    The `request` is in the `format` of the provider: a format that is read and written here. What
-    the recorder saw, and the request that OpenInference has, `is_exact`: the request itself. `body`
-    are its bytes, where they are known. `key` names the call for ever: a call that comes twice is
-    stored once. `session` is what the app calls the conversation, or empty; `sender` is the name of
-    the instrumentation. `error` is what came back in place of an answer, or why there is none;
-    `duration` is in seconds.
+    The `request` is in the `format` of the provider. It `is_exact` if it is the whole request, as
+    the recorder sees it and OpenInference sends it; `body` are its bytes, where they are known.
+    Calls with the same `key` are one call, which is stored once. `session` is the app's name of the
+    conversation, or empty, and `sender` the name of the instrumentation. `error` is the message that
+    came in place of an answer, or the reason why none came; `duration` is in seconds.
     """
 
     key: str

@@ -14,9 +14,9 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """What a call has in common with the one before.
 
-    `shared` are the tokens of the common beginning, `again` those of messages that were sent before
-    and stand behind its end. It `is_broken` if the call does not begin with all that the one before
-    had. `place` is how many messages are common.
+    `shared` are the tokens of the common beginning, which has `place` messages. `again` are the
+    tokens of messages behind its end that were sent before. The beginning `is_broken` if the call
+    does not begin with the whole prompt of the one before.
     """
 
     shared: int | None
@@ -50,7 +50,7 @@ class Prompt:
 
 
 def difference(before: Prompt, now: Prompt) -> Difference:
-    """Return what a call has in common with the one before."""
+    """Compare a call with the one before."""
     place = 0
     if before.tools == now.tools:
         pairs = zip(before.places, now.places, strict=False)

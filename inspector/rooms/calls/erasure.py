@@ -26,8 +26,8 @@ _ALL = (ModelCall, CallRun, CallEnd)
 def erase(erased: Erased) -> None:
     """Erase what calls have of the words of some messages, or all calls of a conversation.
 
-    The messages of a request are those of the ledger, where a redaction leaves a tombstone. What
-    was kept beside them goes: pieces of messages that the ledger does not have, errors, and tools
+    The messages of a request are in the ledger, where a redaction leaves a tombstone. All else is
+    erased here: pieces of messages that the ledger does not have, errors, and tools
     and parameters that hold the text or an exact term of it.
     """
     if erased.seqs is None:
@@ -51,7 +51,7 @@ def erase(erased: Erased) -> None:
 
 
 def _holder(rows: Iterable[Message]) -> Callable[[str], bool]:
-    """Return what tells whether a text holds one of these messages or an exact term of it."""
+    """Return a function that looks for these messages, and exact terms of them, in a text."""
     messages = [read_message(row) for row in rows if row.redacted_step is None]
     terms = [Terms(facts_of(each, fact_words())) for each in messages]
     texts = [text for text in map(text_of, messages) if len(text) >= SHORTEST]

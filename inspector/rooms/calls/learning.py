@@ -1,7 +1,7 @@
-"""What a provider counts for a prompt, learned of other calls of the same model and tools.
+"""The provider's count of a prompt, learned from other calls of the same model and tools.
 
-A provider adds to a prompt what we do not see, such as the form of its tools, and its tokens may be
-others than ours: our count, times a factor, and so many tokens more.
+A provider adds text that we do not see, such as the form of its tools, and its tokens may differ
+from ours. So its count is ours, times a factor, and so many tokens more.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _READ = 200  # calls of a model among which those with the same tools are
 
 
 class Learned(NamedTuple):
-    """What was learned of some `calls`."""
+    """The factor and the addition that were learned from some `calls`."""
 
     factor: float
     addition: int
     calls: int
 
     def estimate(self, counted: int) -> int:
-        """Return what the provider is likely to count for a prompt, of which we count so much."""
+        """Return the likely count of the provider for a prompt, given our count."""
         return round(self.factor * counted) + self.addition
 
     @property
@@ -37,7 +37,7 @@ class Learned(NamedTuple):
 
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
-    """Return what is learned of pairs of our count and the provider's; None of too few.
+    """Learn from pairs of our count and the provider's. Return None for too few pairs.
 
     The factor is the median slope between two pairs, at least 1, and the addition is the median of
     what then is missing, so that a few odd calls change neither.
@@ -54,7 +54,7 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
 
 
 def learned_for(call: ModelCall) -> Learned | None:
-    """Return what other calls of the same model with the same tools tell."""
+    """Learn from other calls of the same model with the same tools."""
     rows = ModelCall.objects.filter(
         model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0
     )

@@ -35,13 +35,13 @@ class CallManager(TableManager):  # type: ignore[type-arg]
 
 
 class ModelCall(_OfConversation):
-    """A call of a model. Its messages are those of the window after `step`; None if they could not
-    be stored, and then the difference has them.
+    """A call of a model. Its messages are in the window after `step`, or if they could not be
+    stored, the step is None and the difference has them.
 
-    `difference` is a patch (see `patches`) from what these messages make in the `format` to the
-    request; `style` is how its JSON was written, or empty if its bytes are not known. `tools` are
-    the digests of its tools, in order. The answer is what the window after `answer_step` has more,
-    and `response` a patch likewise.
+    `difference` is a patch (see `patches`) from these messages, rendered in the `format`, to the
+    request; `style` is the style of its JSON, or empty if its bytes are not known. `tools` are the
+    digests of its tools, in order. The window after `answer_step` has the answer's messages beside
+    those of the request, and `response` is the patch for them.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")

@@ -282,8 +282,8 @@ class CallPage:
         yield from self._costs()
 
     def _window_under(self, policy: Policy) -> dict[int, int]:
-        """Return what memory would hold under a policy, of all that was said up to this call: the
-        tokens by seq.
+        """Replay the messages up to this call under a policy. Return the tokens of those that
+        memory would hold, by seq.
         """
         said = self._history().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
         window = Window()

@@ -47,7 +47,7 @@ class Page:
 
 def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
     """Return calls of a conversation, oldest first by start. Raises MemoryNotFound, InvalidValue
-    for a cursor that is none.
+    for an unknown cursor.
     """
     conversations.memory(memory_id)
     rows = ModelCall.objects.without_bodies().filter(memory_id=memory_id)
@@ -63,7 +63,7 @@ def _cursor(memory_id: str, text: str) -> ModelCall:
     n = int(text) if text.isdecimal() and len(text) < 19 else 0
     found: ModelCall | None = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
     if found is None:
-        raise InvalidValue("the cursor is that of no page")
+        raise InvalidValue("no page has this cursor")
     return found
 
 
@@ -153,7 +153,7 @@ def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
 
 
 def prompt_of(call: ModelCall) -> Prompt:
-    """Return what a call was given, to be compared with another. No text is read."""
+    """Return the prompt of a call, to be compared with another. No text is read."""
     digests = json.loads(call.tools)
     steps = Step.objects.filter(memory_id=call.memory_id, n=call.step or 0)
     stays = [stays_at(step).values_list(*Place._fields) for step in steps]
@@ -162,8 +162,8 @@ def prompt_of(call: ModelCall) -> Prompt:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return what a request goes on with that names the response of this call: what was said until
-    then. Instructions hold for one response.
+    """Return the messages up to the response of this call, with which a request goes on that names
+    this response. Instructions hold for one response and are left out.
     """
     before = rebuilt(call)
     messages = [row.message for row in before.rows]

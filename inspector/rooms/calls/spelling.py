@@ -36,7 +36,7 @@ def plain(text: str, length: int) -> str:
 def difference_and_style(
     made: dict[str, Any], target: Any, body: bytes | None, given: Any
 ) -> tuple[Patch | None, str]:
-    """Return the patch from what is made to the target, and the style of its bytes.
+    """Return the patch from a made request to the target, and the style of its bytes.
 
     `given` is the request that was sent as `body`; `target` is the same without its tools. Without
     a style, whose name is empty, the request is equal as JSON only.

@@ -117,7 +117,7 @@ def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
 
 
 def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
-    """Forget the tools of a conversation, but for those of the calls that it still has."""
+    """Forget the tools of a conversation, `but` the digests of tools that its calls still have."""
     uses = CallTool.objects.filter(memory_id=memory_id)
     digests = {*uses.values_list("digest", flat=True)} - {*but}
     uses.filter(in_list("digest", digests)).delete()

@@ -1,4 +1,4 @@
-"""The pages of calls: how an app sends them, those of a conversation, and one."""
+"""The pages of calls: how an app sends them, the calls of a conversation, and one call."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CallSource(Protocol):
     """A room by which calls come in."""
 
     def how_to_send(self, site: str, token: str) -> Fragment:
-        """Return what an app sets, for its calls to come to this site with a token."""
+        """Return the words for an app whose calls are to come to this site with a token."""
 
 
 def _setups(site: str, token: str) -> list[Fragment]:
@@ -81,7 +81,7 @@ def _newest() -> list[ModelCall]:
 
 @require_safe
 def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the newest call of a conversation, or that there is none."""
+    """Show the newest call of a conversation, or a page that says how calls come in."""
     memory = conversations.memory(memory_id)
     newest = reads.newest_call(memory_id)
     if newest is None:
@@ -129,7 +129,7 @@ def _prices(request: HttpRequest, call: ModelCall) -> ChosenPrices:
 
 
 def _policy(request: HttpRequest, memory: Any) -> tuple[Any, str]:
-    """Return the policy to compare with: the one that is tried, or that of the conversation."""
+    """Return the policy to compare with, tried or the conversation's, and a problem with it."""
     text = request.GET.get("policy", "").strip()
     if not text:
         return policy_of(memory.policy), ""

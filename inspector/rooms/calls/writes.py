@@ -1,4 +1,4 @@
-"""A call is stored: its messages by the protocol of clients' lists, and a row with what is beside.
+"""Stores a call: its messages by the protocol of clients' lists, and a row for the rest.
 
 The ledger is changed first, in a transaction of its own. What the request has more than the window
 is found without a lock, and the row is written in a second transaction. A call that comes again,
@@ -277,7 +277,7 @@ def _compare(call: ModelCall, prompt: Prompt) -> None:
     call.shared, call.again, call.is_broken = found.shared, found.again, found.is_broken
 
 
-# What is dropped, and what is old
+# Dropped calls, and old ones
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:

@@ -60,7 +60,7 @@ def has_messages(record: Record) -> bool:
 
 
 def read(record: Record, at: datetime) -> GivenCall | Dropped:
-    """Return the call of a span or of an event, or why it is none."""
+    """Read the call of a span or of an event. Return the reason if it cannot be read."""
     given = record.attributes
     turns = _list(given.get(INPUT))
     if not turns:
@@ -116,7 +116,7 @@ def format_of(given: Mapping[str, Any]) -> str:
 
 
 def _finish(given: Mapping[str, Any], format: str) -> str:
-    """Return why the model stopped, in the provider's word where that is clear."""
+    """Return the reason for the end of an answer, in the provider's word where that is clear."""
     found = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
     if format != ANTHROPIC or (found == "stop" and given.get("gen_ai.request.stop_sequences")):
         return found
@@ -193,7 +193,7 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_matching_ids(turns: list[Any]) -> list[Any]:
-    """Return turns whose results have the ids of their calls: some instrumentations tell the id of
+    """Return turns whose results have the ids of their calls: some instrumentations send the id of
     a call's item in place of the call's. Then both are in the same order.
     """
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
@@ -215,8 +215,8 @@ def _with_matching_ids(turns: list[Any]) -> list[Any]:
 
 
 def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
-    """Return the definition of a tool as the provider has it. One that is so already may have more
-    members than those of all providers.
+    """Return the definition of a tool in the provider's form. A definition in this form is returned
+    as it is: it may have members of this provider alone.
     """
     function = dict_in(definition, "function") or definition
     is_own = {

@@ -71,7 +71,7 @@ class Otlp(Guarded):
         return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
 
     def _unpacked(self, request: Request) -> bytes:
-        """Return the body. Raises RequestDataTooBig, also for what is large when it is unpacked."""
+        """Return the body. Raises RequestDataTooBig, also if it is too large only when unpacked."""
         limit = self.limit("POST")
         # Not `body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
         body: bytes = request._request.read(limit.size + 1)

@@ -42,12 +42,12 @@ _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    """Whether a span is a call. A request to count tokens is of the same kind, and is none."""
+    """Whether a span is a call. A request to count tokens has the same kind, but no answer."""
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 
 def read(record: Record, at: datetime) -> GivenCall | Dropped:
-    """Return the call of a span, or why it is none."""
+    """Read the call of a span. Return the reason if it cannot be read."""
     given = record.attributes
     value = given.get("input.value")
     request: Any = decoded(value) if isinstance(value, str) else None

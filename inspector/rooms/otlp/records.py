@@ -31,8 +31,8 @@ class NoOtlp(ChatMemoryError):
 class Record:
     """A span, or a log record that belongs to one. Ids are in hexadecimal, times in nanoseconds.
 
-    `name` is that of a span, and `error` what it says of its failure; `lost` is how many attributes
-    its SDK has dropped.
+    `name` is the name of a span, `error` the message of its failure, and `lost` the number of
+    attributes that its SDK has dropped.
     """
 
     trace_id: str

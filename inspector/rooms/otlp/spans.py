@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
-    """Yield the calls of spans, and those that are left out. Other spans are none.
+    """Yield the calls of spans, and the reasons for those that are left out.
 
     A provider's library may trace its calls itself, without messages, beside the instrumentation
     that has them. Such a span is left out without a word.
@@ -71,8 +71,8 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
-    """Return calls by their start, without those that two instrumentations have sent, such as that
-    of a framework and that of the provider's library.
+    """Return calls by their start, without those that two instrumentations have sent, such as one
+    for a framework and one for the provider's library.
 
     Such a call is twice in a batch: with the same model and messages, one within the time of the
     other. The exact one is kept, or else the inner one; it has the session of either.

@@ -1,4 +1,4 @@
-"""The files of the spool: what the proxy has seen of each call."""
+"""Reads the files of the spool, which the proxy has written, one for each call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """What is in a file: the request, the answer if it began, and how it ended."""
+    """The content of a file: the request, the answer if it began, and how it ended."""
 
     name: str
     head: dict[str, Any]
@@ -65,7 +65,7 @@ def _is_left(path: Path) -> bool:
 
 
 def read(path: Path) -> RecordedExchange:
-    """Return what is in a file. A frame that was not written to its end is left out.
+    """Read a file. A frame that was not written to its end is left out.
 
     Raises ValueError for a file that the proxy has not written.
     """
@@ -92,7 +92,7 @@ def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def call_of(exchange: RecordedExchange) -> GivenCall | None:
-    """Return the call of a file; None if its request is none that is read."""
+    """Return the call of a file; None if its request cannot be read."""
     request = loaded(exchange.body)
     if not is_request(request) or exchange.end.get("is_cut"):
         return None
@@ -136,7 +136,7 @@ def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
 
 
 def _error(exchange: RecordedExchange, answer: Any) -> str:
-    """Return what came back in place of an answer: the words of the provider, or its status."""
+    """Return the message that came in place of an answer: the provider's, or its status."""
     message = error_in(answer)
     status = exchange.answer["status"] if exchange.answer else 200
     if status >= 400:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Storing:
-    """Stores what is in a folder, and goes on when the database is back."""
+    """Stores the calls of a folder, and goes on when the database is back."""
 
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
@@ -34,7 +34,7 @@ class Storing:
         self.stored = 0
 
     def run(self, stopping: Event) -> None:
-        """Store calls until told to stop, and what has ended until then."""
+        """Store calls until `stopping` is set, and then those that have ended."""
         while not stopping.is_set():
             is_well = self.store_waiting()
             stopping.wait(PAUSE if is_well else PAUSE_AFTER_AN_ERROR)
@@ -51,7 +51,7 @@ class Storing:
             except ChatMemoryError as error:
                 if monotonic() - self._tried.setdefault(path, monotonic()) > GIVEN_UP_SECONDS:
                     self._put_aside(path, str(error))
-            except Exception as error:  # what is wrong with one call holds up no other
+            except Exception as error:  # a fault of one call holds up no other
                 logger.exception("a call cannot be stored")
                 self._put_aside(path, type(error).__name__)
             self._why = ""

@@ -89,7 +89,7 @@ def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
 
 
 def _listening(port: int, heir: Path) -> socket.socket:
-    """Return the socket: that of a proxy that was left behind, or a new one. Raises PortTaken."""
+    """Return the socket of a proxy that was left behind, or a new one. Raises PortTaken."""
     end = time.monotonic() + TAKEN_SECONDS
     while True:
         with suppress(OSError):
@@ -103,7 +103,7 @@ def _listening(port: int, heir: Path) -> socket.socket:
 
 
 def _inherited(heir: Path) -> socket.socket:
-    """Return the socket that a proxy hands over. Raises OSError if there is none."""
+    """Return the socket that a proxy hands over. Raises OSError if no proxy does."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(1)
         asking.connect(str(heir))

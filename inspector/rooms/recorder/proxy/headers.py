@@ -1,4 +1,4 @@
-"""Requests and their headers: where they go, what is passed on, what is kept, what is secret."""
+"""Requests and their headers: the upstream, and which headers are passed on, kept or secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PACKINGS = {"gzip", "deflate", "identity"}
 
 
 class Upstream(NamedTuple):
-    """Where requests are passed on to: `path` stands before theirs."""
+    """Where requests are passed on to: `path` comes before their own."""
 
     host: str
     port: int
@@ -70,7 +70,7 @@ class ClientRequest:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether this is a call of a model. Multipart forms and other bodies are none."""
+        """Whether this is a call of a model. Multipart forms and other bodies are not."""
         path = self.target.partition(b"?")[0].decode("latin1").rstrip("/")
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
@@ -91,14 +91,14 @@ def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def secrets_in(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-    """Return what must not be stored: values of secret headers, and their parts."""
+    """Return the values of secret headers, and their parts, which must not be stored."""
     values = [value for name, value in headers if name.lower() in _SECRET]
     parts = {part for value in values for part in (value, *value.split(), *value.split(b"="))}
     return sorted((p for p in parts if len(p) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def refusal(request: ClientRequest) -> tuple[int, str] | None:
-    """Return why a request is not passed on, with the status; None if it is.
+    """Return the status and the reason if a request is refused, or None.
 
     A page of another site, which a browser shows, is no program of this machine.
     """
@@ -153,8 +153,8 @@ def narrowed(packings: bytes) -> bytes:
 
 
 def passed_back(event: Any, is_last: bool = False) -> Any:
-    """Return what a client gets of an event of the answer; None for nothing. If it `is_last`, the
-    client is told that the connection ends behind it.
+    """Return an event of the answer as it is passed on to the client, or None if it is not. If the
+    answer `is_last`, a header says that the connection ends behind it.
     """
     if isinstance(event, h11.InformationalResponse):
         return None

@@ -1,4 +1,4 @@
-"""What the proxy sees of a call is written into a file of the spool.
+"""Writes each call that the proxy sees into a file of the spool.
 
 A file has frames: a letter, the length in four bytes, and the content.
 
@@ -137,7 +137,7 @@ class Recording:
 
 
 def _unpacker(encoding: str) -> Callable[[bytes], bytes]:
-    """Return what unpacks an answer piece by piece, of which no piece may become too large."""
+    """Return a function that unpacks an answer piece by piece, with a bound for each piece."""
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return bytes
     unpacker = zlib.decompressobj(32 + zlib.MAX_WBITS)

@@ -45,7 +45,7 @@ class Proxy:
         return ANTHROPIC if request.header(b"anthropic-version") else OPENAI
 
     async def serve(self, listening: socket.socket, heir: Path) -> None:
-        """Serve until this process is told to stop, or the next recorder has taken the socket."""
+        """Serve until a signal to stop comes, or the next recorder has taken the socket."""
         server = await self.listen(listening)
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

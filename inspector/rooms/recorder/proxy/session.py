@@ -105,7 +105,7 @@ class Session:
                 self._writer.close()
 
     async def _next(self) -> Any:
-        """Return what the client sends next. Raises _Gone."""
+        """Return the next event of the client. Raises _Gone."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             if self._http.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[])
