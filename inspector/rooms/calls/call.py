@@ -41,7 +41,7 @@ class GivenCall:
     The `request` is in the `format` of the provider. It `is_exact` if it is the whole request, as
     the recorder sees it and OpenInference sends it; `body` are its bytes, where they are known.
     Calls with the same `key` are one call, which is stored once. `session` is the app's name of the
-    conversation, or empty, and `sender` the name of the instrumentation. `error` is the message that
+    conversation, or empty; `sender` is the name of the instrumentation. `error` is a message that
     came in place of an answer, or the reason why none came; `duration` is in seconds.
     """
 
