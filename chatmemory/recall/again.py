@@ -185,7 +185,8 @@ class _Reader:
         repeated = [fact for fact in told if self._sayings.by_user(fact)]
         supplied = tuple(fact for fact in told if not self._sayings.by_user(fact))
         if repeated:
-            asked = frozenset(f for f in repeated if self._asks_for(f, position))
+            requests = list(_requests(self._messages[position - 1])) if self._before else []
+            asked = frozenset(f for f in repeated if self._are_for(requests, f))
             text = text_of(self._messages[position]).lower()
             reminds = any(each in text for each in (*REMINDERS, *self._words.reminders))
             forced = frozenset(repeated) if reminds else asked
@@ -193,24 +194,19 @@ class _Reader:
         if supplied:
             yield Again(IncidentKind.USER_SUPPLIED, supplied)
 
-    def _asks_for(self, fact: str, position: int) -> bool:
-        """Return whether the assistant's message before names in a request what a fact is, or asks
-        for it once more.
-        """
-        if self._before is None:
-            return False
-        asked = list(_requests(self._messages[position - 1]))
-        if any(map(_ONCE_MORE.search, asked)):
+    def _are_for(self, requests: Sequence[str], fact: str) -> bool:
+        """Return whether requests of the assistant name what a fact is, or ask for it once more."""
+        if any(map(_ONCE_MORE.search, requests)):
             return True
-        requests = [set(map(_stem, _WORD.findall(sentence))) for sentence in asked]
+        asked = [set(map(_stem, _WORD.findall(sentence))) for sentence in requests]
         mentions = self._mentions[fact]
         texts = [
             text
             for each in {*mentions[:_FEW], *mentions[-_FEW:]}
             for text in said_texts(self._messages[each])
         ]
-        names = {name for text in texts for name in names_of(fact, text)} if requests else ()
-        return any(name and words.issuperset(name) for name in names for words in requests)
+        names = {name for text in texts for name in names_of(fact, text)} if asked else ()
+        return any(name and words.issuperset(name) for name in names for words in asked)
 
 
 def _requests(message: ChatMessage) -> Iterator[str]:

@@ -24,6 +24,9 @@ _ISO = re.compile(
 )
 _MONTH_FIRST = re.compile(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
 _DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
+# What a date or a time cannot be without, which is found faster
+_YEAR, _TIME_SIGN = re.compile(r"[0-9]{4}"), re.compile(r"[0-9]:[0-9]")
+_DAY_BY_WORD = re.compile(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
 _TIME_ALONE = re.compile(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")
 
 
@@ -40,14 +43,22 @@ class Date(NamedTuple):
 def dates_in(text: str) -> dict[Date, str]:
     """Return the dates of a text, each as it is written there first, without its time."""
     found: dict[Date, str] = {}
-    for each in _ISO.finditer(text):
-        written = each[0].partition("T")[0]
-        _add(found, each[3], each[4], each[1], written)
+    if _YEAR.search(text):
+        for each in _ISO.finditer(text):
+            written = each[0].partition("T")[0]
+            _add(found, each[3], each[4], each[1], written)
+    if not (_names_a_month(text) and _DAY_BY_WORD.search(text)):
+        return found
     for each in _MONTH_FIRST.finditer(text):
         _add(found, _number(each[1]), each[2], each[3], each[0])
     for each in _DAY_FIRST.finditer(text):
         _add(found, _number(each[2]), each[1], each[3], each[0])
     return found
+
+
+def _names_a_month(text: str) -> bool:
+    lowered = text.lower()
+    return any(month in lowered for month in _NUMBERS)
 
 
 def _number(month: str) -> int:
@@ -64,7 +75,8 @@ def _add(
 
 def without_times(text: str) -> str:
     """Return a text with a space in the place of dates in ISO order, and of times of day."""
-    return _TIME_ALONE.sub(" ", _ISO.sub(" ", text))
+    text = _ISO.sub(" ", text) if _YEAR.search(text) else text
+    return _TIME_ALONE.sub(" ", text) if _TIME_SIGN.search(text) else text
 
 
 class Dates:

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from chatmemory.recall.facts import PUNCTUATION, runs_in
+from chatmemory.recall.facts import PUNCTUATION, has_digit, runs_in
 
 _SHORTEST_END = 6
 _IS_RUN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@/+\-]*[A-Za-z0-9])?")
@@ -25,13 +25,16 @@ class Terms:
         for term in terms:
             self._by_part[identifying_part(term)].append(term)
         in_runs = [part for part in self._by_part if _IS_RUN.fullmatch(part)]
+        self._only_telling = all(map(has_digit, in_runs))
         self._sizes = sorted({part.count("/") for part in in_runs})
         others = self._by_part.keys() - set(in_runs)
         self._others = [(part, _alone(part)) for part in sorted(others)]
 
     def held_by(self, text: str) -> set[str]:
         """Return the terms that a text holds."""
-        parts = {part for run in set(runs_in(text)) for part in self._parts(run)}
+        runs = runs_in(text, self._only_telling)
+        parts = runs & self._by_part.keys()
+        parts |= {part for run in runs if "/" in run for part in self._parts(run)}
         parts |= {part for part, alone in self._others if part in text and alone.search(text)}
         return {term for part in parts for term in self._by_part[part]}
 

@@ -215,7 +215,7 @@ def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:
     for row in present:
         if is_held(folded(phrase), [folded(row.text)]):
             return ""
-        found = (run for run in runs_in(row.text) if folded(phrase) in folded(run))
+        found = (run for run in sorted(runs_in(row.text)) if folded(phrase) in folded(run))
         longer = longer or next(found, "")
     return longer
 
