@@ -32,6 +32,7 @@ from inspector.shell.room import Fragment, MenuItem
 from inspector.shell.rooms import rooms_on
 
 register = template.Library()
+ENDS_TAIL = 8  # characters
 register.filter("moment", microseconds)
 for _filter in (
     decapitalized,
@@ -226,6 +227,13 @@ def day_or_time(moment: datetime) -> str:
     there = timezone.localtime(moment)
     is_today = there.date() == timezone.localdate()
     return format_date(there, "H:i" if is_today else "j M")
+
+
+@register.filter
+def ends(text: str) -> tuple[str, str]:
+    """Return a long id in two parts: a page shortens the first one, and keeps the second."""
+    tail = ENDS_TAIL if len(text) > 2 * ENDS_TAIL else 0
+    return text[: len(text) - tail], text[len(text) - tail :]
 
 
 @register.filter
