@@ -174,7 +174,7 @@ def _calls(change: ChangeResult) -> str:
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return what simulated changes would do, and the limit that is tried with them."""
+    """Return a verdict on simulated changes and on the limit that is tried with them."""
     if outlook.no_room and not changes:
         return Caption("No room", detail=change_of_policy(outlook))
     misfits = [(change, change.misfit) for change in changes if change.misfit]
@@ -216,20 +216,20 @@ def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption
 
 
 def change_of_policy(outlook: Outlook) -> str:
-    """Return what another policy alone would do, in sentences."""
+    """Say in sentences what another policy alone would do."""
     no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
     return f"{_difference(outlook)}{no_add}"
 
 
 def tried_limit(limit: int, outlook: Outlook) -> Caption:
-    """Return what another limit alone would do, as the caption of a simulation."""
+    """Return the caption of a simulation that tries another limit alone."""
     first, *others = change_of_policy(outlook).split(". ", 1)
     event = f"With a limit of {limit:,}, {decapitalized(first.removesuffix('.'))}"
     return Caption(event, detail="".join(others))
 
 
 def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
-    """Return what memory would hold with a limit from the first message on, and did not hold."""
+    """Return the caption of a replay, which holds `more` messages and not the `fewer` ones."""
     told = [f"It would also hold {seqs(more)}." if more else ""]
     told.append(f"It would not hold {seqs(fewer)}." if fewer else "")
     detail = " ".join(filter(None, told)) or "It would hold the same messages."

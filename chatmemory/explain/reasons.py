@@ -245,7 +245,7 @@ def _at_next(policy: Policy) -> str:
 def _stays_as_newest(
     window: WindowView[WindowPlace], policy: Policy, row: WindowPlace
 ) -> tuple[str, str]:
-    """Return the same for a message that the limit has no room for."""
+    """Return cause and detail of a newest message that the limit has no room for."""
     newest, is_large = window.rows[-1].seq, policy.is_exceeded_by(policy.total([row]))
     cause = "It is too big for the limit." if is_large else "There is no room for it."
     if row.seq == newest:
@@ -256,7 +256,7 @@ def _stays_as_newest(
 def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:
     """Return whether a message is the system message that never leaves.
 
-    One that stands behind others can leave with the rest of their turn.
+    One behind other messages can leave with the rest of their turn.
     """
     first = next((each for each in window.rows if not each.pinned), None)
     return row == window.first_system and (row == first or not _keeps_turns(window.policy))
@@ -362,7 +362,7 @@ def _subject(answer: WhatWouldKeep) -> str:
 
 
 def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
-    """Yield what the fact alone needed, where another message mentions it too."""
+    """Yield the limit that the fact alone needed, where another message mentions it too."""
     fact = answer.fact
     least = fact.keeping.limit if fact and fact.keeping else None
     if fact and least and least != limit and fact.last != answer.seq:

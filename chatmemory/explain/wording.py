@@ -96,7 +96,7 @@ def load_words(policy: Policy | None, totals: Totals) -> str:
 
 
 def held_words(policy: Policy | None, totals: Totals) -> str:
-    """Return what a window holds: `16 messages, 672 of 800 tokens`, or `16 of 20 messages, 672
+    """Return the size of a window: `16 messages, 672 of 800 tokens`, or `16 of 20 messages, 672
     tokens`; without a limit where no policy can say.
     """
     count, tokens = counted(totals.count, "message"), counted(totals.tokens, "token")
@@ -120,7 +120,7 @@ def at_step(change: ChangeResult) -> str:
 
 
 def oldest(change: ChangeResult) -> str:
-    """Return what a message was that left for want of room: pinned ones can be older."""
+    """Call a message that left for want of room the oldest; pinned ones can be older."""
     return "oldest that could leave" if change.passed_pins else "oldest"
 
 
@@ -173,7 +173,7 @@ def _parts(policy: Policy) -> list[str]:
 
 
 def _differing(policy: Policy, before: Policy) -> list[str]:
-    """Return the options that differ from those of another policy, by name: `oversized evict`."""
+    """Return the options in which two policies differ, by name: `oversized evict`."""
     options, others = policy.to_dict(), before.to_dict()
     names = [name for name in {**others, **options} if options.get(name) != others.get(name)]
     return [_option(name, options.get(name)) for name in names]
@@ -187,7 +187,7 @@ def _option(name: str, value: object) -> str:
 
 
 def option_words(policy: Policy | None) -> list[str]:
-    """Return the options that change what leaves and where it stands, each in a few words."""
+    """Return the options that change which messages leave, each in a few words."""
     if not can_decide(policy):
         return []
     percent = (policy.low_water * 100).normalize()

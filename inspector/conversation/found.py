@@ -76,7 +76,7 @@ class Found:
         return self.count - len(self._mentions.rows)
 
     def consequence(self, seq: int, step: int) -> str:
-        """Return what it means for the phrase that a message left, if nothing mentions it now."""
+        """Return a sentence if the phrase was forgotten with this message; empty if it was not."""
         left_at = self._mentions.left_at
         if self._mentions.present or left_at.get(seq) != step or step != max(left_at.values()):
             return ""

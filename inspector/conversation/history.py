@@ -29,7 +29,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 
 class MessageLine:
-    """What rows of both panes show of a message, with these CSS classes and those of its look.
+    """A message as a row of either pane shows it, with these CSS classes and the ones of its look.
 
     Their button sends `number` as `param`.
     """
@@ -144,7 +144,7 @@ def without_escapes(text: str) -> str:
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return what a row shows of a text, with the phrase marked; a hit is never cut off."""
+    """Return a text as a row shows it: cut, with the phrase marked and never cut off."""
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
     if place is None:

@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
 
 
 def as_markdown(question: str, told: Iterable[str], lines: Receipt = ()) -> str:
-    """Return a question, what is told about it as a list, and the sum as a table."""
+    """Return a question in Markdown, with its answers as a list and the sum as a table."""
     parts = [f"**{escaped(question)}**", "\n".join(f"- {escaped(each)}" for each in told if each)]
     if lines:
         parts.append(

@@ -191,12 +191,12 @@ class MemoryPane:
 
     @property
     def refusal(self) -> str:
-        """Why nothing can be added, where that is not told with what a limit hides."""
+        """Why nothing can be added; empty where the sentence about hidden messages says so."""
         return "" if self._window.over_limit else why_nothing_fits(self._window)
 
     @property
     def beyond(self) -> str:
-        """The same in sentences, behind the messages that the model sees."""
+        """Sentences on the messages that a lowered limit hides, below those that the model sees."""
         return beyond_limit(self._window)
 
     @property

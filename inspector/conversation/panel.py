@@ -184,7 +184,7 @@ class Why:
     @property
     def compare_url(self) -> str:
         """The comparison of the policy in force with a higher limit that would have kept the
-        message, at the moment for which it is told.
+        message, at the moment that the limit is for.
         """
         answer = self._state.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
@@ -250,7 +250,7 @@ class Why:
 
     @property
     def quote(self) -> str:
-        """What was said, without the tool's name, which stands above it."""
+        """The text without the tool's name, which is shown above it."""
         return self.row.readable if self.row.has_calls else self.row.text
 
     @property

@@ -252,7 +252,7 @@ def simulated_matches(
 
 
 def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
-    """Return what a step did. The state's own step has been read already."""
+    """Return the change of a step. The state's own step has been read already."""
     if detail is not None and detail.row.n == n:
         return detail.change
     return step_detail(find_step(memory, n)).change

@@ -17,7 +17,7 @@ _MARKUP = frozenset("*_`#|[>~-+1")
 
 
 class _Renderer(RendererHTML):
-    """Without headings, which would be among those of the page."""
+    """Without headings, which would mix with the headings of the page."""
 
     def heading_open(self, *_: Any) -> str:
         return "<p><b>"

@@ -113,8 +113,8 @@ class Headlines:
 
 
 def current_headlines(moment: int) -> Headlines:
-    """Return what was counted last, or count again: `moment` is the newest change that the caller
-    has seen, which the numbers hold then.
+    """Return the numbers that were counted last, or count again. `moment` is the newest change
+    that the caller has seen: a new count includes it.
 
     They read all steps of today, so they are kept for 20 times as long as the counting took, from
     1 to 30 seconds, whoever asks.

@@ -100,7 +100,7 @@ class OverviewQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """The parameters that differ from those of the plain overview."""
+        """The parameters that differ from the defaults of the overview."""
         plain = OverviewQuery(sort=usual_sort(self.flagged))
         values = {name: getattr(self, name) for name in PARAMETERS}
         return {name: value for name, value in values.items() if value != getattr(plain, name)}
@@ -172,7 +172,7 @@ class OverviewQuery:
 
 
 def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:
-    """Return the query strings of the pages before and after one; None where there is none."""
+    """Return the query strings of the previous and the next page; None at either end."""
     places = {"newer": found.previous, "older": found.next}
     return {
         name: "?" + urlencode({**given, name: cursor}) if cursor else None

@@ -106,7 +106,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
-    """Return what the address asks for, and the search that selects a message instead."""
+    """Read the parameters of an address, and the search that selects a message instead."""
     find = searchable(request.GET.get("find", ""))
     jump, draft = JUMP.fullmatch(find), _number(request, "draft")
     query = ConversationQuery(
@@ -124,7 +124,7 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
 
 
 def _of_rooms(request: HttpRequest) -> dict[str, str]:
-    """Return the parameters that rooms own. Raises Http404 for a number that is none."""
+    """Return the parameters that rooms own. Raises Http404 for text where a number must be."""
     asked = {name: is_number for name, is_number in parameters().items() if name in request.GET}
     for name, is_number in asked.items():
         if is_number:

@@ -168,7 +168,7 @@ def _ask(request: HttpRequest, chosen: Sequence[MemoryRow], form: BulkForm) -> H
 
 
 def _shown(form: BulkForm) -> MemoryFilter:
-    """Return what the overview shows to which the form returns."""
+    """Return the selection of the overview to which the form returns."""
     return OverviewQuery.read(QueryDict(form.back[1:]).dict()).which
 
 

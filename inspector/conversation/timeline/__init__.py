@@ -1,6 +1,6 @@
 """The timeline: a chart of all steps, and a strip with a cell for each step around the playhead.
 
-Styles and templates call it the tape. Its data are those of `steps.steps`.
+Styles and templates call it the tape. It shows what `steps.steps` returns.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Scale:
         return self.base - (self.base - self.roof) * load // self.top
 
     def part(self, load: int) -> float:
-        """Return the same in percent of the chart's height, from its top."""
+        """Return the height in percent of the chart, from its top."""
         return 100 * self.y(load) / HEIGHT
 
 

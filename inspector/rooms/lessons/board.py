@@ -129,7 +129,7 @@ class Board:
         return [self._kept(rows, i) for i in range(len(rows))]
 
     def _with_summary(self, before: Sequence[Line]) -> list[Line]:
-        """Return what was in memory, with a summary ahead of what it stands for now."""
+        """Return the lines that were in memory, with a summary ahead of what it covers now."""
         rows, known = [*before], self.happening.before.lines
         for line in self.lines[len(known) :] if self.is_revealed else ():
             if line.covered:

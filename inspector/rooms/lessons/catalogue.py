@@ -1,4 +1,4 @@
-"""The lessons that there are: those of this package, then those in the folder of the settings.
+"""The installed lessons: first the package's own, then the ones in the folder of the settings.
 
 Files are read again when they change, so a lesson that is dropped into the folder is there at once.
 A system check says what is wrong with a file, by line and field.
@@ -87,7 +87,7 @@ def _found(file: Path) -> Staged | str:
 
 @lru_cache(maxsize=200)
 def _since(file: Path, changed: int) -> Staged | str:
-    """Return the same of a file as it is since it was changed."""
+    """Read the lesson of a file that was `changed` at that time."""
     content = file.read_bytes()
     try:
         lesson = read_lesson(content, str(file))

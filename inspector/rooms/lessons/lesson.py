@@ -1,4 +1,4 @@
-"""A lesson, and its file: TOML, checked field by field. What is wrong is told by line and field."""
+"""A lesson, and its file: TOML, checked field by field. Errors name the line and the field."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LONG_TEXT = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
 class Ask(StrEnum):
-    """What a step asks for before it tells."""
+    """The kinds of questions that a step asks before it explains."""
 
     LEAVES = "leaves"  # click the messages that leave
     CHOOSE = "choose"  # choose one answer
@@ -275,7 +275,7 @@ class Table:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text as it stands; without a default it must be there, and not be blank."""
+        """Return a text unchanged; without a default it must be there, and not be blank."""
         value: str = self.value(name, str, "a text", default)
         if default is None and not value.strip():
             raise self.invalid(name, "is empty")

@@ -1,6 +1,6 @@
 """The playground: a chat of somebody's own on the board of the lessons. Its link holds all of it.
 
-The chat stands in the link as a compressed script. A link comes from anybody, so unpacking stops at
+The link holds the chat as a compressed script. A link comes from anybody, so unpacking stops at
 the longest chat, however much a link expands to.
 """
 
@@ -135,12 +135,12 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """What the providers in use say; until somebody has chosen, those of the lessons."""
+        """The verdicts of the providers in use; of the lessons' providers until some are chosen."""
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)
 
     def _happening(self) -> Happening:
-        """Return what is asked about, or what happened last."""
+        """Return the change that the question is about, or the last one."""
         end = self.at + 1 if self.play.asks else self.at
         if not end:
             return Happening(self.scenes[0])

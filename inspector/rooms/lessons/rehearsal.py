@@ -93,13 +93,13 @@ class Scene:
         return any(has_phrase(line.readable, phrase) for line in seen)
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return what each provider says to this memory."""
+        """Return the verdict of each provider on this memory."""
         lines = {line.seq: line.message for line in self.lines}
         seqs = self.window.seqs
         return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])
 
     def verdicts_of(self, use: Mapping[str, Sequence[str]]) -> tuple[Verdict, ...]:
-        """Return what some providers, with their models, say to this memory."""
+        """Return the verdicts of some providers, with their models, on this memory."""
         lines = {line.seq: line.message for line in self.lines}
         said = [lines[seq] for seq in self.window.seqs]
         turns = turns_by_provider(said, use, self.window.seqs)

@@ -1,4 +1,4 @@
-"""The words of a lesson: facts of the core in its texts, and what is said to an answer.
+"""The words of a lesson: its texts with facts of the core filled in, and replies to answers.
 
 `{leaving}` becomes `#3, #4 and #5`, so that no text has a number that the core does not agree with.
 """
@@ -152,7 +152,7 @@ class Answer:
 
     @classmethod
     def of(cls, asked: QueryDict, step: LessonStep) -> Answer | None:
-        """Return the answer in an address; None if there is none that can be given."""
+        """Return the answer in an address; None if it has no possible answer."""
         if step.ask is Ask.LEAVES:
             picked = picked_in(asked)
             return None if picked is None else cls(picked=picked)

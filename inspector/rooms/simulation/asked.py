@@ -19,7 +19,7 @@ DIGITS = 9
 
 
 @dataclass(frozen=True)
-class ComparisonAsked:
+class ComparisonQuery:
     """The policies, the place, the phrase and the prices of a comparison.
 
     `problem` says what was wrong with the address; the rest of it is used. `form` is csv or json
@@ -41,7 +41,7 @@ class ComparisonAsked:
     step: int | None = None
 
     @classmethod
-    def read(cls, memory_id: str, given: QueryDict) -> ComparisonAsked:
+    def read(cls, memory_id: str, given: QueryDict) -> ComparisonQuery:
         """Read the parameters of an address, and add the policy of the form."""
         values: dict[str, str] = given.dict()  # type: ignore[assignment]
         texts = [text for text in given.getlist("policy") if text.strip()]
@@ -124,7 +124,7 @@ def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
 
 
 def _wrong_value(given: Mapping[str, str], at: str) -> str:
-    """Return which number or price of an address is none; `at` is the place's name on the page."""
+    """Say which number or price of an address cannot be read; `at` names the place."""
     if given.get("at") and number_in_text(given["at"], DIGITS) is None:
         return f"{at} must be a whole number of up to {DIGITS} digits"
     return wrong_price(given)

@@ -21,7 +21,7 @@ from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
-from inspector.rooms.simulation.asked import ComparisonAsked, hold
+from inspector.rooms.simulation.asked import ComparisonQuery, hold
 
 USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
 LISTED = 12
@@ -88,7 +88,7 @@ class ComparedColumn:
 class ComparePage:
     """The presenter of a comparison: its answer, its chart, and its tables."""
 
-    def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
+    def __init__(self, found: Comparison, asked: ComparisonQuery) -> None:
         policies = tuple(each.policy for each in found.policies)
         self.found = found
         at = asked.at if asked.step is None else found.at
@@ -144,13 +144,13 @@ class ComparePage:
         return each.prompts.bill(self.asked.prices.rules)
 
     def _cost(self, each: Compared) -> Decimal | None:
-        """Return what the prompts and the answers cost; None without an input price."""
+        """Return the cost of the prompts and the answers; None without an input price."""
         asked = self.asked.prices
         prompts = asked.prices.cost(self._bill(each)) if asked.has_money else None
         return None if prompts is None else prompts + each.prompts.output * asked.answer
 
     def _relative(self, each: Compared) -> float | None:
-        """Return what the prompts cost relative to sending everything."""
+        """Return the cost of the prompts relative to sending everything."""
         return self.asked.prices.prices.relative(self._bill(each), self._everything)
 
     @property

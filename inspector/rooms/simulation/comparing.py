@@ -21,7 +21,7 @@ from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations, recall
 from inspector.conversation.policy_change import PolicyChange
 from inspector.forms.fields import settings_digest
-from inspector.rooms.simulation.asked import ComparisonAsked
+from inspector.rooms.simulation.asked import ComparisonQuery
 from inspector.rooms.simulation.compared import ComparePage
 from inspector.shell.files import csv_file, json_file, no_numbers
 
@@ -36,7 +36,7 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone. With `?find=`
     it is that phrase, and `?at=` is a step, as in the addresses of the conversation's own page.
     """
-    asked = ComparisonAsked.read(memory_id, request.GET)
+    asked = ComparisonQuery.read(memory_id, request.GET)
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
     try:
@@ -94,7 +94,7 @@ def _asked(
         "memory_id": memory_id,
         "policy": policy,
         "text": text_of_policy(policy),
-        "back": ComparisonAsked.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
+        "back": ComparisonQuery.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
         "seen": settings_digest(conversations.policy(memory_id)),
         "problem": problem,
     }

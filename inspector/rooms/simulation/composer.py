@@ -134,7 +134,7 @@ class DraftForm(forms.Form):
 
 
 class BranchForm(DraftForm):
-    """The same, to be saved as a new conversation."""
+    """Drafts to be saved as a new conversation."""
 
     def clean_new_id(self) -> str:
         try:

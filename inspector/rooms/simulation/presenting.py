@@ -91,7 +91,7 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return what the drafts and the limit of a trial would do in its state; None if nothing."""
+    """Return the effect of the drafts and the limit of a trial; None without both."""
     policy = state.window.policy
     if policy is None or trial is None or not (state.drafts or trial.limit):
         return None

@@ -50,8 +50,8 @@ def simulated_state(
 
 
 def replayed(view: ConversationState) -> ConversationState:
-    """Return what memory would hold at the step, had the limit of the address been in force from
-    the first message on. Nothing is searched in it.
+    """Return the state in which the limit of the address was in force from the first message on.
+    Nothing is searched in it.
 
     Where no policy decides the window, nothing is replayed. Raises InvalidValue.
     """

@@ -40,7 +40,7 @@ def shown(view: ConversationState) -> View | None:
 
 
 def _replay(state: ConversationState, limit: int) -> View | None:
-    """Return a view of a replay; one that is none shows what is stored, without a search."""
+    """Return a view of a replay, or of the stored step if nothing was replayed."""
     if not state.is_replay:
         return View(state)
     held = frozenset(state.stored_window.seqs)

@@ -127,6 +127,6 @@ def simulate_trial(
 
 
 def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
-    """Return the same of a conversation that is already read."""
+    """Return the result of a trial in a conversation that is already read."""
     policy = trial.policy(stored.policy)
     return simulated(stored, policy, trial.drafts, since=since, are_drafts=True)
