@@ -177,3 +177,9 @@ def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
     assert "Would #3 become a stub?" in operator_client.get(url).text
     compared = "/compare/?policy=token_window:300,clear_tool_results%3D1"
     assert "The replays clear no tool results" in operator_client.get(f"/c/{agent}{compared}").text
+    services.create("whole", policy=TokenWindow(900))
+    services.add("whole", SAID)
+    lowered = simulation.simulate("whole", [], CLEARS).outlook()
+    change = captions.change_of_policy(lowered)
+    assert "may leave at the next add: #1 to #7" in change
+    assert change.endswith(" Results #3, #7 and #11 would become stubs first.")

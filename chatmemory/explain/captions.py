@@ -239,8 +239,12 @@ def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
 def _difference(outlook: Outlook) -> str:
     if outlook.leaving:
         many = counted(len(outlook.leaving), "message")
-        leave = "be hidden" if outlook.no_room else "leave at the next add"
-        return f"{many} would {leave}: {_named(outlook)}."
+        if outlook.no_room:
+            return f"{many} would be hidden: {_named(outlook)}."
+        if not outlook.to_clear:
+            return f"{many} would leave at the next add: {_named(outlook)}."
+        first = f"{_stubs(outlook.to_clear)} first"
+        return f"{many} may leave at the next add: {_named(outlook)}. {first}."
     if outlook.returning:
         comes = "comes" if len(outlook.returning) == 1 else "come"
         many = counted(len(outlook.returning), "message")

@@ -45,7 +45,8 @@ class Outlook:
     It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
     `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
     unless there is `no_room`: then every message is refused, and nothing leaves for one. `stubbed`
-    are the tool results that would become stubs.
+    are the tool results that would become stubs, and `to_clear` those that the next add clears
+    before a message leaves.
     """
 
     before: Totals = NOTHING
@@ -55,6 +56,7 @@ class Outlook:
     returning: tuple[int, ...] = ()
     no_room: NoRoom | None = None
     stubbed: tuple[int, ...] = ()
+    to_clear: tuple[int, ...] = ()
 
 
 NO_OUTLOOK = Outlook()
@@ -95,6 +97,7 @@ class Simulation:
             returning=tuple(seq for seq in self.window.seqs if seq not in known),
             no_room=self.window.no_room,
             stubbed=tuple(seq for seq in self.stubbed if seq in kept),
+            to_clear=self.window.next_to_clear(self.stubbed),
         )
 
 
