@@ -53,21 +53,6 @@ DISPLACED = (Reason.SET,)
 EVICTED = (Reason.SET, *FOR_ROOM)
 
 
-class Returning(NamedTuple):
-    """A message that is in the history, had left the window, and comes back.
-
-    `message` is the stored one, as a stay with the `overrides` shows it. A redacted one has the
-    `tokens` with which it left, which its words had; None if they were counted otherwise than
-    others are now.
-    """
-
-    seq: int
-    origin: str
-    message: ChatMessage
-    tokens: int | None
-    overrides: str | None
-
-
 class _Left(NamedTuple):
     """A row of a message that left, its payload as it was said, and as its last stay showed it."""
 
@@ -76,16 +61,28 @@ class _Left(NamedTuple):
     shown: Payload
     reason: Reason
 
-    def returning(self, sent: ChatMessage, payload: Payload, tokens: int | None) -> Returning:
-        """Return the message as it comes back, `sent` by a client with this payload."""
+    def returning(self, sent: Entry, payload: Payload, tokens: int | None) -> Entry:
+        """Return the message as it comes back, `sent` by a client with this payload.
+
+        A redacted message has the `tokens` with which it left, which its words had; None if they
+        were counted otherwise than others are now.
+        """
         row, overrides = self.row, kept(self.row.overrides)
         message = shown_message(row, overrides)
         if payload.changes(self.shown) and not is_redacted(message):
-            message = sent
-            overrides = None if payload == self.said else overriding(_attributes_of(sent))
-        elif payload == self.shown:
-            message = sent  # which is counted already
-        return Returning(row.seq, row.origin, message, tokens, overrides)
+            assert sent.message is not None
+            message = sent.message
+            overrides = None if payload == self.said else overriding(_attributes_of(message))
+        elif payload == self.shown and sent.message is not None:
+            message = sent.message  # which is counted already
+        return replace(
+            sent,
+            message=message,
+            tokens=sent.tokens if tokens is None else tokens,
+            seq=row.seq,
+            origin=row.origin,
+            overrides=overrides,
+        )
 
 
 @dataclass(frozen=True)
@@ -142,17 +139,16 @@ class Replacement:
         }
         return self._with_arrivals(changed, window)
 
-    def _as_they_left(self, returning: Mapping[int, Returning], window: Window) -> Replacement:
+    def _as_they_left(self, returning: Mapping[int, Entry], window: Window) -> Replacement:
         """Return the replacement in which what returns has its attributes, and redacted messages
         have their tokens again.
         """
-        changed = {}
-        for position, (_, _, message, tokens, _) in returning.items():
-            sent = self.transition.arrivals[position]
-            tokens = sent.tokens if tokens is None else tokens
-            if message is not sent.message or tokens != sent.tokens:
-                changed[position] = replace(sent, message=message, tokens=tokens)
-        return self._with_arrivals(changed, window) if changed else self
+        sent = self.transition.arrivals
+        is_same = all(
+            each.message is sent[position].message and each.tokens == sent[position].tokens
+            for position, each in returning.items()
+        )
+        return self if is_same else self._with_arrivals(returning, window)
 
     def _with_arrivals(self, changed: Mapping[int, Entry], window: Window) -> Replacement:
         arrivals = [changed.get(j, entry) for j, entry in enumerate(self.transition.arrivals)]
@@ -238,7 +234,7 @@ class Replacement:
         returning = returning_messages(memory, self)
         return self._as_they_left(returning, window)._numbered(memory, returning)
 
-    def _numbered(self, memory: Memory, returning: Mapping[int, Returning]) -> Transition:
+    def _numbered(self, memory: Memory, returning: Mapping[int, Entry]) -> Transition:
         origins = self._origins(returning, is_first=memory.last_seq == 0)
         seqs = self._seqs(memory.last_seq, returning)
         overrides = {j: message.overrides for j, message in returning.items()}
@@ -289,7 +285,7 @@ class Replacement:
     def _is_system(self, position: int) -> bool:
         return _is_system(self.transition.arrivals[position])
 
-    def _origins(self, returning: Mapping[int, Returning], is_first: bool) -> dict[int, str]:
+    def _origins(self, returning: Mapping[int, Entry], is_first: bool) -> dict[int, str]:
         """Return the origin of each new message: SAID or SYNTHETIC.
 
         A conversation grows at its end. An unknown message before the last known one was therefore
@@ -307,7 +303,7 @@ class Replacement:
         }
         return origins | {j: message.origin for j, message in returning.items()}
 
-    def _seqs(self, last_seq: int, returning: Mapping[int, Returning]) -> dict[int, int]:
+    def _seqs(self, last_seq: int, returning: Mapping[int, Entry]) -> dict[int, int]:
         """Return the seq for each position that begins a stay: moved, returning or new."""
         seqs = {j: self.old[i].seq for j, i in self.alignment.moved.items()}
         for position in self.unmatched:
@@ -372,8 +368,9 @@ def _is_system(entry: Entry) -> bool:
     return entry.type is MessageType.SYSTEM
 
 
-def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Returning]:
-    """Return the message of the history that returns at each position of a new list.
+def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Entry]:
+    """Return the message of the history that returns at each position of a new list, as an entry
+    with its seq, its origin and the overrides of its stay.
 
     Of several equal messages the latest is used first, and each only once. Those with the same
     attributes go first.
@@ -381,9 +378,10 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Re
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:
         return {}
-    sent = {position: replacement.message(position) for position in allowed}
+    sent = replacement.transition.arrivals
     payloads = {position: replacement.payloads[position] for position in allowed}
-    wanted = {payloads[position].bare: text_of(sent[position]) for position in allowed}
+    texts = {position: text_of(replacement.message(position)) for position in allowed}
+    wanted = {payloads[position].bare: texts[position] for position in allowed}
     left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
     returning = _latest(left, allowed, payloads)
     marked = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.ledger.client_list import Replacement, Returning
+from chatmemory.ledger.client_list import Replacement
 from chatmemory.ledger.windows import shown_message, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.eviction import IN_PLACE
@@ -26,10 +26,10 @@ SYNTHETIC = str(Message.Origin.SYNTHETIC)
 class _Mended(Replacement):
     """A list of known messages and placeholders. `before` and `payloads` are their numbers."""
 
-    def numbered_with(self, memory: Memory, returning: Mapping[int, Returning]) -> Transition:
+    def numbered_with(self, memory: Memory, returning: Mapping[int, Entry]) -> Transition:
         return self._numbered(memory, returning)
 
-    def _origins(self, returning: Mapping[int, Returning], is_first: bool) -> dict[int, str]:
+    def _origins(self, returning: Mapping[int, Entry], is_first: bool) -> dict[int, str]:
         origins = dict.fromkeys(self.unmatched, SYNTHETIC)
         return origins | {position: row.origin for position, row in returning.items()}
 
@@ -45,9 +45,7 @@ def mended(
     transition = refill(window, list(new), memory.policy if can_decide(memory.policy) else None)
     replacement = _Mended(old, transition, before, names, by_client=False)
     returning = {
-        position: Returning(each.seq, each.origin, each.message, each.tokens, each.overrides)
-        for position, each in enumerate(new)
-        if each.n and each.seq not in known and each.message is not None
+        position: each for position, each in enumerate(new) if each.n and each.seq not in known
     }
     return replacement.numbered_with(memory, returning)
 
