@@ -1,20 +1,18 @@
 """The recorder, which turns the changes of one conversation into rows.
 
-Every change takes the same way: the core decides a `Transition`, its entries get numbers, its rows
-are made and counted, and who asked gets a `ChangeResult`. All rows are written together. A
-simulation is a recorder that writes nothing.
+Every change takes the same way: a `Transition` is decided, its entries get numbers, the counters
+are updated, the rows are built, and the caller gets a `ChangeResult`. All rows are written
+together. A simulation is a recorder that writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from django.db.models import Sum
 from django.utils import timezone
 
-from chatmemory.ledger import sql
 from chatmemory.ledger.changes import (
     ArrivedMessage,
     ChangeResult,
@@ -23,8 +21,10 @@ from chatmemory.ledger.changes import (
     totals_before,
 )
 from chatmemory.ledger.client_list import Replacement
+from chatmemory.ledger.counters import count_change, go_back
 from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.overrides import erased, overriding_text
+from chatmemory.ledger.pending import PendingRows
 from chatmemory.ledger.ranks import appended_rank, head_rank, rank_of_summary
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.validation import check_bounds
@@ -33,30 +33,18 @@ from chatmemory.ledger.windows import (
     read_message,
     stays_at,
     stored_window,
-    unprotected,
 )
 from chatmemory.messages.codec import frame_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import Recorded
-from chatmemory.rooms import seal
 from chatmemory.windows.clearing import STUB
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import load_of, total_under
 from chatmemory.windows.transitions import Change, Transition, set_pinned, totals_under, unchanged
-from chatmemory.windows.window import NOTHING, SAID, Entry, Totals, Window
-
-# The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
-BOUNDED = (
-    Step.Kind.ADD,
-    Step.Kind.SET,
-    Step.Kind.PIN,
-    Step.Kind.COMPACT,
-    Step.Kind.REPAIR,
-)
+from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 
 class Recorder:
@@ -66,14 +54,6 @@ class Recorder:
     that past step; with a `window`, it needs no database. A conversation `is_new` in the
     transaction that inserts it. `note` is that of all its steps. `policy` is the one in force.
     `results` are the changes so far, without those that changed nothing.
-
-    The row of the conversation counts its rows. `oldest` is a lower bound for the numbers of the
-    open stays, except for pinned messages and a leading system message. It makes past windows cheap
-    to read: a query reads a range of the primary key that is about as long as the window, and not
-    all stays before that step. `ordered_from` is the number of the newest stay when a whole list
-    was last set, or a message pinned or unpinned. Above it, the order by number is the order by
-    rank, so the first open stay has the lowest number. Up to it the two orders may differ; then
-    `oldest` keeps its value, which is still a lower bound.
     """
 
     def __init__(
@@ -86,11 +66,10 @@ class Recorder:
         window: Window | None = None,
     ) -> None:
         self.memory = memory
-        self._stored = sql.values_of(memory)
         self._is_new = is_new
         self._note = note
         if at is not None:
-            _go_back(memory, at)
+            go_back(memory, at)
         self.policy = memory.policy
         if window is None:
             window = stored_window(memory, None if at is None else stays_at(at))
@@ -99,10 +78,7 @@ class Recorder:
         self._actor = actor
         self._now: datetime = timezone.now()
         self._is_changed = False
-        self._messages: list[InsertedMessage] = []
-        self._stays: dict[int, InsertedStay] = {}
-        self._steps: list[InsertedStep] = []
-        self._ended: dict[int, tuple[int, str]] = {}
+        self._rows = PendingRows(memory)
         # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
 
@@ -248,14 +224,7 @@ class Recorder:
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now
-        sql.write(
-            self.memory,
-            self._stored,
-            self._ended,
-            messages=self._messages,
-            stays=self._stays.values(),
-            steps=self._steps,
-        )
+        self._rows.write()
         return True
 
     # Recording a change
@@ -346,12 +315,12 @@ class Recorder:
         last_seq, last_stay = memory.last_seq, memory.last_stay
         entering = [entry for entry in transition.arrivals if entry.n > last_stay]
         transition.apply_to(self.window)
-        self._count(transition, kind, entering)
+        count_change(memory, transition, kind, entering, self.window)
         memory.window_load = load_of(self.policy, totals_under(self.policy, self.window))
         self._is_changed = True
         if self._actor is not None:
             new = [entry for entry in entering if entry.seq > last_seq]
-            self._keep(
+            self._rows.keep(
                 InsertedStep.of(
                     memory,
                     kind,
@@ -370,65 +339,6 @@ class Recorder:
         result = self._result(transition, kind, entering, last_seq, seq, by_client)
         self.results.append(result)
         return result
-
-    def _count(self, transition: Transition, kind: str, entering: Sequence[Entry]) -> None:
-        """Count a transition that was applied in the row of the conversation.
-
-        Raises WindowTooLarge for an add or a list that leaves too much.
-        """
-        memory, last_seq = self.memory, self.memory.last_seq
-        memory.last_step += 1
-        memory.last_stay += len(entering)
-        memory.window_count, memory.window_tokens, _ = transition.after
-        for entry in entering:
-            memory.window_size += entry.size
-            if entry.seq > last_seq:
-                memory.last_seq += 1
-                if entry.origin == SAID:
-                    memory.said_count += 1
-                    memory.history_tokens += entry.tokens
-        for eviction in transition.evictions:
-            memory.window_size -= eviction.entry.size
-        if kind in BOUNDED:
-            check_bounds(memory.window_count, memory.window_size)
-        # A window that only grew has the same first entry. Not reading it saves a query in every
-        # add that evicts nothing.
-        grows = transition.after.count > transition.before.count > 0
-        numbers = (entry.n for entry in unprotected(self.window))
-        if kind in (Step.Kind.SET, Step.Kind.REPAIR):
-            memory.oldest = min(numbers, default=memory.last_stay + 1)
-            memory.ordered_from = memory.last_stay
-        elif transition.change in (Change.PIN, Change.COMPACT, Change.CLEAR_RESULTS):
-            # A system message behind what was unpinned or covered may no longer lead, or lead now.
-            memory.oldest = min([memory.oldest, *numbers])
-            memory.ordered_from = memory.last_stay
-        elif not grows and transition.change is not Change.KEEP:
-            first = next(numbers, memory.last_stay + 1)
-            memory.oldest = first if first > memory.ordered_from else memory.oldest
-
-    def _keep(
-        self,
-        step: InsertedStep,
-        messages: Sequence[InsertedMessage],
-        stays: Sequence[InsertedStay],
-        ended: Mapping[int, str],
-        redacted: Message | None,
-    ) -> None:
-        """Keep the rows of a step until they are written, once rooms have sealed them.
-
-        A stay that began since the last write ends before it is written.
-        """
-        rows = messages, stays, [step], sorted(ended.items())
-        seal(Recorded(self.memory, *rows, redacted))
-        self._messages += messages
-        for stay in stays:
-            self._stays[stay.n] = stay
-        self._steps.append(step)
-        for n, reason in ended.items():
-            if begun := self._stays.get(n):
-                begun.left_step, begun.reason = step.n, reason
-            else:
-                self._ended[n] = step.n, reason
 
     def _result(
         self,
@@ -475,14 +385,3 @@ def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
     for entry, _, stub in evictions:
         assert stub is not None
         yield entry.seq, entry.rank, stub
-
-
-def _go_back(memory: Memory, step: Step) -> None:
-    """Set an unsaved row to the state after a past step. Do not save the row."""
-    memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
-    memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
-    memory.window_load = step.load
-    memory.window_size = stays_at(step).aggregate(size=Sum("size", default=0))["size"]
-    memory.last_step, memory.last_seq, memory.last_stay = step.n, step.last_seq, step.last_stay
-    memory.said_count, memory.history_tokens = step.said_count, step.history_tokens
-    memory.oldest = step.oldest
