@@ -175,7 +175,7 @@ ALTERATIONS = {
         VERIFY,
         update(Message, of_seq=5, attributes='{"a":1}'),
     ),
-    "the time at which a message was said": (VERIFY, update(Message, of_seq=2, content_at=EARLIER)),
+    "the time at which a message was said": (VERIFY, update(Message, of_seq=2, said_at=EARLIER)),
     "a client's id of a message": (VERIFY, update(Message, of_seq=6, client_id="other")),
     "the actor of a step": (VERIFY, update(Step, of_step=2, actor="mallory")),
     "the time of a step": (VERIFY, update(Step, of_step=2, at=EARLIER)),
@@ -314,7 +314,7 @@ EVERYWHERE = {
 }
 POSTGRESQL = {
     "the time of a step": (STEP, "at = 'infinity'", "step 3"),
-    "the time of a message": (MESSAGE, "content_at = '-infinity'", "message #3"),
+    "the time of a message": (MESSAGE, "said_at = '-infinity'", "message #3"),
     "the beginning": (MEMORY, "created_at = '0044-01-01 BC'", "the conversation"),
     "the last activity": (MEMORY, "updated_at = 'infinity'", "the conversation"),
 }

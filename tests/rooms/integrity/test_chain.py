@@ -17,7 +17,7 @@ MICROSECONDS = 1_767_323_045_000_678
 
 @pytest.fixture
 def message() -> Message:
-    return Message(seq=5, type="USER", text="naïve", frame="{}", tokens=4, content_at=AT, salt=b"s")
+    return Message(seq=5, type="USER", text="naïve", frame="{}", tokens=4, said_at=AT, salt=b"s")
 
 
 @pytest.fixture

@@ -246,7 +246,7 @@ def test_a_conversation_of_which_any_value_is_altered_is_refused(lines):
         (2, {"tokens": 2**31}, "line 3: tokens is 2147483648, which cannot be stored"),
         (2, {"text": "nul \0"}, "line 3: text cannot contain NUL or lone surrogates"),
         (2, {"text": "other"}, "line 3: message #1 is not what its digest says: it was altered"),
-        (2, {"content_at": "2026-01-01T00:00"}, "line 3: content_at must be a time with its zone"),
+        (2, {"said_at": "2026-01-01T00:00"}, "line 3: said_at must be a time with its zone"),
         (2, {"salt": "xyz"}, "line 3: salt must be bytes in hexadecimal, not 'xyz'"),
         (2, {"origin": "MADE UP"}, "line 3: origin must be one of SAID, SYNTHETIC"),
         (2, {"new": 1}, "line 3: a message has no 'new'"),
