@@ -45,6 +45,7 @@ from chatmemory.ledger.messages import (
     clear_messages,
     new_messages,
     pin,
+    prepare_list,
     set_messages,
     unpin,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "newest_repair",
     "pin",
     "plan_compaction",
+    "prepare_list",
     "preview_compaction",
     "preview_repair",
     "remade",

@@ -22,6 +22,7 @@ from chatmemory.api.errors import InvalidField, UnknownName
 from chatmemory.api.openapi import ref
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.flags import flags, today
+from chatmemory.ledger import protocol
 from chatmemory.ledger.validation import ID_LENGTH
 from chatmemory.lint import PROVIDERS
 from chatmemory.managers import CLIENT
@@ -326,8 +327,8 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Before anything is locked, read a body, check and count its messages, plan its compaction, or
-    count the window again for its policy.
+    """Before anything is locked, read a body, check and count its messages, prepare its list, plan
+    its compaction, or count the window again for its policy.
 
     Errors are raised later, when the body is used.
     """
@@ -337,8 +338,9 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
             body["new"] = services.new_messages(memory_id, body["new"])
         elif "sent" in body:
             messages = services.storable_messages(body["sent"].messages)
-            services.count_ahead(memory_id, messages)
             body["sent"] = replace(body["sent"], messages=messages)
+            prepare = protocol.prepare_update if shape is ListRequest else services.prepare_list
+            body["prepared"] = prepare(memory_id, messages, actor=actor_of(request))
         elif "summary" in body:
             options = {name: value for name, value in body.items() if name != "trigger"}
             body["ahead"] = services.plan_compaction(memory_id, **options)

@@ -266,10 +266,18 @@ def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> str | None:
     If the policy's estimator changes before the lock is taken, the messages are counted again.
     Return the name of the conversation's estimator; None for an unknown id.
     """
-    names = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True)
-    name = next(iter(names), None)
-    count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
+    name, _ = counted_ahead(memory_id, messages)
     return name
+
+
+def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str | None, int]:
+    """Count messages as `count_ahead` does. Return the name of the conversation's estimator, and
+    how many messages its window has; None and 0 for an unknown id.
+    """
+    rows = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", "window_count")
+    name, count = next(iter(rows), (None, 0))
+    count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
+    return name, count
 
 
 def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:

@@ -12,13 +12,14 @@ from chatmemory.ledger.adding import (
     change_policy,
     count_ahead,
     count_all,
+    counted_ahead,
     counted_entries,
     is_counted_quickly,
     required_policy,
 )
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.transaction import Prepared, locked, prepared
 from chatmemory.ledger.validation import (
     Storable,
     check_id,
@@ -102,14 +103,25 @@ def set_messages(
     expected_version: int | None = None,
 ) -> ChangeResult:
     """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
+    return prepare_list(memory_id, messages, actor=actor).write(expected_version)
+
+
+def prepare_list(
+    memory_id: str, messages: Sequence[ChatMessage], *, actor: str = ""
+) -> Prepared[ChangeResult]:
+    """Prepare `set_messages` before anything is locked. Raises its exceptions."""
     check_id(memory_id)
     messages = storable_messages(messages)
-    count_ahead(memory_id, messages)
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+    estimator, count = counted_ahead(memory_id, messages)
+
+    def change(recorder: Recorder) -> ChangeResult:
         advice = "set a policy before replacing its messages"
         policy = required_policy(memory_id, recorder.policy, advice)
         arrivals = counted_entries(recorder.memory, messages)
         return recorder.record(refill(recorder.window, arrivals, policy))
+
+    many = 0 if estimator is None else count + len(messages)
+    return prepared(memory_id, change, actor=actor, messages=many)
 
 
 def clear_messages(

@@ -7,8 +7,7 @@ locks the conversation while a change is decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -18,8 +17,8 @@ from chatmemory.conf import configuration
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.adding import (
     Recount,
-    count_ahead,
     count_all,
+    counted_ahead,
     counted_entries,
     ensure_countable,
 )
@@ -28,7 +27,7 @@ from chatmemory.ledger.defaults import metering_policy
 from chatmemory.ledger.messages import clear_messages
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import STAY, WindowMessage, window_messages
-from chatmemory.ledger.transaction import locked, unsaved_memory
+from chatmemory.ledger.transaction import Prepared, Result, locked, prepared, unsaved_memory
 from chatmemory.ledger.validation import check_id, check_storable_limit, storable_messages
 from chatmemory.ledger.windows import (
     PART,
@@ -97,9 +96,15 @@ def update_messages(
     trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
     VersionConflict.
     """
+    return prepare_update(memory_id, messages, actor=actor).write(expected_version)
+
+
+def prepare_update(
+    memory_id: str, messages: Sequence[ChatMessage], *, actor: str = ""
+) -> Prepared[ChangeResult]:
+    """Prepare `update_messages` before anything is locked. Raises its exceptions."""
     messages = storable_messages(messages)
-    with _of_client(memory_id, messages, actor, expected_version) as recorder:
-        return _replace(recorder, messages)
+    return _by_client(memory_id, messages, lambda recorder: _replace(recorder, messages), actor)
 
 
 class RecordedCall(NamedTuple):
@@ -126,7 +131,8 @@ def record_call(
     An earlier answer that comes back in another spelling is the one that is known.
     """
     given, answered = storable_messages(given), storable_messages(answered)
-    with _of_client(memory_id, [*given, *answered], actor) as recorder:
+
+    def change(recorder: Recorder) -> RecordedCall:
         known = [each.message for each in recorder.window.with_messages() if each.message]
         _replace(recorder, _with_known_answers(given, known))
         step, held = recorder.memory.last_step, recorder.window.totals.count
@@ -136,17 +142,18 @@ def record_call(
         answer_step = recorder.memory.last_step if answered else None
         return RecordedCall(step, answer_step, entries[:held], entries[held:])
 
+    return _by_client(memory_id, [*given, *answered], change, actor).write()
 
-@contextmanager
-def _of_client(
+
+def _by_client(
     memory_id: str,
     messages: Sequence[ChatMessage],
+    change: Callable[[Recorder], Result],
     actor: str,
-    expected_version: int | None = None,
-) -> Iterator[Recorder]:
-    """Lock a conversation for lists of a client with these messages, which are counted before."""
+) -> Prepared[Result]:
+    """Prepare a change by a client's lists with these messages, which are counted before."""
     check_id(memory_id)
-    estimator = count_ahead(memory_id, messages)
+    estimator, count = counted_ahead(memory_id, messages)
     policy = recount = None
     if estimator is None:
         policy = metering_policy(memory_id)
@@ -154,12 +161,14 @@ def _of_client(
         recount = Recount.ahead(memory_id, configuration().ESTIMATOR)
     if policy is not None:
         count_all(messages, policy.estimator)
-    create = partial(unsaved_memory, memory_id, policy=policy)
-    with locked(
-        memory_id, actor=actor, create=create, expected_version=expected_version
-    ) as recorder:
+
+    def countable(recorder: Recorder) -> Result:
         ensure_countable(recorder, recount)
-        yield recorder
+        return change(recorder)
+
+    create = partial(unsaved_memory, memory_id, policy=policy)
+    many = 0 if estimator is None else count + len(messages)
+    return prepared(memory_id, countable, actor=actor, messages=many, create=create)
 
 
 def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.utils import timezone
 
@@ -42,6 +43,7 @@ from chatmemory.windows.window import Totals
 CHANNEL = "chatmemory"
 TOKENS_OF_A_ROW = 60
 PLANNED_AT_MOST = 5
+MANY = 500  # messages of which a change is made before the lock
 
 _audit_log = logging.getLogger("chatmemory.audit")
 
@@ -56,23 +58,96 @@ def locked(
     expected_version: int | None = None,
     imported: int | None = None,
     note: str = "",
+    made: Made[Any] | None = None,
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
     An unknown id gets the row that `create` returns, which is not saved yet. With `must_be_new`, a
     known one raises MemoryExists, without waiting for a transaction that holds its row. `imported`
     is how much of an import is stored: while an import is unfinished, only its own next slice can
-    be written. All steps get the `note`. Raises InvalidValue for an invalid id, actor or version,
-    MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
+    be written. All steps get the `note`. The recorder is that of a change which was `made` before,
+    unless the conversation has changed since. Raises InvalidValue for an invalid id, actor or
+    version, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
         memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
         check_imported(memory, imported)
-        recorder = Recorder(memory, actor, is_new=is_new, note=note)
+        if made is not None and made.is_of(memory):
+            recorder = made.recorder
+        else:
+            recorder = Recorder(memory, actor, is_new=is_new, note=note)
         yield recorder
         if recorder.write():
             database.on_commit(lambda: _announce(recorder, actor))
+
+
+Result = TypeVar("Result")
+
+
+class Made(NamedTuple, Generic[Result]):
+    """A change that was made without a lock: its recorder, whose rows are not written yet, and its
+    result. `of` is when the conversation was made, and its last step before the change.
+    """
+
+    recorder: Recorder
+    result: Result
+    of: tuple[datetime, int]
+
+    def is_of(self, memory: Memory) -> bool:
+        """Return whether the change can be written to this row as it was made."""
+        return self.of == (memory.created_at, memory.last_step)
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[Result]):
+    """A change of a conversation that may have been `made` before the lock."""
+
+    memory_id: str
+    change: Callable[[Recorder], Result]
+    actor: str
+    create: Callable[[], Memory] | None = None
+    made: Made[Result] | None = None
+
+    def write(self, expected_version: int | None = None) -> Result:
+        """Write what was made, under the lock; make it there if the conversation has changed since.
+
+        Raises the exceptions of `locked` and of `change`.
+        """
+        with locked(
+            self.memory_id,
+            actor=self.actor,
+            create=self.create,
+            expected_version=expected_version,
+            made=self.made,
+        ) as recorder:
+            if self.made is not None and recorder is self.made.recorder:
+                return self.made.result
+            return self.change(recorder)
+
+
+def prepared(
+    memory_id: str,
+    change: Callable[[Recorder], Result],
+    *,
+    actor: str,
+    messages: int,
+    create: Callable[[], Memory] | None = None,
+) -> Prepared[Result]:
+    """Return a change of a conversation, made from one state of it without a lock if it is about
+    many `messages`. Raises InvalidValue, ImportUnfinished and what `change` raises.
+    """
+    check_change(memory_id, actor, None)
+    still_to_make = Prepared(memory_id, change, actor, create)
+    if messages < MANY:
+        return still_to_make
+    with one_snapshot():
+        memory = sql.read_memory(memory_id)
+        if memory is None:
+            return still_to_make
+        check_imported(memory)
+        was, recorder = (memory.created_at, memory.last_step), Recorder(memory, actor)
+        return replace(still_to_make, made=Made(recorder, change(recorder), was))
 
 
 Plan = TypeVar("Plan")

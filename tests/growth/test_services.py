@@ -71,6 +71,7 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "newest_repair": lambda it: services.newest_repair(it.id),
     "pin": lambda it: services.pin(it.id, it.text),
     "plan_compaction": lambda it: services.plan_compaction(it.id, "They talked.", keep_tokens=9),
+    "prepare_list": lambda it: services.prepare_list(it.id, [*it.list[::2], *NEW]),
     "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
     "preview_repair": lambda it: services.preview_repair(it.id, "openai"),
     "remade": lambda it: (services.keep(it.id), services.remade(it.id)),
@@ -90,6 +91,7 @@ PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "update_messages, a summary": lambda it: protocol.update_messages(
         it.id, [summary_message("They talked."), *NEW]
     ),
+    "prepare_update": lambda it: protocol.prepare_update(it.id, [*it.list[1:], *NEW]),
     "delete_messages": lambda it: protocol.delete_messages(it.id),
 }
 READS: dict[str, Callable[[Filled], object]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -32,6 +32,7 @@ from chatmemory.explain import receipts
 from chatmemory.explain.reasons import why_left, why_stub
 from chatmemory.formats import Rendering, render_each
 from chatmemory.ledger import protocol
+from chatmemory.ledger.transaction import Prepared
 from chatmemory.ledger.validation import check_id
 from chatmemory.lint.linter import lint, repair
 from chatmemory.lint.repairs import Repaired
@@ -80,9 +81,8 @@ class MemoryMessages(Resource):
         New messages of the list become part of the history, and the policy evicts messages beyond
         its limit.
         """
-        sent = asked["sent"]
-        result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
-        return _changes(memory_id, [result], sent)
+        result = _written(services.prepare_list, request, memory_id, asked)
+        return _changes(memory_id, [result], asked["sent"])
 
     @changes(ChangesSerializer, name="clear_window")
     def delete(self, request: Request, memory_id: str) -> Response:
@@ -156,6 +156,18 @@ def _window(
     if rendering.beside:
         yield f',"beside":{json.dumps(rendering.beside, ensure_ascii=False)}'
     yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
+
+
+def _written(
+    prepare: Callable[..., Prepared[ChangeResult]],
+    request: Request,
+    memory_id: str,
+    asked: Asked,
+) -> ChangeResult:
+    """Write a list that was sent, which may have been prepared before an Idempotency-Key."""
+    by = requests.changed_by(request)
+    change = asked.get("prepared") or prepare(memory_id, asked["sent"].messages, actor=by["actor"])
+    return change.write(by["expected_version"])
 
 
 def _json(serializer: Any) -> str:
@@ -283,8 +295,7 @@ class Store(Resource):
 
         An unknown id is created.
         """
-        sent = asked["sent"]
-        protocol.update_messages(memory_id, sent.messages, **requests.changed_by(request))
+        _written(protocol.prepare_update, request, memory_id, asked)
         return Response(status=204)
 
     @changes(None, status=204, name="delete_messages")
