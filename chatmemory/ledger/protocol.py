@@ -167,8 +167,9 @@ def _by_client(
         return change(recorder)
 
     create = partial(unsaved_memory, memory_id, policy=policy)
-    many = 0 if estimator is None else count + len(messages)
-    return prepared(memory_id, countable, actor=actor, messages=many, create=create)
+    return prepared(
+        memory_id, countable, actor=actor, messages=count + len(messages), create=create
+    )
 
 
 def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.utils import timezone
@@ -86,17 +86,18 @@ Result = TypeVar("Result")
 
 
 class Made(NamedTuple, Generic[Result]):
-    """A change that was made without a lock: its recorder, whose rows are not written yet, and its
-    result. `of` is when the conversation was made, and its last step before the change.
+    """A change that was made without a lock: its recorder, whose rows are not written yet, its
+    result, and the row of the conversation before it.
     """
 
     recorder: Recorder
     result: Result
-    of: tuple[datetime, int]
+    before: Memory
 
     def is_of(self, memory: Memory) -> bool:
         """Return whether the change can be written to this row as it was made."""
-        return self.of == (memory.created_at, memory.last_step)
+        before = self.before
+        return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
 
 
 @dataclass(frozen=True)
@@ -117,13 +118,23 @@ class Prepared(Generic[Result]):
         with locked(
             self.memory_id,
             actor=self.actor,
-            create=self.create,
+            create=self.create and self._new_row,
             expected_version=expected_version,
             made=self.made,
         ) as recorder:
             if self.made is not None and recorder is self.made.recorder:
                 return self.made.result
             return self.change(recorder)
+
+    def _new_row(self) -> Memory:
+        """Return the row of a new conversation: that for which the change was made, unless one of
+        this id was deleted meanwhile.
+        """
+        assert self.create is not None
+        row = self.create()
+        if self.made and self.made.before.previous_head == row.previous_head:
+            return self.made.before
+        return row
 
 
 def prepared(
@@ -142,12 +153,13 @@ def prepared(
     if messages < MANY:
         return still_to_make
     with one_snapshot():
-        memory = sql.read_memory(memory_id)
+        known = sql.read_memory(memory_id)
+        memory = known or (create and create())
         if memory is None:
             return still_to_make
         check_imported(memory)
-        was, recorder = (memory.created_at, memory.last_step), Recorder(memory, actor)
-        return replace(still_to_make, made=Made(recorder, change(recorder), was))
+        before, recorder = copy(memory), Recorder(memory, actor, is_new=known is None)
+        return replace(still_to_make, made=Made(recorder, change(recorder), before))
 
 
 Plan = TypeVar("Plan")
