@@ -58,7 +58,7 @@ def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
 
 
 def first_not_user(sent: Sent) -> Iterator[Fault]:
-    """Those who only mishandle it keep it: a greeting of the assistant may stand first."""
+    """Providers that only mishandle it keep it: a greeting of the assistant may be first."""
     said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if said and said[0].type not in (MessageType.USER, _RESULT):
         first = said[0]
@@ -250,7 +250,7 @@ def unsupported_image(sent: Sent) -> Iterator[Fault]:
 
 
 def _kind_of(media: Media) -> str | None:
-    """Return the media type that is told, or that the name tells."""
+    """Return the declared media type, or that of the name."""
     kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
     return kind.lower() if kind else None
 

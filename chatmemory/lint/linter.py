@@ -1,4 +1,4 @@
-"""The linter for messages: what a provider would refuse or mishandle, before it is asked."""
+"""The linter for messages: finds what a provider would refuse or mishandle, before a request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chatmemory.messages.message import (
 )
 
 # The format in which a provider gets messages, and the calls and results of tools that run
-# elsewhere: those of other types run at the provider.
+# elsewhere: calls of other types run at the provider.
 FORMATS_OF = {
     "openai": "openai_chat",
     "openai_responses": "openai_responses",
@@ -70,7 +70,7 @@ def repair(
     """Return a window that a provider takes, what was done for that, and what remains.
 
     System messages go first where they must; a result without its call and one of two results are
-    left out; a result that stands elsewhere goes behind its call; messages before the first of the
+    left out; a result in another place goes behind its call; messages before the first of the
     user leave where their order is refused; a call without a result gets a placeholder. A clean
     window stays as it is, and so does the order of all others. Raises as
     `lint` does.
@@ -186,7 +186,7 @@ def _continues(own: Mapping[str, Any]) -> bool:
 
 
 def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
-    """Return a message as a format says it, with what stands beside the list."""
+    """Return a message in a format, with the parts that are beside the list."""
     rendering = render_each([message], format)
     values = tuple(rendering.values)
     return (*values, rendering.beside) if rendering.beside else values

@@ -324,7 +324,7 @@ def _length(message: ChatMessage) -> int:
 
 
 def _counted(messages: list[ChatMessage], model: str) -> int:
-    """Return the tokens of a model's encoding; of one that is not known, those of gpt-4o."""
+    """Return the tokens in a model's encoding, or in that of gpt-4o if it is not known."""
     try:
         estimator = OpenAiTokenCountEstimator(model.rpartition("/")[2])
     except UnknownEstimator:
@@ -345,7 +345,7 @@ def blank_content(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"{turn.name} is blank.")
 
 
-# What only a format can say
+# Faults in parts that only a format has
 
 
 def lone_reasoning(sent: Sent) -> Iterator[Fault]:

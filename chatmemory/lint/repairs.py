@@ -106,7 +106,7 @@ def system_first(sent: Sent, bench: Bench) -> None:
 
 
 def drop_results(sent: Sent, bench: Bench) -> None:
-    """Drop results whose call is not there, and those of a call that another one answers."""
+    """Drop results whose call is missing, and results of a call that another one answers."""
     gone: set[int] = set()
     for turn in sent.pairing.orphans:
         gone.add(turn.position)
@@ -120,7 +120,7 @@ def drop_results(sent: Sent, bench: Bench) -> None:
 
 
 def begin_with_user(sent: Sent, bench: Bench) -> None:
-    """Let memory begin with a user message where the provider refuses what stands before it."""
+    """Let memory begin with a user message where the provider refuses the messages before it."""
     first = asked_first(sent)
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
     if first is None or check is None or not any(fault.is_mendable for fault in check(sent)):

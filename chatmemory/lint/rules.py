@@ -1,4 +1,4 @@
-"""What rules are made of, and how they are asked."""
+"""Rules, their laws, and how a window is examined by them."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ Example = Sequence[ChatMessage] | Sequence[Json]
 
 @dataclass(frozen=True)
 class Law:
-    """What one provider makes of a fault.
+    """The law of one provider for a fault.
 
     `check` finds the faults where the law has bounds of its own; else that of its rule does.
     `error` is what the provider's answer reads like, with {at} for the place of the first turn at
-    fault; it is empty where nothing is said. `source` is the address of what tells, and `date` the
-    month of it, empty where it is not known. `conflict` says what another source reports.
+    fault; it is empty where no words are known. `source` is the address of the report, and `date`
+    its month, empty where it is not known. `conflict` says what another source reports.
 
     A law that is `conditional` holds under a `condition`. Where that is the model, `refusing` is a
     pattern of the models that refuse, and `taking` one of those that are known to take it. Where
-    the check asks the model, `sure` is one of those that refuse what is found without any.
+    the check asks the model, `sure` is a pattern of the models that refuse each such fault.
     """
 
     severity: Severity
@@ -64,7 +64,7 @@ class Law:
 
     @property
     def basis(self) -> Basis:
-        """Whether a recorded exchange, an error that users reported or the documentation tells."""
+        """The kind of source: a recorded exchange, an error that users reported, or a document."""
         if self.source.startswith(RECORDED):
             return "recorded"
         is_reported = self.source.startswith("https://github.com/")

@@ -2,7 +2,7 @@
 
 Each rule of the catalog names one of these functions. It gets the numbers of the messages at fault
 and returns the step from which on the window breaks the rule by them, or None where the times of
-messages do not tell: their order was changed since, or it is longer ago than is known.
+messages do not show: their order was changed since, or it is longer ago than is known.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ def _inserted(places: Iterable[Place]) -> list[int]:
 
 
 # Where a provider takes several messages as one turn, the first of them is named, and its calls may
-# be those of another: then it is not told since when.
+# be those of another: then it is not known since when.
 Since = Callable[[Past, Sequence[int]], int | None]
 
 
 def unknown(past: Past, seqs: Sequence[int]) -> int | None:
-    """The times of messages do not tell."""
+    """The times of messages do not show since when."""
     return None
 
 
@@ -144,7 +144,7 @@ def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """The messages are at fault wherever they stand."""
+    """The messages are at fault in any place."""
     return max(map(past.came, seqs))
 
 

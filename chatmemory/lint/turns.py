@@ -169,8 +169,8 @@ class Pairing:
 
 
 class Sent:
-    """A window as a model of one provider gets it. Custom messages are no turns of it. `has_left`
-    tells that something left the window before.
+    """A window as a model of one provider gets it. Custom messages are not among its turns.
+    `has_left`: something left the window before.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.recall.cost import Prices
-from chatmemory.recall.frontier import Figures, Sums, Tried, halves
+from chatmemory.recall.frontier import Figures, Sums, TriedPolicies, halves
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import Policy
 
@@ -49,7 +49,7 @@ USUAL = Goals()
 
 
 class Costed(NamedTuple):
-    """A policy with what it gives and costs, relative to sending everything, which is None."""
+    """A policy, or None for sending everything, with its tally and its cost relative to that."""
 
     policy: Policy | None
     tally: Tally
@@ -64,13 +64,13 @@ class Costed(NamedTuple):
 
 @dataclass(frozen=True)
 class Advice:
-    """What is advised for some conversations.
+    """The advice for some conversations.
 
     `pick` is a policy, or everything; None if nothing can be advised. `option` is the cheapest
     window that holds enough, where everything is sent; where that is not possible and no window
     holds enough, it is the one that holds most. `checked` is the cost of the pick in the
-    conversations that were not used for choosing; None without any. `today` is what the policies in
-    force give, and `beaten_by` what beats that.
+    conversations that were not used for choosing; None without any. `today` are the policies in
+    force together, and `beaten_by` beats them.
     """
 
     why: Why
@@ -85,7 +85,11 @@ class Chooser:
     """Chooses from the policies of a frontier by the prices of a user."""
 
     def __init__(
-        self, tried: Tried, figures: Iterable[Figures], prices: Prices, wanted: Goals = USUAL
+        self,
+        tried: TriedPolicies,
+        figures: Iterable[Figures],
+        prices: Prices,
+        wanted: Goals = USUAL,
     ) -> None:
         weighing = [each for each in figures if each.has_weight]
         chosen, others = halves(weighing)
@@ -100,7 +104,7 @@ class Chooser:
 
     @cached_property
     def today(self) -> Costed | None:
-        """What the policies in force give together; None unless each conversation has one."""
+        """The policies in force together; None unless each conversation has one."""
         tally = self.sums.today_point
         cost = None if tally is None else self._relative(self.sums, tally)
         return None if tally is None or cost is None else Costed(None, tally, cost)
@@ -234,7 +238,7 @@ def percent_of(part: int, whole: int) -> int:
 
 # The advice in words
 
-FEW = 20  # conversations; of fewer the sentence tells how many there are
+FEW = 20  # conversations; of fewer the sentence gives the number
 
 
 def why_words(advice: Advice, wanted: Goals, conversations: int) -> str:
@@ -287,7 +291,8 @@ class Needs:
 
 
 def needs_of(limits: Sequence[int | None]) -> Needs:
-    """Return what conversations need, given the limit that each needs; None for one that has none.
+    """Return the limits that half and nine in ten of conversations need, given that of each; None
+    for a conversation that needs none.
 
     In a group of ten or more, one that needs over four times what nine in ten of the others need is
     left out.

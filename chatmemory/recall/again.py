@@ -1,6 +1,6 @@
-"""What comes up again in the messages of a conversation, whatever memory held of it.
+"""Facts and calls that come up again in the messages of a conversation, whatever memory held.
 
-A fact is an incident only where it was forgotten: a replay, or the ledger, tells that.
+A fact is an incident only where it was forgotten, which a replay or the ledger shows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REPEATABLE = frozenset(
         "screenshot snapshot diff log output transfer task agent"
     )
 )
-# What a sentence has that asks for something, beside a question mark
+# Words of a sentence that asks for something, beside a question mark
 REQUESTS = (
     "please share",
     "please give",
@@ -54,7 +54,7 @@ REQUESTS = (
     "let me know",
     "tell me",
 )
-# What a request has that asks for something once more, whatever it calls it
+# Words of a request for something once more, whatever it calls it
 ONCE_MORE = ("again", "once more", "one more time", "repeat", "resend")
 _ONCE_MORE = re.compile(rf"\b(?:{'|'.join(ONCE_MORE)})\b")
 # How users say that they repeat themselves
@@ -84,11 +84,11 @@ _NO_NOUNS = frozenset(
 
 
 class Again(NamedTuple):
-    """What comes up again in a message as an incident of one kind, if it is forgotten then.
+    """The facts or the call of a message that make an incident of one kind, if forgotten then.
 
     `facts` are names. Of a user's, those are `forced` that the assistant asked for by name, which
     are `asked`, or that the user says to have said. Of a call, `call` is the name under which its
-    results are mentioned, and `is_same` tells whether the result equals the earlier one.
+    results are mentioned, and `is_same`: the result equals the earlier one.
     """
 
     kind: IncidentKind

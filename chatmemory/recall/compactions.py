@@ -1,8 +1,8 @@
-"""What a summary lost of the exact terms in what it replaced, without any model.
+"""The exact terms in replaced messages that a summary lost, without any model.
 
 A term is a fact (see `facts`). It was needed again if the assistant used it in a later message that
 is no summary. Only what happened afterwards shows that, so that what was needed is a lower bound.
-The summary holds a term if the term stands in it, or in a message that was kept. Words with the
+The summary holds a term if it contains it, or a message that was kept does. Words with the
 same sense are not seen.
 """
 
@@ -110,7 +110,7 @@ class NeededTerms:
 
 @dataclass(frozen=True)
 class Evidence(NeededTerms):
-    """What one compaction lost, `number` from 1.
+    """The terms that one compaction lost; `number` counts from 1.
 
     `dropped` are the terms that would be appended, best first, and `mentions` the positions of the
     latest replaced messages that mention them. `coverage` is the share of the prompt's tokens that
@@ -171,7 +171,7 @@ def compaction_evidence(
     words: Words = NO_WORDS,
     estimator: str = DEFAULT_ESTIMATOR,
 ) -> list[Evidence]:
-    """Return what each compaction of a session lost.
+    """Return the evidence of each compaction of a session.
 
     `mentions` tell for each term how many sessions of a corpus mention it; without them, this
     session is the corpus. Raises UnknownEstimator.

@@ -31,7 +31,7 @@ from chatmemory.windows.window import Entry
 class Compared:
     """The replay of a history under a policy; None as a policy keeps everything.
 
-    `left` tells when each message left (see `Loads.left_at`). `recalls` counts what is needed, and
+    `left` has when each message left (see `Loads.left_at`). `recalls` counts the needed facts, and
     `lost` is what of it was not held, in order. `incidents` are the facts that came up again while
     they were forgotten, from a user or a tool.
     """
@@ -170,7 +170,7 @@ def _forgotten(left: Sequence[int], mentions: Sequence[int]) -> int | None:
 class RecallCurve:
     """The number of recalls that are held at each limit.
 
-    `changes` tells by how much the number changes at a limit. `tried_every` is the distance of the
+    `changes` has by how much the number changes at a limit. `tried_every` is the distance of the
     limits that were tried; 1 is exact.
     """
 

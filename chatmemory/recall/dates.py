@@ -1,4 +1,4 @@
-"""Dates in texts: in ISO order, or with the name of a month; 05/06 is none.
+"""Dates in texts: in ISO order, or with the name of a month; 05/06 is not a date.
 
 Two dates are equal if the day and the month are and no two years differ.
 """

@@ -1,8 +1,8 @@
 """Facts: terms that nobody can guess, such as order numbers, dates and ids.
 
 A message has facts by itself, and codes: numbers and runs of capitals. A code is a fact of a whole
-conversation if one of its messages says so. What tells nothing about a case is no fact, such as a
-duration or the name of a linter's rule.
+conversation if one of its messages names it as one. Durations and the names of linters' rules are
+not facts: they belong to no single case.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TELLING_RUN = re.compile(
 _DIGIT, _DIGIT_OR_CAPITALS = re.compile(r"[0-9]"), re.compile(r"[0-9]|[A-Z]{5}")
 _REDACTED = re.compile(r"\[redacted #[0-9]+\]", re.ASCII)
 _CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
-# A number, and what stands before it where it is named, in at most so many characters
+# A number, and the words before it that name it, in at most so many characters
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{4,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
 _NAMED_BEFORE = re.compile(
     rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(map(re.escape, NAMES_OF_NUMBERS))}))"
@@ -113,9 +113,9 @@ def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[s
     return Words(tuple(terms), tuple(prefixes), tuple(patterns))
 
 
-class Found(NamedTuple):
-    """What a message names: terms, dates as they are written, and codes, of which it says of some
-    that they are facts.
+class NamedFacts(NamedTuple):
+    """The facts that a message names: terms, dates as they are written, and codes; `named` are the
+    codes that are facts by this message.
     """
 
     terms: frozenset[str]
@@ -124,7 +124,7 @@ class Found(NamedTuple):
     named: frozenset[str]
 
 
-def found_in(message: ChatMessage, words: Words = NO_WORDS) -> Found:
+def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     """Return the facts that a message's texts, tool arguments and tool results name.
 
     A term is a run of ASCII letters, digits and `._@/+-` that begins and ends with a letter or
@@ -151,7 +151,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> Found:
         named.update(each for each in strings_in(json_of(text)) if _CODE.fullmatch(each))
         if words != NO_WORDS:
             terms.update(_words_in(text, words))
-    return Found(frozenset(terms), dates, frozenset(codes | named), frozenset(named))
+    return NamedFacts(frozenset(terms), dates, frozenset(codes | named), frozenset(named))
 
 
 def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:

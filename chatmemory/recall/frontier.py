@@ -1,7 +1,7 @@
-"""The frontier: what many histories give under limits, low waters and beginnings, added up.
+"""The frontier: the tallies of many histories under limits, low waters and beginnings, added up.
 
 The figures of one history hold no word of a message. A limit that everything fits in is left out of
-them, because it gives what everything gives. So the figures of many histories are added limit by
+them, because its tally is that of everything. So the figures of many histories are added limit by
 limit.
 """
 
@@ -31,7 +31,7 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedPolicies:
     """The policies that are tried: variants, which are policies whose limit is ignored, under a
     grid of limits and those of `also`; or each under the limits of `given`.
     """
@@ -58,7 +58,9 @@ class Tried:
         return self.variants.index(_variant(policy)), policy.limit
 
 
-def tried_of_kind(kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO_BOUNDS) -> Tried:
+def tried_of_kind(
+    kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO_BOUNDS
+) -> TriedPolicies:
     """Return the policies of a frontier: a kind with each low water, beginning as it does or with a
     user message. Its own options come first.
     """
@@ -66,16 +68,16 @@ def tried_of_kind(kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
     begun = (kind,) if kind.takes_whole_turns else (kind, replace(kind, snap_to_user=True))
     found = [kind, *(replace(each, low_water=water) for each in begun for water in waters)]
-    return Tried(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
+    return TriedPolicies(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
 
 
-def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> Tried:
+def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
     """Return policies as those that are tried."""
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
         if policy is not None:
             limits.setdefault(_variant(policy), []).append(policy.limit)
-    return Tried(tuple(limits), (), rules, tuple(map(tuple, limits.values())))
+    return TriedPolicies(tuple(limits), (), rules, tuple(map(tuple, limits.values())))
 
 
 def _variant(policy: Policy) -> Policy:
@@ -94,12 +96,12 @@ def limits_of(unit: str, most: int, also: Iterable[int] = ()) -> list[int]:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a history gives under the policies of a frontier.
+    """The tallies of a history under the policies of a frontier.
 
     `everything` is without a limit; its largest prompt has `longest` tokens. `points` are the
     tallies of each variant by limit. `today` is that of the policy in force; None where a client
-    decides. From the limit `need` on, every larger one holds all facts. `is_unreadable` tells that
-    a row of the history is corrupt.
+    decides. From the limit `need` on, every larger one holds all facts. `is_unreadable`: a row of
+    the history is corrupt.
     """
 
     messages: int = 0
@@ -136,7 +138,7 @@ class Figures:
         return cls(**{**data, "points": points, "today": today, "everything": everything})
 
 
-def figures_of(history: History, tried: Tried, today: Policy | None = None) -> Figures:
+def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
     """Return the figures of a history; `today` is the policy in force, if one decides."""
     whole = history
     tallies = Tallies(history, tried.kind, tried.rules)
@@ -170,7 +172,7 @@ def longest_prompt(history: History) -> int:
     return max(prompt_sizes(history, history.loads.left_at(None)), default=0)
 
 
-def _newest(history: History, tried: Tried) -> History:
+def _newest(history: History, tried: TriedPolicies) -> History:
     """Return as much of the end of a history as can be replayed under each policy."""
     most = tried.kind.load(tried.kind.total(history.entries))
     policies = sum(len(tried.limits(n, most)) for n in range(len(tried.variants)))
@@ -178,7 +180,7 @@ def _newest(history: History, tried: Tried) -> History:
 
 
 class Point(NamedTuple):
-    """What a policy gives over many conversations; None sends everything."""
+    """The tally of a policy over many conversations; None sends everything."""
 
     policy: Policy | None
     tally: Tally
@@ -187,7 +189,7 @@ class Point(NamedTuple):
 class Sums:
     """The figures of some conversations added up."""
 
-    def __init__(self, tried: Tried, figures: Iterable[Figures] = ()) -> None:
+    def __init__(self, tried: TriedPolicies, figures: Iterable[Figures] = ()) -> None:
         self.tried = tried
         self.count = self.recalls = self.calls = self.longest = self.todays = 0
         self.everything = self.today = NOTHING
@@ -210,7 +212,7 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """What each policy gives at whose limit anything leaves."""
+        """Return the tally of each policy at whose limit anything leaves."""
         variants = self.tried.variants
         return [
             Point(replace(variants[variant], limit=limit), self.everything.plus(less))
@@ -218,14 +220,14 @@ class Sums:
         ]
 
     def at(self, policy: Policy | None) -> Tally:
-        """Return what a policy of the frontier gives."""
+        """Return the tally of a policy of the frontier."""
         if policy is None:
             return self.everything
         return self.everything.plus(self._less.get(self.tried.place_of(policy), NOTHING))
 
     @property
     def today_point(self) -> Tally | None:
-        """What the policies in force give; None unless each conversation has one."""
+        """The tally of the policies in force; None unless each conversation has one."""
         return self.today if self.count and self.todays == self.count else None
 
     def bill(self, tally: Tally) -> Bill:

@@ -56,7 +56,7 @@ class Incident:
 
     A user's is `is_forced` if the assistant asked for it, in the message `asked`, or the user says
     that it was said before. A call's `result` is that of the equal call before; `tokens` are those
-    of the new one, and `is_same` tells whether it is equal. `tool` is what was called.
+    of the new one, and `is_same`: it is equal. `tool` is the name of the tool.
     """
 
     kind: IncidentKind
@@ -86,7 +86,7 @@ class Incident:
 
     @property
     def fact(self) -> str:
-        """The best known fact, or the tool if there is none."""
+        """The fact to show: the best known one, or the tool."""
         return self.facts[0].fact if self.facts else self.tool
 
 
@@ -121,7 +121,7 @@ def incidents_under(
 def replayed(
     messages: Sequence[ChatMessage], history: History, policy: Policy
 ) -> tuple[list[StepMessage], list[MemoryTime]]:
-    """Return what arrives, and when it is in memory, in a replay under one policy.
+    """Return the arrivals, and when each is in memory, in a replay under one policy.
 
     Messages that the policy ignores or refuses make no step, as in the ledger.
     """
@@ -337,7 +337,7 @@ def facts_words(incident: Incident) -> str:
 
 
 def call_words(incident: Incident) -> str:
-    """Return what a call that was made again cost: `, with the same result: 49,167 tokens; 611
+    """Return the cost of a call that was made again: `, with the same result: 49,167 tokens; 611
     terms such as A-1182`; empty of other incidents.
     """
     if incident.result is None:

@@ -1,7 +1,7 @@
-"""The facts of a conversation: what each message has of them, and which it mentions.
+"""The facts of a conversation: those that each message names, and those that it mentions.
 
-A message has a fact that it names itself. It mentions any fact of the conversation that stands in
-it as a whole, or whose identifying part does.
+A message has a fact that it names itself. It mentions any fact of the conversation that it
+contains as a whole, or whose identifying part it contains.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from chatmemory.messages.message import ChatMessage, MessageType, UserMessage
 from chatmemory.messages.sessions import is_by_program
 from chatmemory.recall.dates import Dates, dates_in, names_of
-from chatmemory.recall.facts import NO_WORDS, Found, Words, found_in, is_pasted, said_texts
+from chatmemory.recall.facts import NO_WORDS, NamedFacts, Words, found_in, is_pasted, said_texts
 from chatmemory.recall.held import Terms
 from chatmemory.recall.pairs import Pairs, pairs_of
 
@@ -46,7 +46,7 @@ class Lexicon:
         ]
 
     def _facts(
-        self, message: ChatMessage, position: int, terms: frozenset[str], found: Found
+        self, message: ChatMessage, position: int, terms: frozenset[str], found: NamedFacts
     ) -> MessageFacts:
         dates = names_of(found.dates, self._dates)
         pairs = frozenset(map(str, self._pairs.used_at(position)))
@@ -63,7 +63,7 @@ class Lexicon:
         return frozenset(found)
 
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the facts that other texts mention, such as those of a summary."""
+        """Return the facts that other texts mention, such as a summary."""
         read = list(texts)
         dates = (names_of(dates_in(text), self._dates) for text in read)
         return self._mentions(read, is_prose=True).union(*dates)

@@ -2,8 +2,8 @@
 
 A call is an AI message; its prompt is the window just before it, with the fixed overhead of a
 request, or nothing where the window is empty. Tokens are reusable if they belong to the longest
-common prefix of whole messages with the prompt of the previous call. What of these a provider
-reads from its cache is told by the rules of `cost`.
+common prefix of whole messages with the prompt of the previous call. How many of these a
+provider reads from its cache follows from the rules of `cost`.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class _Faults:
         self._waits: list[bool] = []
         self._count_unpaired()
         found = refusals_in(turns, provider, models)
-        # OpenAI Responses finds a result wherever it stands behind its call
+        # OpenAI Responses finds a result anywhere behind its call
         is_apart = provider == RESPONSES and self._counts[-1:] not in ([], [0])
         self.are_between = not is_apart
         self._latest = self._latest_of(found)

@@ -1,4 +1,4 @@
-"""What one history gives under many policies, fast: for each the facts held, what came up again,
+"""The tallies of one history under many policies, fast: for each the facts held, the incidents,
 and the bill of its prompts.
 
 The window of a history with at most one system message, its first, is that message and all others
@@ -28,8 +28,8 @@ _AI, _RESULT = MessageType.AI, MessageType.TOOL_EXECUTION_RESULT
 
 
 class Tally(NamedTuple):
-    """What a policy gives: the facts held, the messages in which users or calls repeated what was
-    forgotten, and the tokens of the prompts, with those read from the cache and those written.
+    """The figures of a policy: the facts held, the messages in which users or calls repeated what
+    was forgotten, and the tokens of the prompts: all, `read` from the cache, and `written` to it.
     """
 
     held: int = 0
@@ -61,13 +61,13 @@ class Tallies:
 
     def __init__(self, history: History, kind: Policy, rules: CacheRules) -> None:
         self._history, self._rules = history, rules
-        self._said = _Said(history, kind) if _is_plain(history) else None
-        self.are_slow = self._said is None or not _is_common(kind)
+        self._plain = _PlainHistory(history, kind) if _is_plain(history) else None
+        self.are_slow = self._plain is None or not _is_common(kind)
 
     def of(self, policy: Policy | None) -> Tally:
-        """Return what a policy gives; None keeps everything."""
-        if self._said and (policy is None or _is_common(policy)):
-            return self._said.tally(policy, self._rules)
+        """Return the tally of a policy; None keeps everything."""
+        if self._plain and (policy is None or _is_common(policy)):
+            return self._plain.tally(policy, self._rules)
         found = replay(self._history, policy)
         bill = found.prompts.bill(self._rules)
         again = (
@@ -88,9 +88,9 @@ def _is_common(policy: Policy) -> bool:
 
 
 @dataclass(frozen=True)
-class _Needed:
-    """What messages took up again: by the place of the message and of the mention on which it
-    depends. What the system message mentions is `always` held.
+class _Uses:
+    """The uses in messages: by the place of the message and of the mention on which it depends.
+    Facts that the system message mentions are `always` held.
     """
 
     pairs: Sequence[tuple[int, int]]
@@ -103,7 +103,7 @@ class _Needed:
         return self.always + len(self.pairs) - self.held(firsts)
 
 
-class _Said:
+class _PlainHistory:
     """The messages of a plain history without its system message; a place is one among them.
 
     `firsts` of a policy are, for each place, the first message of the window just before it.
@@ -194,7 +194,7 @@ class _Said:
 
 
 def _ends(entries: Sequence[Entry]) -> list[int]:
-    """Return where the message stands that follows each message and what leaves with it."""
+    """Return the place of the message behind each message and those that leave with it."""
     ends = list(range(1, len(entries) + 1))
     end = len(entries)
     for place in reversed(range(len(entries))):
@@ -207,7 +207,7 @@ def _ends(entries: Sequence[Entry]) -> list[int]:
 
 
 def _next_users(entries: Sequence[Entry]) -> list[int]:
-    """Return the first user message from each place on; what is behind all if there is none."""
+    """Return the first user message from each place on; the place behind all if none follows."""
     found, last = [len(entries) + 1], len(entries) + 1
     for place in reversed(range(len(entries))):
         last = place if entries[place].type is _USER else last
@@ -215,7 +215,7 @@ def _next_users(entries: Sequence[Entry]) -> list[int]:
     return found[::-1]
 
 
-def _needed(found: Iterable[Use], known: frozenset[str], places: dict[int, int]) -> _Needed:
+def _needed(found: Iterable[Use], known: frozenset[str], places: dict[int, int]) -> _Uses:
     uses = [(use.position, use.depends_on(known)) for use in found]
     pairs = [(places[position], places[n]) for position, n in uses if n is not None]
-    return _Needed(pairs, len(uses) - len(pairs))
+    return _Uses(pairs, len(uses) - len(pairs))

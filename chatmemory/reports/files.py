@@ -17,7 +17,7 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 class TranscriptFile(NamedTuple):
     """A file to read. `name` is its path without the ending: of a file in a folder that was given,
-    the path below the folder. `is_in_folder` tells these from files that were named.
+    the path below the folder. `is_in_folder`: it was found in a folder, and not named.
     """
 
     path: Path

@@ -22,7 +22,7 @@ HELP = (
 )
 FORCED_NAME = "forced"
 KINDS = tuple(kind.value for kind in IncidentKind)
-Found = Iterable[tuple[str, Sequence[Incident]]]  # the incidents of each conversation
+ByConversation = Iterable[tuple[str, Sequence[Incident]]]  # the incidents of each conversation
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def _of_files(
         yield each.name or str(each.number), incidents_under(policy, each.messages, words)
 
 
-def print_incidents(conversations: Found, printer: Printer, fail_on: Sequence[str]) -> int:
+def print_incidents(conversations: ByConversation, printer: Printer, fail_on: Sequence[str]) -> int:
     """Print the incidents and their counts. Return 1 if there is one of a kind in `fail_on`."""
     total: Counter[str] = Counter(dict.fromkeys([FORCED_NAME, *KINDS, "conversations"], 0))
     for name, found in conversations:

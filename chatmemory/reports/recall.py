@@ -115,8 +115,8 @@ def _context_of(options: Mapping[str, Any]) -> int | None:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the options of the command ask for."""
+class RecallOptions:
+    """The options of the command, read."""
 
     policies: Sequence[Policy | None]
     frontier: Policy | None
@@ -126,7 +126,7 @@ class Question:
     wanted: Goals
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Question:
+    def of(cls, options: Mapping[str, Any]) -> RecallOptions:
         """Read the options. Raises InvalidValue, UnknownEstimator."""
         kind, today = options["frontier"], options["today"]
         for name in ("share", "saving"):
@@ -155,7 +155,7 @@ class Question:
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
     if options["recorded"]:
         return print_recorded(options, printer)
-    asked = Question.of(options)
+    asked = RecallOptions.of(options)
     if options["label"] or options["prefix"]:
         raise InvalidValue("name files, or stored conversations by --label or --prefix")
 
@@ -166,7 +166,7 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
 
     policies, advice = asked.policies, None
     if asked.frontier:
-        silent = Printer(len, len)  # the second reading tells what is left out
+        silent = Printer(len, len)  # the second reading prints what is left out
         chooser = asked.chooser((each[0], None) for each in said([asked.frontier], silent))
         policies, advice = best_policies(chooser, asked.today), chooser.advice()
     found = recall_sums(said(policies), policies, asked.rules, asked.today)
@@ -182,7 +182,7 @@ def best_policies(chooser: Chooser, today: Policy | None) -> list[Policy | None]
 
 
 def print_recalls(
-    found: RecallSums, asked: Question, printer: Printer, advice: Advice | None = None
+    found: RecallSums, asked: RecallOptions, printer: Printer, advice: Advice | None = None
 ) -> None:
     """Print a row for each policy, and which of them is recommended."""
     shown = [
@@ -218,6 +218,6 @@ def _numbers(found: Any) -> dict[str, int]:
     return {name: getattr(found, name) for name in COLUMNS}
 
 
-def _cost(found: Any, asked: Question) -> str:
+def _cost(found: Any, asked: RecallOptions) -> str:
     cost = found.relative_cost(asked.prices)
     return "" if cost is None else f"{cost:.2f}"

@@ -1,4 +1,4 @@
-"""The rules about what only a provider's format says, and those that depend on the model."""
+"""The rules about a provider's own format, and those that depend on the model."""
 
 from __future__ import annotations
 

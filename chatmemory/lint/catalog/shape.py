@@ -1,4 +1,4 @@
-"""The rules about calls and results, roles and contents: what the messages themselves tell."""
+"""The rules about calls and results, roles and contents: about the messages themselves."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Command(ReportCommand):
     about_files = recall
 
     def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
-        asked = recall.Question.of(options)
+        asked = recall.RecallOptions.of(options)
         if options["format"] != "auto":
             raise wrong_arguments("--format is that of files: name some, or leave it out")
         check_text(options["prefix"], "the beginning of an id")

@@ -81,7 +81,7 @@ class Doctor(Resource):
 
         Those that became ill last come first, as of the last look at each: `known_until` is the
         step, and `changed` counts those that have changed since. With `rule`, also those that are
-        only mishandled. With `provider`, what that one would say, whether it is in use or not.
+        only mishandled. With `provider`, for that one alone, whether it is in use or not.
         """
         prefix = prefix_of(request)
         which = IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)

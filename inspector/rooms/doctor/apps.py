@@ -83,7 +83,7 @@ class Doctor(room.SiteRoom):
 
 
 def _check_providers(**_: object) -> list[checks.CheckMessage]:
-    """Tell of a provider that CHATMEMORY["PROVIDERS"] names and that there is not."""
+    """Report a provider in CHATMEMORY["PROVIDERS"] that does not exist."""
     from chatmemory.conf import configuration
     from chatmemory.exceptions import InvalidValue
     from inspector.rooms.doctor.choosing import choices

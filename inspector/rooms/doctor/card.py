@@ -1,4 +1,4 @@
-"""What the doctor says on other pages: the verdicts of providers in use, a flag in the head, and
+"""The doctor on other pages: the verdicts of providers in use, a flag in the head, and
 messages that never reached the model.
 """
 
@@ -33,7 +33,7 @@ from inspector.shell.room import Badge, Card, Fragment, Link, Section
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
-    """Return what is known of the window that a page shows, read once."""
+    """Return the diagnosis of the window that a page shows, read once."""
     if "doctor" not in view.read:
         view.read["doctor"] = _known(view)
     found: KnownDiagnosis = view.read["doctor"]
@@ -66,7 +66,7 @@ def cards(view: ConversationState) -> Iterator[Card]:
 
 
 def _repaired(view: ConversationState) -> str:
-    """Return what the newest step says, if that is the repair which the address names."""
+    """Return the words of the newest step, if that is the repair which the address names."""
     row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
     named = view.query.of_rooms.get("repaired")
     return row.note if row and row.kind == "repair" and named == str(view.at) else ""
@@ -83,7 +83,7 @@ def _answers(view: ConversationState) -> dict[str, object]:
 
 
 def _test(view: ConversationState, found: KnownDiagnosis) -> str:
-    """Return what chosen providers refuse as a test of a project; empty if they accept it."""
+    """Return the refusals of chosen providers as a test of a project; empty if they accept it."""
     use = use_of(view)
     refused = found.under(use).refused_by if use.is_chosen and not view.is_simulated else ()
     if not refused:

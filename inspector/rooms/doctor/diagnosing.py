@@ -37,14 +37,14 @@ from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.seen import providers_seen
 from inspector.rooms.doctor.using import InUse
 
-Said = Mapping[int, ChatMessage]
+MessagesBySeq = Mapping[int, ChatMessage]
 LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
 BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
 _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step", "reason", "size")
 _LEFT_STEP = _COLUMNS.index("left_step")
 
 
-def diagnosis_of(state: StoredState, said: Said | None = None) -> Diagnosis:
+def diagnosis_of(state: StoredState, said: MessagesBySeq | None = None) -> Diagnosis:
     """Return the diagnosis of the window as it is stored, with what a lowered limit hides. `said`
     are its messages by number, where they are read.
 
@@ -110,7 +110,7 @@ AT_ONCE = 2_000  # messages of a window that a page examines
 
 @dataclass(frozen=True)
 class KnownDiagnosis:
-    """What is known of a window: its diagnosis, or None with the reason in `why`."""
+    """The diagnosis of a window, or None with the reason in `why`."""
 
     diagnosis: Diagnosis | None = None
     why: str = ""
@@ -121,7 +121,7 @@ class KnownDiagnosis:
         return self.diagnosis.refused_by if self.diagnosis else ()
 
     def under(self, use: InUse) -> KnownDiagnosis:
-        """Return what is known of the providers in use."""
+        """Return the diagnosis for the providers in use."""
         return replace(self, diagnosis=self.diagnosis and self.diagnosis.under(use))
 
     @property
@@ -134,9 +134,9 @@ NOT_KNOWN = KnownDiagnosis()
 
 
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
-    """Return the diagnosis of a window of up to 2,000 messages; of a larger one, what is kept.
+    """Return the diagnosis of a window of up to 2,000 messages; of a larger one, the kept one.
 
-    What is kept is of the newest window or of one before it.
+    A kept diagnosis is of the newest window or of one before it.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -172,7 +172,7 @@ def _too_many(count: int) -> str:
     return f"a page examines up to {AT_ONCE:,} messages, and memory holds {count:,}"
 
 
-# What is kept of it
+# Keeping it
 
 RULES_READ = 3  # raise it with each change of what a rule of the linter finds
 LATELY_STEPS = 40

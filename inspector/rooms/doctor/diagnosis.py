@@ -23,14 +23,14 @@ MARKS = {"refused": "!", "conditional": "?", "mishandled": "~"}
 
 Named = tuple[int, ...]
 # By a rule, and whether it is pending: the messages at fault, and how severe it is for whom
-Found = dict[tuple[str, bool], dict[Named, dict[str, str]]]
+FoundProblems = dict[tuple[str, bool], dict[Named, dict[str, str]]]
 
 
 @dataclass(frozen=True)
 class Problem:
     """A rule that a window breaks, and the providers that refuse or mishandle it for that.
 
-    `conditional_for` are those of which it depends on the model or a parameter. `seq` is the
+    for `conditional_for` it depends on the model or a parameter. `seq` is the
     message at fault, 0 for the window as a whole. It is so since step `since`, which was `at` that
     time; None where that is not known. A repair for a provider of `mendable_for` makes a window
     that this provider takes. One that `is_pending` ends with what has to come next anyway, such as
@@ -127,13 +127,13 @@ class Diagnosis:
         return min((each.at for each in self.listed if each.at), default=None)
 
     def under(self, use: InUse) -> Diagnosis:
-        """Return what providers in use make of the window."""
+        """Return the verdict of the providers in use on the window."""
         found = [each for problem in self.problems if (each := problem.under(use))]
         found.sort(key=lambda each: not each.refused_by)
         return replace(self, problems=tuple(found))
 
     def for_provider(self, provider: str) -> list[Problem]:
-        """Return what a provider minds."""
+        """Return the problems of a provider."""
         return [each for each in self.problems if each.severity_for(provider)]
 
     def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
@@ -206,10 +206,10 @@ def diagnose(
 ) -> Diagnosis:
     """Return the diagnosis of a window whose messages have these numbers, without times.
 
-    `has_left` tells that something left it before. `past_of` returns the past of the window, with
+    `has_left`: something left it before. `past_of` returns the past of the window, with
     all places of some messages; without it, it is not known since when a problem is there.
     """
-    found: Found = {}
+    found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
     for provider in PROVIDERS:
         sent = Sent(turns[provider], provider, has_left)
@@ -229,7 +229,7 @@ def diagnose(
 
 
 def _since(
-    found: Found, past_of: Callable[[Collection[int]], Past]
+    found: FoundProblems, past_of: Callable[[Collection[int]], Past]
 ) -> dict[tuple[str, bool], tuple[int, Named]]:
     """Return the first step at which messages were at fault, with them, by rule, where that is
     known.

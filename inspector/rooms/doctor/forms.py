@@ -1,4 +1,4 @@
-"""What the doctor's forms send."""
+"""The doctor's forms."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ProvidersForm(forms.Form):
 
     @property
     def chosen(self) -> list[str]:
-        """The choice as `in_use` reads it; the models stand apart by commas or blanks."""
+        """The choice as `in_use` reads it; models are separated by commas or blanks."""
         given = self.cleaned_data
         found = []
         for name in given["providers"]:

@@ -22,7 +22,7 @@ from chatmemory.windows.stored_policies import can_decide
 RECORDED = 2_000  # messages in which turns are looked for, the latest
 
 
-class Said(NamedTuple):
+class SizedMessage(NamedTuple):
     """A message of the history: its type, its cost under the policy, and the step it came in."""
 
     type: str
@@ -30,17 +30,17 @@ class Said(NamedTuple):
     step: int
 
 
-class Needed(NamedTuple):
+class NeededLimit(NamedTuple):
     """The limit that the largest turn needs with the system message, and since which step."""
 
     limit: int
     step: int
 
 
-def limit_needed(said: Iterable[Said], policy: Policy) -> Needed | None:
-    """Return what the largest turn needs; None if the policy's limit has room for each."""
+def limit_needed(said: Iterable[SizedMessage], policy: Policy) -> NeededLimit | None:
+    """Return the limit that the largest turn needs; None if today's limit has room for each."""
     system = turn = 0
-    found: Needed | None = None
+    found: NeededLimit | None = None
     for each in said:
         if each.type == MessageType.SYSTEM:
             system = each.cost
@@ -48,12 +48,12 @@ def limit_needed(said: Iterable[Said], policy: Policy) -> Needed | None:
         turn = each.cost if each.type == MessageType.USER else turn + each.cost
         needed = policy.overhead + system + turn
         if needed > max(policy.limit, found.limit if found else 0):
-            found = Needed(needed, found.step if found else each.step)
+            found = NeededLimit(needed, found.step if found else each.step)
     return found
 
 
 def needed_by(memory: Memory) -> dict[str, int | None]:
-    """Return what is kept of the largest recorded turn, as columns: the limit that it needs, and
+    """Return the columns of the largest recorded turn: the limit that it needs, and
     since when; None where the limit is enough, or where no limit of a common kind decides.
     """
     policy = memory.policy
@@ -67,11 +67,11 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
     return {"needed_limit": found.limit, "short_at": microseconds(at) if at else None}
 
 
-def _said(memory: Memory, policy: Policy) -> Sequence[Said]:
+def _said(memory: Memory, policy: Policy) -> Sequence[SizedMessage]:
     rows = Stay.objects.filter(memory=memory).order_by("-n")
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
     first_stays = {
-        stay.seq: Said(stay.type, policy.weigh(stay_entry(stay)), stay.entered_step)
+        stay.seq: SizedMessage(stay.type, policy.weigh(stay_entry(stay)), stay.entered_step)
         for stay in rows[:RECORDED]
     }
     return [first_stays[seq] for seq in sorted(first_stays)]

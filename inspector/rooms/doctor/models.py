@@ -1,4 +1,4 @@
-"""The tables of the doctor: what is kept of each conversation, and which providers are in use."""
+"""The tables of the doctor: the diagnosis of each conversation, and the providers in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor's page says: a heading, and a line for each cause."""
+"""The doctor's page: a heading, and a line for each cause."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ShortLine(Line):
 
 
 class DoctorPage:
-    """All causes, those of providers in use first."""
+    """All causes; the causes for providers in use come first."""
 
     def __init__(self, midnight: datetime) -> None:
         self._midnight = midnight
@@ -180,7 +180,7 @@ class DoctorPage:
 
     @cached_property
     def asked(self) -> Sequence[words.ProviderRow]:
-        """The question that stands where nobody has chosen, with what each provider would find."""
+        """The question where nobody has chosen providers, with how many each would refuse."""
         return words.provider_rows(None, would_find(ALL), seen_in())
 
 

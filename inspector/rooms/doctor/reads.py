@@ -203,7 +203,7 @@ class Case:
 
     @property
     def query(self) -> str:
-        """What follows the address of the conversation, to show the step since which it is so."""
+        """The query of the conversation's address that shows the step since which it is so."""
         return f"?at={self.problem.since}" if self.problem.since else ""
 
 
@@ -246,7 +246,7 @@ def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
 
 @dataclass(frozen=True)
 class Issues:
-    """The causes that providers in use mind, and those of the others."""
+    """The causes for providers in use, and the causes for the others."""
 
     used: Sequence[Issue]
     unused: Sequence[Issue]

@@ -1,4 +1,4 @@
-"""What other policies would hold of what the assistant needed, for a preview."""
+"""The facts that other policies would hold, for a preview."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Recalled:
 
 
 def recalled(policies: Mapping[str, tuple[Policy, Policy]], seconds: float = SECONDS) -> Recalled:
-    """Return what the second policy of each conversation would hold beside the first one.
+    """Return the facts that the second policy of each conversation would hold, beside the first.
 
     The call ends after about `seconds`. A conversation that cannot be read is left out.
     """

@@ -152,7 +152,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
 
 
 def _of_snapping(snaps: Mapping[str, Policy]) -> Recalled:
-    """Return what policies would hold if memory began with a user message."""
+    """Return the facts that memory would hold if it began with a user message."""
     return recalled({id: (replace(each, snap_to_user=False), each) for id, each in snaps.items()})
 
 

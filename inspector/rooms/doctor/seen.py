@@ -1,4 +1,4 @@
-"""Which providers a conversation was seen with: what its messages tell by their attributes, and by
+"""The providers that a conversation was seen with: by the attributes of its messages, and by
 the ids that providers give to calls. Pure.
 """
 
@@ -24,7 +24,7 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 
 
 def providers_seen(messages: Iterable[ChatMessage]) -> set[str]:
-    """Return the providers that messages came from or went to, as far as they tell.
+    """Return the providers that messages came from or went to, as far as that is known.
 
     Calls with ids of OpenAI's are those of chat completions, unless something was in the format of
     Responses.

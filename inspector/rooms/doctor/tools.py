@@ -1,4 +1,4 @@
-"""What agents may ask of the windows that a provider would refuse."""
+"""The tool of agents for the windows that a provider would refuse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
 
 
 def _ill_words(ill: IllConversation) -> list[str]:
-    """Return what is wrong with a conversation, or that what is kept of it cannot be read."""
+    """Return the faults of a conversation in words, or that its kept row cannot be read."""
     if ill.unreadable:
         return [ill.unreadable]
     until = "" if ill.is_current else f" As of step {ill.known_until:,}."

@@ -44,7 +44,7 @@ class InUse:
         ]
 
     def written(self) -> list[str]:
-        """Return what `in_use` reads."""
+        """Return the choice as `in_use` reads it."""
         return [
             text
             for name, models in self.models.items()

@@ -1,4 +1,4 @@
-"""What the address of the doctor's page asks for: a cause, and a page of its conversations."""
+"""The address of the doctor's page: a cause, and a page of its conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a window, in words: the title of a rule, since when, and who minds it."""
+"""The faults of a window in words: the title of a rule, since when, and which providers mind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def refused(found: KnownDiagnosis) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a provider, by the name that people have for it, would say to a window."""
+    """The answer of a provider to a window, with the name that people have for it."""
 
     provider: str
     accepts: bool
@@ -68,7 +68,7 @@ class Answer:
 
 
 def answers(diagnosis: Diagnosis, use: InUse) -> list[Answer]:
-    """Return what each provider in use would say to a window."""
+    """Return the answer of each provider in use to a window."""
     found = diagnosis.under(use)
     return [_answer(found, provider) for provider in use.providers]
 
@@ -138,7 +138,7 @@ _VERBS = {
 
 
 def verb(rule: str) -> str:
-    """Return what mends a rule, as a button says it; empty where nothing does."""
+    """Return the label of the button that mends a rule; empty where nothing mends it."""
     repairs = RULES[rule].repairs
     return _VERBS[repairs[0]] if repairs else ""
 
@@ -218,7 +218,7 @@ HELD = "What the assistant needed and would still hold"
 
 
 def repair_sums(repairs: Repairs, of_snapping: Recalled) -> list[tuple[str, str]]:
-    """Return what a preview of repairs sums up, each with its name."""
+    """Return the sums of a preview of repairs, each with its name."""
     count, all_of_them = len(repairs.done), len(repairs.done) + len(repairs.refused)
     found = [("Taken afterwards, each one checked", f"{count:,} of {all_of_them:,}")]
     if count:
@@ -229,7 +229,7 @@ def repair_sums(repairs: Repairs, of_snapping: Recalled) -> list[tuple[str, str]
 
 
 def recall_sums(found: Recalled, when: str = "") -> list[tuple[str, str]]:
-    """Return what the assistant needed and would still hold, before and after."""
+    """Return the facts that the assistant needed and memory would hold, before and after."""
     if not found.recalls:
         return [(f"{HELD}{when}", "nothing was needed")]
     some = "" if found.read == found.of else f", in {found.read:,} of {found.of:,} conversations"

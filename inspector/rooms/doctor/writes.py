@@ -1,4 +1,4 @@
-"""What the doctor does at once: the diagnosis of a conversation, and those of all."""
+"""Diagnoses that are made at once: of one conversation, and of all."""
 
 from __future__ import annotations
 

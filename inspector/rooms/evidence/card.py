@@ -22,7 +22,7 @@ from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
 class Stop:
     """A part of the way of a fact: a message with a quote, or the step at which it left, in words.
 
-    `is_out` tells that the fact was not in memory then.
+    `is_out`: the fact was not in memory then.
     """
 
     label: str

@@ -1,4 +1,5 @@
-"""What the compactions of a stored conversation lost: found in its ledger, kept as numbers.
+"""The terms that the compactions of a stored conversation lost: found in its ledger, kept as
+numbers.
 
 The term of a kept row is read again from a message that mentions it.
 """
@@ -85,7 +86,7 @@ class KeptTerm(NamedTuple):
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
-        """Return the term, whose words are not kept, as the corpus tells whether it is rare."""
+        """Return the term, whose words are not kept; by the corpus it is rare or not."""
         back = CameBack.UNKNOWN
         if self.came is not None:
             back = CameBack.USER if self.by_user else CameBack.TOOL
@@ -168,27 +169,27 @@ class CompactionKeeper(Keeper):
         }
 
 
-class Found(NamedTuple):
+class FoundCompactions(NamedTuple):
     """Compactions by step, and the digests of the terms among which they were found, as text."""
 
     compactions: list[StoredEvidence]
     mentioned: str = ""
 
-    def after(self, settled: Found, first: int) -> Found:
-        """Return this after what is settled of the compactions before the message `first`."""
+    def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
+        """Return these behind the settled compactions before the message `first`."""
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
-        return Found(newest, joined(settled.mentioned, self.mentioned))
+        return FoundCompactions(newest, joined(settled.mentioned, self.mentioned))
 
 
 def found_compactions(memory: Memory) -> list[StoredEvidence]:
-    """Return what the newest 100 compactions of a conversation lost, by step."""
+    """Return the newest 100 compactions of a conversation by step, with the terms they lost."""
     return _gone_on(memory, None).compactions
 
 
-def _gone_on(memory: Memory, before: KeptRow | None) -> Found:
-    """Find what compactions lost. What is settled is that of the row before, if it has it; see
-    `stretches`. Of the compactions before the first message that is read now, it is all.
+def _gone_on(memory: Memory, before: KeptRow | None) -> FoundCompactions:
+    """Find the terms that compactions lost. The settled part is taken from the row before, if it
+    has it; see `stretches`. Compactions before the first message that is read now have only that.
     """
     settled = settled_until(memory.last_seq)
     first = first_behind(memory, settled)
@@ -201,28 +202,28 @@ def _gone_on(memory: Memory, before: KeptRow | None) -> Found:
     return later.after(known, first)
 
 
-def _known(before: KeptRow | None) -> Found | None:
-    """Return what the row before has; None if there is none, or if it cannot be read."""
+def _known(before: KeptRow | None) -> FoundCompactions | None:
+    """Return the compactions of the row before; None without a row that can be read."""
     with suppress(CorruptRow):
         if isinstance(before, KeptCompactions):
             with before.reading() as values:
-                return Found(_rows(values), first_part(before.mentioned))
+                return FoundCompactions(_rows(values), first_part(before.mentioned))
     return None
 
 
-def _found_between(memory: Memory, first: int, last: int) -> Found:
-    """Find what the compactions lost whose summaries are among these messages."""
+def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
+    """Find the terms that compactions lost whose summaries are among these messages."""
     compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
     among = compacting.filter(seq__gte=first, seq__lte=last)
     newest = list(among.order_by("-n")[:NEWEST_COMPACTIONS])
     if not newest:
-        return Found([])
+        return FoundCompactions([])
     injected = injected_between(memory, first, last)
     stays = Stay.objects.filter(memory=memory, seq__gte=first)
     since = stays.aggregate(since=Min("entered_step"))["since"] or 1
     steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
     if not steps:
-        return Found([])
+        return FoundCompactions([])
     rows = said_by(memory.pk, last).filter(seq__gte=first)
     said = {row.seq: read_message(row) for row in rows}
     session, seqs = _session(memory, said, injected, steps)
@@ -232,7 +233,7 @@ def _found_between(memory: Memory, first: int, last: int) -> Found:
         _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
         for each, step in zip(found, steps, strict=True)
     ]
-    return Found(kept, packed(map(digest_of, terms_of(session, fact_words()))))
+    return FoundCompactions(kept, packed(map(digest_of, terms_of(session, fact_words()))))
 
 
 def _session(
@@ -332,7 +333,7 @@ def _summarizer(session: Session, one: Compaction) -> str:
     return known
 
 
-# Reading what is kept
+# Reading kept rows
 
 
 @dataclass(frozen=True)
@@ -346,7 +347,7 @@ class CompactionsUntil:
 
 
 def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
-    """Return what a kept row tells. Raises CorruptRow."""
+    """Return the compactions of a kept row. Raises CorruptRow."""
     if kept is None:
         return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)
     with kept.reading() as values:
@@ -356,8 +357,9 @@ def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
 
 @one_snapshot()
 def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil:
-    """Return what compactions lost up to the newest step. What is not kept yet is computed, and not
-    stored; with `most`, only of a conversation of so many messages. Raises MemoryNotFound.
+    """Return the compactions up to the newest step, with the terms that each lost. If they are not
+    kept yet, they are computed, and not stored; with `most`, only of a conversation of so many
+    messages. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -369,7 +371,7 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
-    """Return what the latest compactions lost, with the words of their messages, in order."""
+    """Return the latest compactions in order, with the words of the terms that each lost."""
     memory = find_memory(known.memory_id)
     return [
         shown_evidence(memory, each, known.step, lists_dropped=False)
@@ -388,7 +390,7 @@ def _rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
 
 @one_snapshot()
 def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
-    """Return what the compaction of a step lost; None while it is not known, and of other steps.
+    """Return the evidence of a step's compaction; None while it is not known, and of other steps.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """
@@ -396,7 +398,7 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return what the compaction of a step lost, of a conversation whose row was read."""
+    """Return the evidence of a step's compaction, of a conversation whose row was read."""
     kept = CompactionKeeper().row(memory)
     if kept is None:
         return None
@@ -409,7 +411,7 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 class ShownEvidence:
     """What a compaction lost, as far as the conversation was read, which is up to step `until`.
 
-    `terms` are the needed ones, of which those of the `level` are told first. Of the lost terms,
+    `terms` are the needed ones; those of the `level` are shown first. Of the lost terms,
     the first 100 are `listed`, and `tools` are the names of those that brought some back, by seq.
     `dropped` are the best 50 terms that the summary does not hold, if they were asked for.
     """
@@ -427,7 +429,7 @@ class ShownEvidence:
 def shown_evidence(
     memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
 ) -> ShownEvidence:
-    """Return what a compaction lost, with the words of its messages."""
+    """Return the evidence of a compaction with the words of its messages."""
     corpus = corpus_now()
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
     dropped = kept.dropped if lists_dropped else ()
@@ -478,7 +480,7 @@ class Compactions:
 
 
 def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return what is kept of the compactions of conversations, by one query and a count."""
+    """Return the kept compactions of conversations, by one query and a count."""
     version = CompactionKeeper().version()
     chosen = KeptCompactions.objects.filter(
         memory__in=which.rows(), compacted__gt=0, version=version

@@ -29,7 +29,7 @@ def digest_of(term: str) -> int:
     return int.from_bytes(digest)
 
 
-# The digests of a conversation are text; those of what is settled stand apart, as its first part.
+# The digests of a conversation are text, whose first part has the digests of settled messages.
 _BETWEEN = " "
 
 

@@ -75,7 +75,7 @@ _WORDS = {"kind", "cause"}
 
 
 class IncidentKeeper(Keeper):
-    """Keeps the incidents of each conversation, and tells of new ones by a signal."""
+    """Keeps the incidents of each conversation, and sends a signal for new ones."""
 
     model = KeptIncidents
 
@@ -109,8 +109,8 @@ class IncidentKeeper(Keeper):
 
 
 def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
-    """Return the incidents of a conversation. The settled ones are those of the row before, if it
-    has them.
+    """Return the incidents of a conversation. Settled ones are read from the row before, if it has
+    them.
     """
     settled, known = settled_until(memory.last_seq), _known(before)
     if before is None or known is None or was_settled_at(memory, before.step) != settled:
@@ -134,7 +134,7 @@ def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncid
 
 
 def _names(memory: Memory, seqs: Iterable[int]) -> dict[int, list[str]]:
-    """Return what some messages could name, by seq."""
+    """Return the facts that some messages could name, by seq."""
     messages = messages_of(memory.pk, set(seqs))
     return {seq: nameable(message, fact_words()) for seq, message in messages.items()}
 

@@ -69,8 +69,8 @@ def latest_incidents(size: int) -> NewestIncidents:
 
 
 def newest_said_again(memory_id: str) -> str:
-    """Return what a user had to say again last: `A-1182 was in #25, left at step 43, …`. Empty if
-    nothing is known.
+    """Return the fact that a user had to say again last: `A-1182 was in #25, left at step 43, …`.
+    Empty if nothing is known.
     """
     found = newest_incidents([memory_id]).by_id.get(memory_id)
     if found is None:
@@ -96,7 +96,7 @@ def _with_messages(kept: Sequence[KeptIncidents]) -> NewestIncidents:
 
 
 def _read(rows: Iterable[tuple[KeptIncidents, Message | None]]) -> NewestIncidents:
-    """Return those whose message can be read, which a redaction may have changed meanwhile."""
+    """Return the incidents whose message can be read: a redaction may have changed it meanwhile."""
     found: dict[str, NewestIncident] = {}
     unreadable: dict[str, str] = {}
     for kept, message in rows:

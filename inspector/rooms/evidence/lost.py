@@ -23,9 +23,9 @@ from inspector.rooms.evidence.compactions import ShownEvidence, StoredEvidence
 
 
 @dataclass(frozen=True)
-class Held:
-    """How many of the needed terms something holds: `more` than the summary does, if it is that
-    with terms appended. `tail` tells that it is the end of the window.
+class HeldBar:
+    """A bar: how many of the needed terms the summary holds, or the summary with terms appended,
+    which has `more`, or the end of the window, which `is_tail`.
     """
 
     label: str
@@ -83,7 +83,7 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """That an end of the window would have held more than the summary with terms, if so."""
+        """The sentence for an end of the window that would have held more than the summary."""
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
         tails = tails_of(self.evidence)
@@ -132,7 +132,7 @@ class LostTerm(NamedTuple):
     by: str
 
 
-def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[Held]:
+def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[HeldBar]:
     """Yield what summaries hold, what they would with terms, and what the ends of the windows
     would.
     """
@@ -140,17 +140,17 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
     if not needed:
         return
     share = 100 * held / needed
-    yield Held("the summary", held, share)
+    yield HeldBar("the summary", held, share)
     for terms in APPENDED:
         count = found.held(level, terms)
-        yield Held(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
+        yield HeldBar(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
     for tokens in tails:
         count = found.in_tail(tokens, level)
-        yield Held(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
+        yield HeldBar(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
 
 
-def bars_in_words(bars: Sequence[Held], needed: int) -> str:
-    """Return what bars show."""
+def bars_in_words(bars: Sequence[HeldBar], needed: int) -> str:
+    """Return the figures of bars as a sentence, for who cannot see them."""
     told = ", ".join(f"{each.label} {each.count:,}" for each in bars)
     return f"Held of {wording.counted(needed, 'term')}: {told}"
 

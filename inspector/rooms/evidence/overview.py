@@ -1,4 +1,4 @@
-"""What the overview says of incidents: in the rows of conversations, and in its feed."""
+"""Incidents on the overview: in the rows of conversations, and in its feed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ FOLDER = "rooms/evidence"
 
 
 def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
-    """Return what users had to say again last, or that what is kept cannot be read, by id."""
+    """Return the badge of each conversation by id: the fact that a user had to say again last, or
+    that the kept row cannot be read.
+    """
     found = newest_incidents([row.id for row in rows])
     again = {memory_id: [_badge(each)] for memory_id, each in found.by_id.items()}
     unreadable = {

@@ -15,7 +15,7 @@ from chatmemory.recall.compactions import TAILS, Level, NeededTerms
 from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence.compactions import CompactionOf, Compactions
 from inspector.rooms.evidence.lost import LEVELS as TERMS
-from inspector.rooms.evidence.lost import Held, bars_in_words, bars_of
+from inspector.rooms.evidence.lost import HeldBar, bars_in_words, bars_of
 from inspector.shell.chosen import FIELDS, ChosenConversations
 
 LISTED = 50
@@ -57,7 +57,7 @@ class CompactionsPage:
         self.rows = self._rows()
         total = self.rows[-1]
         self.count, self.needed, self.share = total.compactions, total.needed, total.share
-        self.bars: list[Held] = list(bars_of(self._all, TAILS, level))
+        self.bars: list[HeldBar] = list(bars_of(self._all, TAILS, level))
         self.words = bars_in_words(self.bars, self.needed)
         self.columns = [f"with {terms} terms" for terms in WITH_TERMS]
         self.columns += [f"last {tokens:,} tok" for tokens in TAILS]
@@ -75,7 +75,7 @@ class CompactionsPage:
 
     @property
     def name(self) -> str:
-        """What the terms of the level are called."""
+        """The name of the level's terms."""
         return TERMS[self.level]
 
     @property
@@ -84,7 +84,7 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """That an end of the window would have held more than summaries with terms, if so."""
+        """The sentence for an end of the window that would have held more than the summaries."""
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]
         if not ends:
@@ -95,7 +95,7 @@ class CompactionsPage:
         )
 
     def _rows(self) -> list[CompactionRow]:
-        """Return those of each summarizer and trigger, the most frequent first, and all of them."""
+        """Return the sums of each summarizer and trigger, the most frequent first, then of all."""
         groups: defaultdict[tuple[str, str], list[CompactionOf]] = defaultdict(list)
         for each in self.found.measured:
             groups[each.evidence.summarizer, each.evidence.trigger].append(each)

@@ -1,4 +1,4 @@
-"""What the panel of a conversation says of incidents, and of what the summary of a step lost."""
+"""The cards of incidents and of lost terms in the panel of a conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "rooms/evidence"
 
 
 def cards(view: ConversationState) -> Iterator[Card]:
-    """Yield the cards of a stored step. They stand beside the answer to a search, too."""
+    """Yield the cards of a stored step. They are shown beside the answer to a search, too."""
     if view.is_simulated or view.stored is None:
         return
     for read in (_lost, _incidents):

@@ -1,4 +1,4 @@
-"""What the page of a conversation shows of incidents, and when a message was next needed."""
+"""The incidents on the page of a conversation, and when a message was next needed."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def next_need(
 
 
 def _needed_of(incident: Incident, seq: int, said: Collection[str]) -> Forgotten | None:
-    """Return what of an incident a message had said."""
+    """Return the part of an incident that a message mentioned; None if it mentioned none."""
     if incident.result and incident.result.said == seq:
         return incident.result
     return next((each for each in incident.facts if each.fact in said), None)

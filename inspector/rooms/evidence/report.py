@@ -63,7 +63,7 @@ class IncidentReport:
 
     @property
     def before(self) -> str:
-        """What stands before the term: who had to do what."""
+        """The words before the term: who had to do what."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "The user had to say" if self.is_forced else "The user said"
         if self.kind is IncidentKind.USER_SUPPLIED:
@@ -72,7 +72,7 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """What stands behind the term."""
+        """The words behind the term."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "again"
         if self.kind is IncidentKind.USER_SUPPLIED:
@@ -99,7 +99,7 @@ class IncidentReport:
 
     @property
     def pin(self) -> PinPreview | None:
-        """What a pin of the message would do that says it now; None where it has left, too."""
+        """The effect of a pin of the message that mentions it now; None where that left, too."""
         view = self._view
         if not view.is_live or self.kind is IncidentKind.CALL_REPEATED:
             return None
@@ -112,7 +112,7 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """What would have helped, in words; empty where a verb says it."""
+        """The remedy in words; empty where the card has a verb for it."""
         if self.limit or self._view.memory.policy is None:
             return "" if self.limit else "The client writes this window."
         enough, rest = words.cure(self._shown, self._view.memory.policy)

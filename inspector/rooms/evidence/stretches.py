@@ -1,9 +1,9 @@
 """The stretches in which long conversations are read: of 500 messages each.
 
-What is found up to the last full stretch is settled: it is found once, among the newest 10,000
-messages, or 4 million characters. What the messages behind it add is found after each change, among
-these messages, the stretch before, and what was in memory when that began. So a change costs the
-same however long the conversation is.
+Incidents and lost terms up to the last full stretch are settled: they are found once, among the
+newest 10,000 messages, or 4 million characters. Those in the messages behind it are found after
+each change, among these messages, the stretch before, and the messages in memory when that began.
+So a change costs the same however long the conversation is.
 """
 
 from __future__ import annotations

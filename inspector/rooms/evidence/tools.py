@@ -1,4 +1,4 @@
-"""What agents may ask of incidents, and of what summaries lost."""
+"""The tools of agents for incidents and for the terms that summaries lost."""
 
 from __future__ import annotations
 

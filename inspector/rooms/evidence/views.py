@@ -1,4 +1,4 @@
-"""What the summaries of many conversations held of the terms that were needed."""
+"""The page of compactions: how many of the needed terms the summaries of conversations held."""
 
 from __future__ import annotations
 

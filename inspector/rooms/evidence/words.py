@@ -69,7 +69,7 @@ def _why_no_limit(shown: ShownIncident) -> str:
 
 
 def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
-    """Return that a limit would have kept a fact, beside today's."""
+    """Return the sentence for the limit that would have kept a fact, beside today's limit."""
     if today is None:
         return "would have kept it (today the client decides)"
     if not can_decide(today) or today.unit != policy.unit:
@@ -90,7 +90,7 @@ def used_words(count: int, are_imported: bool) -> str:
 
 
 def what_became_a_summary(evidence: StoredEvidence) -> str:
-    """Return what one summary replaced: `#1 to #411 became one summary`."""
+    """Return the replaced messages in words: `#1 to #411 became one summary`."""
     first, last, count = evidence.first, evidence.last, evidence.replaced
     if first is None or last is None:
         return "A summary of what is not recorded"

@@ -1,4 +1,4 @@
-"""What is found of conversations at once."""
+"""Incidents that are found at once, for one conversation."""
 
 from __future__ import annotations
 

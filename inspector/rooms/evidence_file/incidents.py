@@ -40,7 +40,8 @@ WHOLE = "[redacted message]"
 
 
 class Shown(NamedTuple):
-    """What a file says with: its messages by seq, its steps by number, and what is masked.
+    """The parts of a file that its sentences are made of: its messages by seq, its steps by number,
+    and the mask.
 
     `whole` are the messages that are left out whole.
     """

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 WORDS_MAX, WORD_LENGTH = 50, 200
 
-# What is found by its form. Names of people cannot be. Of what begins at one place, the first wins.
+# Secrets that have a form, which names of people have not. Of two at one place, the first wins.
 KINDS: Mapping[str, str] = {
     "mail": r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+",
     "address of a site": r"https?://[^\s\"'<>\\]+",
@@ -54,7 +54,7 @@ class Masker:
         self._but_cards = self._pattern([kind for kind in KINDS if kind != "card"])
 
     def _pattern(self, kinds: Iterable[str]) -> re.Pattern[str] | None:
-        """Return what finds words, and terms of those kinds that are chosen; None for nothing.
+        """Return the pattern of words, and of terms of the chosen kinds; None for nothing.
 
         It finds all in one pass, so that nothing is looked for in a mark.
         """
@@ -127,7 +127,7 @@ def _spellings(word: str) -> Iterable[str]:
 
 
 def _has_check_digit(number: str) -> bool:
-    """Whether the digits are those of a card, by the rule of Luhn."""
+    """Return whether digits can be the number of a card, by the rule of Luhn."""
     digits = [int(each) for each in re.sub(r"\D", "", number)]
     doubled = [
         n if place % 2 == 0 else sum(divmod(2 * n, 10)) for place, n in enumerate(digits[::-1])

@@ -1,4 +1,4 @@
-"""What an evidence file tells of a conversation: its messages, and what each step did."""
+"""The contents of an evidence file: the messages of a conversation, and what each step did."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Evidence:
 
 
 def as_json(data: object) -> str:
-    """Return JSON that can stand in a script element."""
+    """Return JSON for a script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
-    """Return what a file tells of a conversation at a step (None: the last one).
+    """Return the contents of a file of a conversation at a step (None: the last one).
 
     Raises MemoryNotFound, StepNotFound, and InvalidValue for a conversation without steps.
     """

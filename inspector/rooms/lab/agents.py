@@ -1,4 +1,4 @@
-"""What agents may ask of the limits that would have held more, and of what they cost."""
+"""The tool of agents for limits that would have held more, and for their cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _price(number: float | None) -> Decimal | None:
 
 
 def _relative(row: Mapping[str, Any]) -> str:
-    """Return what a policy costs relative to everything, in words."""
+    """Return the cost of a policy relative to everything, in words."""
     cost = row["relative_cost"]
     what = "cost" if row["priced"] == "cache" else "tokens"
     return "" if cost is None else f", {cost:.2f} of the {what} of everything"

@@ -27,12 +27,12 @@ from inspector.rooms.lab.models import KeptCost
 from inspector.shell.prices import CACHES
 
 OVER = 105  # percent of sending everything
-RULES = 1  # raise it with each change of what is kept
+RULES = 1  # raise it with each change of the kept figures
 PRICED = ("openai", "anthropic", "gemini")
 
 
 def provider_that_prices() -> Provider | None:
-    """Return the first provider in use whose cache has a price; None if there is none."""
+    """Return the first provider in use whose cache has a price; None if no cache has one."""
     priced = (CACHES[name] for name in providers_in_use() or () if name in CACHES)
     return next((providers()[name] for name in priced), None)
 
@@ -103,7 +103,7 @@ def _columns(
 def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
-    """Return what the calls up to each one cost, in whole percent of what sending everything did,
+    """Return the cost of the calls up to each one, in whole percent of that of sending everything,
     rounded down.
     """
     prices = Prices(ONE, provider.cached, provider.write)

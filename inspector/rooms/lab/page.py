@@ -24,7 +24,7 @@ from chatmemory.rooms import providers_in_use
 from chatmemory.windows.policies import WHOLE
 from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url
-from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.chart import PHONE, WIDE, Frontier
 from inspector.rooms.lab.reads import Fleet, Group, Loser, Measured
 from inspector.rooms.lab.words import (
@@ -103,7 +103,7 @@ class GroupRow(NamedTuple):
 class FleetPage:
     """The presenter of a fleet: its answer, its chart, its panel and its tables."""
 
-    def __init__(self, found: Fleet, asked: FleetAsked) -> None:
+    def __init__(self, found: Fleet, asked: FleetAddress) -> None:
         self.found, self.asked = found, asked
         self.models = sorted(
             {each for names in (providers_in_use() or {}).values() for each in names}
@@ -367,7 +367,7 @@ class FleetPage:
         return [row for row in self.groups if row.policy]
 
     def fixing(self, rows: Iterable[GroupRow]) -> list[tuple[str, str]]:
-        """Return what the suggestions of some groups change together, each with its name."""
+        """Return the sums of the suggestions of some groups, each with its name."""
         change = Change()
         for row in rows:
             change = change.plus(row.change)

@@ -21,7 +21,7 @@ from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.advice import needs_of
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.recall.facts import examples_first
-from chatmemory.recall.frontier import Figures, Tried, tried_of_kind
+from chatmemory.recall.frontier import Figures, TriedPolicies, tried_of_kind
 from chatmemory.recall.history import History, needs
 from chatmemory.recall.incidents import INCIDENT_RULES
 from chatmemory.search.reading import given_labels
@@ -52,7 +52,7 @@ class FleetQuery:
     limit: int | None = None
     rules: CacheRules = NO_BOUNDS
 
-    def key(self, tried: Tried) -> str:
+    def key(self, tried: TriedPolicies) -> str:
         """What figures depend on beside the conversation: the policies, words, and the cache."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
@@ -88,7 +88,7 @@ class Measured:
 @dataclass(frozen=True)
 class Group:
     """Conversations with one label, or whose ids begin alike. `half` and `nine_in_ten` of them need
-    these limits. Those of `left_out` need far more than the others.
+    these limits. The conversations of `left_out` need far more than the others.
     """
 
     name: str
@@ -123,12 +123,12 @@ class Loser:
 class Fleet:
     """What is known of the chosen conversations so far.
 
-    `matching` are those that the filter finds, and `chosen` those of the sample.
+    The filter finds `matching` conversations, and the sample has `chosen`.
     """
 
     matching: int
     chosen: int
-    tried: Tried
+    tried: TriedPolicies
     known: tuple[Measured, ...]
 
     @property
@@ -219,7 +219,7 @@ def group_of(row: Memory) -> str:
     return found[0] if found else ""
 
 
-def tried_of(query: FleetQuery) -> Tried:
+def tried_of(query: FleetQuery) -> TriedPolicies:
     """Return the policies of a question. Limits in force and the one asked for are among them."""
     rows = query.which.rows().filter(policy_kind=query.kind.kind)
     enforced = rows.exclude(policy_options__has_key="meters_only")
@@ -243,14 +243,14 @@ def missing(key: str, chosen: Sequence[Chosen]) -> list[Chosen]:
 
 @one_snapshot()
 def fleet(query: FleetQuery) -> Fleet:
-    """Return what is known of the chosen conversations so far."""
+    """Return the figures of the chosen conversations so far."""
     matching, chosen = chosen_of(query)
     tried = tried_of(query)
     return Fleet(matching, len(chosen), tried, tuple(_measured(query.key(tried), chosen)))
 
 
 @one_snapshot()
-def losers(tried: Tried, measured: Sequence[Measured], policy: Policy) -> list[Loser]:
+def losers(tried: TriedPolicies, measured: Sequence[Measured], policy: Policy) -> list[Loser]:
     """Return which conversations lose most under a policy; only those are read again, a part of a
     very long one.
     """
@@ -273,7 +273,7 @@ def _measured(key: str, chosen: Sequence[Chosen]) -> Iterator[Measured]:
 
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
-    """Return what a conversation loses under a policy; None if it loses nothing."""
+    """Return the facts that a conversation loses under a policy; None if it loses nothing."""
     needed = list(needs(history, history.loads.left_at(policy)))
     lost = [use for use in needed if not use.is_held]
     if not lost:

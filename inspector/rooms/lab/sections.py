@@ -1,4 +1,4 @@
-"""What the lab says of an eviction on the conversation page: what it re-billed."""
+"""The lab on the conversation page: the tokens that an eviction re-billed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rebilled(NamedTuple):
 def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.Section]:
     """Yield the bill of the step that is shown, if the message left there to make room.
 
-    Without any tokens that are new to the provider again, there is none.
+    Without any tokens that are new to the provider again, there is no section.
     """
     change = view.left_by
     left = change.eviction_of(message.seq) if change else None
@@ -42,7 +42,7 @@ def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.S
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return what the change of the step that is shown re-bills: what stayed behind the first
+    """Return the tokens that the change of the shown step re-bills: of what stayed behind the first
     message that left.
     """
     first = min(each.seq for each in change.evicted)

@@ -16,7 +16,7 @@ from chatmemory.reading import adoption
 from chatmemory.reading.budget import budget_of_all
 from inspector.conversation.budget import BudgetBar
 from inspector.rooms.lab import reads, writes
-from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.page import FleetPage
 from inspector.shell.files import csv_file, no_numbers
 
@@ -49,12 +49,12 @@ def lab(request: HttpRequest) -> HttpResponse:
     return _shown(request, asked)
 
 
-def _asked(given: Mapping[str, str]) -> FleetAsked:
-    """Return what an address or a form asks for."""
-    return FleetAsked.read(given).with_usual_kind(given)
+def _asked(given: Mapping[str, str]) -> FleetAddress:
+    """Return an address, or a form in its place, as it is read."""
+    return FleetAddress.read(given).with_usual_kind(given)
 
 
-def _shown(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
+def _shown(request: HttpRequest, asked: FleetAddress) -> HttpResponse:
     page = FleetPage(reads.fleet(asked.query), asked)
     if page.has_answer and page.shown_policy:
         page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
@@ -69,7 +69,7 @@ def _shown(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
     return render(request, "rooms/lab/lab.html", context, status=status)
 
 
-def _csv(asked: FleetAsked) -> HttpResponse:
+def _csv(asked: FleetAddress) -> HttpResponse:
     page = FleetPage(reads.fleet(asked.query), asked)
     sums = page.sums
     points = [*page.chooser.points, *([page.chooser.everything] if sums.calls else [])]
@@ -120,7 +120,7 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/lab/adopt_for_many.html", context)
 
 
-def _policy_of(request: HttpRequest, asked: FleetAsked) -> Policy | None:
+def _policy_of(request: HttpRequest, asked: FleetAddress) -> Policy | None:
     """Return the policy of the form, or that of its limit. Raises InvalidValue."""
     if text := request.POST.get("policy", ""):
         return policies_from_text(text)[0]

@@ -1,4 +1,4 @@
-"""What the lab says of policies, costs and advice."""
+"""Policies, costs and advice in the words of the lab."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Headline:
         return f"As {policy_long(policy)}"
 
     def _change(self, point: Costed, cost: str, send: str) -> Iterator[Piece]:
-        """Yield by how much a cost differs; a saving under a tenth is none."""
+        """Yield by how much a cost differs; a saving under a tenth is not counted."""
         share = round(100 * abs(point.cost - 1))
         is_priced = self._prices.priced == "cache"
         yield Piece(f"{cost} " if is_priced else f"{send} ")

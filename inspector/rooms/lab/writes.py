@@ -23,7 +23,7 @@ from chatmemory.ledger.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
-from chatmemory.recall.frontier import Figures, Tried, figures_of
+from chatmemory.recall.frontier import Figures, TriedPolicies, figures_of
 from chatmemory.windows.policies import Policy
 from inspector.rooms.lab import models
 from inspector.rooms.lab.reads import Chosen, FleetQuery, chosen_of, missing, state_of, tried_of
@@ -51,7 +51,7 @@ def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
     return len(waiting) - len(found)
 
 
-def _figures(each: Chosen, tried: Tried) -> Figures | None:
+def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
     """Return the figures of a conversation; None if it is deleted or has changed meanwhile."""
     memory = Memory.objects.filter(id=each.id).first()
     if memory is None or state_of(memory) != each.state:

@@ -11,7 +11,7 @@ import pytest
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.models import Memory
 from chatmemory.reading import conversations
-from inspector.rooms.doctor.largest import Needed, Said, limit_needed, short_windows
+from inspector.rooms.doctor.largest import NeededLimit, SizedMessage, limit_needed, short_windows
 from inspector.rooms.doctor.reads import seen_in
 from inspector.rooms.doctor.seen import providers_seen
 
@@ -21,12 +21,16 @@ from .diagnosed import diagnosed
 
 
 def test_the_largest_turn_and_the_system_message_need_this_limit():
-    turn = [Said("USER", 1, 2), Said("AI", 1, 3), Said("TOOL_EXECUTION_RESULT", 1, 4)]
-    said = [Said("SYSTEM", 1, 1), *turn, Said("USER", 1, 5)]
-    assert limit_needed(said, MessageWindow(3)) == Needed(4, 4)
-    assert limit_needed(said, MessageWindow(2)) == Needed(4, 3)
+    turn = [
+        SizedMessage("USER", 1, 2),
+        SizedMessage("AI", 1, 3),
+        SizedMessage("TOOL_EXECUTION_RESULT", 1, 4),
+    ]
+    said = [SizedMessage("SYSTEM", 1, 1), *turn, SizedMessage("USER", 1, 5)]
+    assert limit_needed(said, MessageWindow(3)) == NeededLimit(4, 4)
+    assert limit_needed(said, MessageWindow(2)) == NeededLimit(4, 3)
     assert limit_needed(said, MessageWindow(4)) is limit_needed([], MessageWindow(1)) is None
-    assert limit_needed([Said("AI", 9, 1)] * 2, TokenWindow(10)) == Needed(21, 1)
+    assert limit_needed([SizedMessage("AI", 9, 1)] * 2, TokenWindow(10)) == NeededLimit(21, 1)
 
 
 def test_what_messages_tell_of_their_provider():

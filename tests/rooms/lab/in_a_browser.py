@@ -8,7 +8,7 @@ from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage
 from chatmemory.messages.message import AiMessage
 from chatmemory.reading import conversations
 from inspector.rooms.lab import writes
-from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.addresses import FleetAddress
 from tests.conversations import create_and_add
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
@@ -51,7 +51,7 @@ def test_it_works_without_javascript(open_page):
 def test_axe_finds_nothing_also_on_a_phone(open_page, violations, violations_in_both_schemes):
     fill()
     create_and_add("shop/1", MessageWindow(2), long_session(7))
-    while writes.compute_figures(FleetAsked.read({"input": "2.5"}).query, 60):
+    while writes.compute_figures(FleetAddress.read({"input": "2.5"}).query, 60):
         pass
     page = open_page("/lab/?input=2.5")
     expect(page.locator(".bill__plot")).to_be_visible()

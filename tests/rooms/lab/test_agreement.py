@@ -12,7 +12,7 @@ from chatmemory.reading import recall
 from chatmemory.reading.recall import recall_of_stored
 from chatmemory.recall.frontier import Sums
 from inspector.rooms.lab import reads, writes
-from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.addresses import FleetAddress
 from tests.conversations import create_and_add
 from tests.properties import examples
 from tests.recall.test_incidents import conversations, installed_policies
@@ -27,7 +27,9 @@ NUMBERS = count()
 def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     messages, memory_id = list(without_ignored(messages)), f"counted-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
-    asked = FleetAsked.read({"prefix": memory_id, "kind": policy.kind, "limit": str(policy.limit)})
+    asked = FleetAddress.read(
+        {"prefix": memory_id, "kind": policy.kind, "limit": str(policy.limit)}
+    )
     query = replace(asked.query, kind=replace(policy, limit=10**9))
     writes.compute_figures(query, 60)
     fleet = reads.fleet(query)

@@ -24,7 +24,7 @@ from chatmemory.reading.conversations import policy
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import all_memories
 from inspector.rooms.lab import reads, writes
-from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.shell.files import csv_file
 from tests.conversations import create_and_add
@@ -60,9 +60,9 @@ def computed(client, query: str = "") -> str:
     return words(client.get(f"/lab/?{query}").content)
 
 
-def asked(query: str = MESSAGES) -> FleetAsked:
+def asked(query: str = MESSAGES) -> FleetAddress:
     given = QueryDict(query).dict()
-    return FleetAsked.read(given).with_usual_kind(given)
+    return FleetAddress.read(given).with_usual_kind(given)
 
 
 def table(client, query: str, caption: str = "Policies") -> dict[str, list[str]]:

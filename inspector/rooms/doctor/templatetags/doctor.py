@@ -1,4 +1,4 @@
-"""What the doctor's templates ask for: words for problems."""
+"""Words for problems, for the doctor's templates."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Command(ReportCommand):
         return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
     def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
-        """Yield what the providers in use, or the one that is named, say of the stored
-        conversations, after a look at those that have changed. One that cannot be read is told on
+        """Yield the complaints of the providers in use, or of the named one, about the stored
+        conversations, after a look at those that have changed. One that cannot be read is named on
         the error output.
         """
         named = f"{provider}:{model}" if provider and model else provider

@@ -1,4 +1,4 @@
-"""What the addresses of the lab ask for, and links to other such addresses."""
+"""The addresses of the lab, read and written as links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGITS = 9
 
 
 @dataclass(frozen=True)
-class FleetAsked(ChosenConversations):
+class FleetAddress(ChosenConversations):
     """Which conversations, under which kind of policy, at which prices; `sample` 0 means all.
 
     Without a kind in the address, it is the `usual_kind`: the one that most of them have.
@@ -40,7 +40,7 @@ class FleetAsked(ChosenConversations):
     prices: ChosenPrices = field(default_factory=ChosenPrices)
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> FleetAsked:
+    def read(cls, given: Mapping[str, str]) -> FleetAddress:
         """Read the parameters of an address; of those that are wrong, take the usual ones."""
         chosen = ChosenConversations.read(given)
         names = ("limit", "sample", "seed", "context")
@@ -68,7 +68,7 @@ class FleetAsked(ChosenConversations):
             return replace(asked, options="", estimator="", problem=str(error))
         return asked
 
-    def with_usual_kind(self, given: Mapping[str, str]) -> FleetAsked:
+    def with_usual_kind(self, given: Mapping[str, str]) -> FleetAddress:
         """Return the same for the kind of policy that most of the conversations have, if the
         address names none.
         """
