@@ -73,7 +73,7 @@ def test_it_is_a_filter_newest_first(operator_client):
     services.add("first", users("thanks"))
     services.keep("first")
     page = operator_client.get("/?flagged=user_repeated")
-    assert chips(page)["Had to be said again"] == (2, True)
+    assert chips(page)["Users repeated themselves"] == (2, True)
     assert ids(page) == ["second", "first"], "not the last activity"
     assert ids(operator_client.get("/?flag=said_again")) == ["second", "first"]
     assert ids(operator_client.get("/?flagged=user_repeated&sort=said")) == ["first", "second"]
@@ -97,7 +97,7 @@ def test_without_any_nothing_is_said_of_it(operator_client):
     create_and_add("silent", MessageWindow(9), users("hi"))
     html = operator_client.get("/").content.decode()
     assert "said again" not in html.replace('value="user_repeated"', "").replace(
-        "Had to be said again</option>", ""
+        "Users repeated themselves</option>", ""
     )
     assert "never reached" not in html.lower()
 
