@@ -57,7 +57,7 @@ class Size:
 
 
 WIDE = Size("front--wide", 1040, 430)
-PHONE = Size("front--phone", 358, 320, left=30, top=22, below=46, right=10, r=3.5)
+PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.5)
 
 
 class Frontier:
@@ -134,10 +134,13 @@ class Frontier:
         self.rings.append(self._dot("ring" if is_out else "ring-in", today, self.size.r + 5.5))
         self.dots.append(self._dot("d-you" if is_out else "d-block", today, self.size.r + 1.5))
         css = "t-you" if is_out else "t-in"
-        self._label(today, f"yours today{f': {yours}' if yours else ''}", css)
+        # Below the point, because the line to what is suggested leads upwards
+        y = float(self._at(today)[1])
+        dy = ROW if y + 2 * ROW < self.size.foot else 0
+        self._label(today, f"yours today{f': {yours}' if yours else ''}", css, dy)
         if self._advice.beaten_by is not None and self.size is WIDE:
             told = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
-            self._label(today, told, "t-mid", dy=ROW)
+            self._label(today, told, "t-mid", dy + ROW)
         if pick is not None:
             (x, y), (to_x, to_y) = self._at(today), self._at(pick)
             self.move = f"M{x} {y}L{to_x} {to_y}"
