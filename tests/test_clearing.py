@@ -24,6 +24,8 @@ from chatmemory.reading import conversations, simulation, steps, windows
 from chatmemory.reading.history import history
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.clearing import STUB
+from inspector.conversation.page import ConversationPage
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 FOUND = "The parcel A-1182 was seen. " * 12
 CLEARS = TokenWindow(300, clear_tool_results=1)
@@ -164,10 +166,13 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
 
 
 def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
+    for n in clearings(agent):
+        (cleared,) = steps.step(agent, n).change.arrived
+        pane = ConversationPage(conversation_state(agent, ConversationQuery(at=n - 1))).memory_pane
+        assert pane.next_to_clear == (cleared.seq,)
     (step, *_) = clearings(agent)
-    before = f"/c/{agent}/?at={step - 1}"
-    assert "Result #3 becomes a stub when memory is full" in operator_client.get(before).text
-    assert windows.outline(agent, step - 1).next_to_clear() == (3,)
+    html = operator_client.get(f"/c/{agent}/?at={step - 1}").text
+    assert "Result #3 becomes a stub when memory is full" in html
     assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}").text
     draft = {"role": "user", "text": "Where is it, and when will it come?", "at": step - 1}
     simulated = operator_client.post(f"/c/{agent}/simulate/", draft, follow=True)

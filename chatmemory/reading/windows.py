@@ -160,15 +160,18 @@ class WindowView(Generic[Place]):
         leaving = transitions.next_to_leave(_entries(self.rows), self.totals, self.policy)
         return tuple(_seq(each.entry) for each in leaving)
 
-    def next_to_clear(self, stubs: Container[int] = ()) -> tuple[int, ...]:
+    def next_to_clear(
+        self, stubs: Container[int] = (), awaits_result: bool = False
+    ) -> tuple[int, ...]:
         """Return the tool results that become stubs first when there is no room, before a message
-        leaves; none where the policy clears none. `stubs` are the seqs of those that are stubs.
+        leaves; none where the policy clears none. `stubs` are the seqs of those that are stubs. A
+        window that `awaits_result` gets the newest result by the next add.
         """
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
             return ()
         entries = _entries(self.in_order, stubs)
-        return tuple(map(_seq, old_results(entries, policy.whole_results)))
+        return tuple(map(_seq, old_results(entries, policy.whole_results - awaits_result)))
 
     @property
     def is_full(self) -> bool:

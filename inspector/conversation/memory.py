@@ -116,7 +116,8 @@ class MemoryPane:
         self._window = state.window
         self._load = measure.load(state.window.totals)
         self._related = related(state)
-        self.next_to_clear = state.window.next_to_clear(state.cleared)
+        awaits_result = state.waiting_call is not None
+        self.next_to_clear = state.window.next_to_clear(state.cleared, awaits_result)
         self.next_to_leave = () if self.next_to_clear else state.window.next_to_leave
         self._next = frozenset(self.next_to_clear or self.next_to_leave)
         self.is_full = state.window.is_full
