@@ -14,7 +14,7 @@ from chatmemory.windows.policies import WHOLE, written_share
 
 HALF = "0.5"
 SLIDING = (
-    "A sliding window drops a message at each turn: the prompt begins anew, and the provider’s "
+    "A sliding window drops messages at each turn: the prompt begins anew, and the provider’s "
     "cache misses."
 )
 BLOCKS = "Blocks make room rarely, so the beginning stays equal."
