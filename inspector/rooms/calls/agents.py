@@ -6,7 +6,7 @@ import json
 
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.page import CallPage
-from inspector.rooms.calls.reads import call_compared_with, newest_calls, one_call, rebuilt
+from inspector.rooms.calls.reads import RebuiltCall, call_compared_with, newest_calls, one_call
 from inspector.shell.agents import SIZE, Agent, Answer, short
 
 
@@ -31,7 +31,7 @@ def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
 def _one(agent: Agent, memory_id: str, n: int) -> Answer:
     found = one_call(memory_id, n)
     before = call_compared_with(found.row)
-    page = CallPage(found, rebuilt(before) if before else None, None)
+    page = CallPage(found, RebuiltCall(before) if before else None, None)
     words = [line_of(found.row), f"By our count: {page.words}."]
     if page.broke_after:
         words.append(f"The common beginning with call {before.n} broke {page.broke_after}.")  # type: ignore[union-attr]

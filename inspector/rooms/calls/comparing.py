@@ -42,15 +42,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a call was given: its tools by digest, their tokens, and the messages."""
+    """The tools of a call by digest, and its messages."""
 
     tools: Sequence[str]
-    tool_tokens: int
     places: Sequence[Place]
 
 
-def difference(before: Prompt, now: Prompt) -> Difference:
-    """Compare a call with the one before."""
+def difference(before: Prompt, now: Prompt, tool_tokens: int) -> Difference:
+    """Compare a call, whose tools have so many tokens, with the one before."""
     place = 0
     if before.tools == now.tools:
         pairs = zip(before.places, now.places, strict=False)
@@ -61,5 +60,5 @@ def difference(before: Prompt, now: Prompt) -> Difference:
     known = {each.seq for each in before.places}
     again = sum(each.tokens for each in now.places[place:] if each.seq in known)
     shared = sum(each.tokens for each in now.places[:place])
-    shared += now.tool_tokens if before.tools == now.tools else 0
+    shared += tool_tokens if before.tools == now.tools else 0
     return Difference(shared, again if is_broken else 0, is_broken, place)

@@ -32,10 +32,10 @@ from inspector.conversation.budget import Segment, segments
 from inspector.conversation.looks import LOOKS
 from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
 from inspector.rooms.calls.call import Source
-from inspector.rooms.calls.comparing import Difference, Place, Prompt, difference
+from inspector.rooms.calls.comparing import Difference, Place, difference
 from inspector.rooms.calls.learning import learned_for
 from inspector.rooms.calls.models import ModelCall
-from inspector.rooms.calls.reads import RebuiltCall, prompt_of
+from inspector.rooms.calls.reads import RebuiltCall
 from inspector.shell.prices import OWN, ChosenPrices
 
 GAP = 4
@@ -109,16 +109,7 @@ class CallPage:
     def difference(self) -> Difference | None:
         if self.before is None:
             return None
-        return difference(self._prompt_before, self._prompt)
-
-    @cached_property
-    def _prompt(self) -> Prompt:
-        return prompt_of(self.row)
-
-    @cached_property
-    def _prompt_before(self) -> Prompt:
-        assert self.before is not None
-        return prompt_of(self.before.row)
+        return difference(self.before.prompt, self.call.prompt, self.tool_tokens)
 
     @property
     def fresh(self) -> int | None:
@@ -232,7 +223,7 @@ class CallPage:
         assert self.before is not None
         assert self.difference is not None
         place, before, now = self.difference.place, self.before.rows, self.call.rows
-        has_same_tools = self._prompt_before.tools == self._prompt.tools
+        has_same_tools = self.before.prompt.tools == self.call.prompt.tools
         same = ["tools"] if self.call.tools and has_same_tools else []
         same += [counted(place, "message")] if place else []
         if same:
@@ -242,8 +233,8 @@ class CallPage:
             yield Change("break", "First difference. The cache ends here", self.difference.again)
         if not has_same_tools:
             yield Change("on", "other tools", self.tool_tokens, glyph="call")
-        sent_before = {each.seq: each for each in self._prompt_before.places[place:]}
-        sent_now = self._prompt.places[place:]
+        sent_before = {each.seq: each for each in self.before.prompt.places[place:]}
+        sent_now = self.call.prompt.places[place:]
         stayed = [each for each in sent_now if each.is_same(sent_before.get(each.seq))]
         seqs = {each.seq for each in stayed}
         yield from (_change("off", row) for row in before[place:] if row.seq not in seqs)

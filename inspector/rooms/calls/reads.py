@@ -6,15 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 from django.db.models import Count, Q, QuerySet, Sum
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.ledger.windows import stays_at
+from chatmemory.ledger.windows import shown_message, stays_at
 from chatmemory.messages.message import ChatMessage
-from chatmemory.models import Step
+from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.windows import WindowRow
 from chatmemory.snapshots import one_snapshot
@@ -30,7 +29,7 @@ from inspector.rooms.calls.comparing import Place, Prompt
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
-from inspector.rooms.calls.tools import SentTool, tool_tokens, tools_of
+from inspector.rooms.calls.tools import SentTool, tools_of
 
 
 class CallNotFound(ChatMemoryError, LookupError):
@@ -130,7 +129,7 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
         found = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
         if found is None:
             raise CallNotFound(f"{memory_id!r} has no call {n}")
-        return rebuilt(found)
+        return RebuiltCall(found).read()
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
@@ -139,33 +138,23 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
     return rows.order_by("-at", "-n").first()
 
 
-def rebuilt(call: ModelCall) -> RebuiltCall:
-    """Return a call with the rows that its request is made of."""
-    window = _rows(call, call.step)
-    answered = _rows(call, call.answer_step)[len(window) :]
-    tools = tools_of(call.memory_id, json.loads(call.tools))
-    return RebuiltCall(call, window, tools, [row.message for row in answered])
-
-
-def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
-    """Return the messages of the window after a step, with those that a lowered limit hides."""
-    return () if step is None else windows.window(call.memory_id, step).in_order
-
-
 def prompt_of(call: ModelCall) -> Prompt:
     """Return the prompt of a call, to be compared with another. No text is read."""
-    digests = json.loads(call.tools)
-    steps = Step.objects.filter(memory_id=call.memory_id, n=call.step or 0)
-    stays = [stays_at(step).values_list(*Place._fields) for step in steps]
-    tokens = tool_tokens(call.memory_id, digests)
-    return Prompt(digests, tokens, [*map(Place._make, chain.from_iterable(stays))])
+    places = _stays(call.memory_id, call.step).values_list(*Place._fields)
+    return Prompt(json.loads(call.tools), [*map(Place._make, places)])
+
+
+def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
+    """Return the stays of the window after step `n`; None has none."""
+    step = Step.objects.filter(memory_id=memory_id, n=n).first() if n is not None else None
+    return stays_at(step) if step else Stay.objects.none()
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
     """Return the messages up to the response of this call, with which a request goes on that names
     this response. Instructions hold for one response and are left out.
     """
-    before = rebuilt(call)
+    before = RebuiltCall(call)
     messages = [row.message for row in before.rows]
     answered = before.answer_messages or answer_in(before.response, call.format) or ()
     return [*messages[has_instructions(before.request, messages) :], *answered]
@@ -173,14 +162,36 @@ def context_behind(call: ModelCall) -> list[ChatMessage]:
 
 @dataclass(frozen=True)
 class RebuiltCall:
-    """A call, the messages that were sent as the window has them, its tools in order, and the
-    messages of its answer.
-    """
+    """A call with its request and its answer, made of the rows of the database."""
 
     row: ModelCall
-    rows: Sequence[WindowRow]
-    tools: Sequence[SentTool]
-    answer_messages: Sequence[ChatMessage]
+
+    def read(self) -> Self:
+        """Read all rows now, within the snapshot of the caller."""
+        _ = self.rows, self.tools, self.answer_messages
+        return self
+
+    @cached_property
+    def rows(self) -> Sequence[WindowRow]:
+        """The messages that were sent, with those that a lowered limit hides in the window."""
+        step = self.row.step
+        return () if step is None else windows.window(self.row.memory_id, step).in_order
+
+    @cached_property
+    def tools(self) -> list[SentTool]:
+        """The tools in order."""
+        return tools_of(self.row.memory_id, json.loads(self.row.tools))
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        return prompt_of(self.row)
+
+    @cached_property
+    def answer_messages(self) -> list[ChatMessage]:
+        """The messages of the answer, which have entered the window since the request."""
+        stays = _stays(self.row.memory_id, self.row.answer_step)
+        new = stays.filter(entered_step__gt=self.row.step or 0).select_related("message")
+        return [shown_message(stay.message, stay.overrides) for stay in new]
 
     @cached_property
     def made(self) -> dict[str, Any]:

@@ -104,9 +104,10 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
             raise Http404(str(error)) from error
         before = reads.call_before(found.row)
         policy, problem = _policy(request, memory)
-        other = reads.call_compared_with(found.row)
+        is_known = before is None or before.step is not None
+        other = before if is_known else reads.call_compared_with(found.row)
         prices = _prices(request, found.row)
-        page = CallPage(found, reads.rebuilt(other) if other else None, policy, prices)
+        page = CallPage(found, reads.RebuiltCall(other) if other else None, policy, prices)
         context = {
             "memory": memory,
             "page": page,

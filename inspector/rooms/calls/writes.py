@@ -48,7 +48,7 @@ from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
 from inspector.rooms.calls.reads import call_after, call_compared_with, context_behind, prompt_of
 from inspector.rooms.calls.spelling import difference_and_style, plain
-from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools
+from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
 SENDERS = 100  # names of senders of dropped calls, of one prefix
 ERROR = 20_000  # characters
@@ -88,7 +88,7 @@ def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
     row = _row(call, memory_id, placed, tools)
     row.key, row.answer_key = key, _answer_key(call, prefix)
     run = CallRun(memory_id=memory_id, prefix=prefix, is_own=is_own)
-    prompt = Prompt([each.digest for each in tools], _tokens(tools), _places(placed.given))
+    prompt = Prompt([each.digest for each in tools], _places(placed.given))
     return _insert(row, run, digests, tools, prompt)
 
 
@@ -256,7 +256,7 @@ def _insert(
             run.digests = b"".join(digests)
             keep_ends(row.memory_id, new_run.prefix, digests, row.at)
         run.save()
-        _compare(row, prompt)
+        _compare(row, prompt, _tokens(tools))
         row.save(force_insert=True)
         keep_tools(row.memory_id, tools)
         if following is not None:  # it was compared with the call before this one
@@ -266,14 +266,15 @@ def _insert(
 
 def compare_again(call: ModelCall) -> None:
     """Compare a call with the one that is now before it."""
-    _compare(call, prompt_of(call))
+    prompt = prompt_of(call)
+    _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))
     call.save(update_fields=["shared", "again", "is_broken"])
 
 
-def _compare(call: ModelCall, prompt: Prompt) -> None:
+def _compare(call: ModelCall, prompt: Prompt, tokens: int) -> None:
     """Fill in the columns that compare a call with the one that began before it."""
     before = call_compared_with(call) if call.step is not None else None
-    found = difference(prompt_of(before), prompt) if before else NOTHING_BEFORE
+    found = difference(prompt_of(before), prompt, tokens) if before else NOTHING_BEFORE
     call.shared, call.again, call.is_broken = found.shared, found.again, found.is_broken
 
 

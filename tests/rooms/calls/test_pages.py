@@ -22,7 +22,7 @@ from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
 from inspector.rooms.calls.learning import learn
 from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.page import CallPage
-from inspector.rooms.calls.reads import call_compared_with, one_call, rebuilt
+from inspector.rooms.calls.reads import RebuiltCall, call_compared_with, one_call
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
 from inspector.shell.prices import ChosenPrices
@@ -88,7 +88,7 @@ def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> 
 def page_of(n: int) -> CallPage:
     found = one_call("desk", n)
     before = call_compared_with(found.row)
-    return CallPage(found, rebuilt(before) if before else None, TokenWindow(60))
+    return CallPage(found, RebuiltCall(before) if before else None, TokenWindow(60))
 
 
 def test_the_page_says_where_the_beginning_broke(desk, operator_client):
@@ -124,11 +124,12 @@ def test_changes_and_what_was_sent_again(desk):
     assert rows[2].again == page_of(3).difference.again > 0
 
 
-def test_memory_against_what_was_sent(desk, operator_client):
+def test_memory_against_what_was_sent(desk, operator_client, django_assert_max_num_queries):
     lines = {each.text: each for each in page_of(3).lines}
     assert lines["Sent"].tokens == page_of(3).counted
     assert lines["Counted by the provider"].tokens == 103
-    answer = operator_client.get("/c/desk/calls/3/?policy=token_window:60")
+    with django_assert_max_num_queries(30):
+        answer = operator_client.get("/c/desk/calls/3/?policy=token_window:60&input=2.5")
     assert "What memory would have sent" in answer.text
     assert 'role="alert"' in operator_client.get("/c/desk/calls/3/?policy=nothing").text
 
