@@ -176,7 +176,7 @@ class LongRecount(ChatMemoryError):
         self.messages = messages
         super().__init__(
             f"{estimator!r} counts differently from the estimator in force, so all {messages:,} "
-            "messages in memory would be counted anew: set recount to true to count them"
+            "messages in memory would be counted again: set recount to true to count them"
         )
 
 

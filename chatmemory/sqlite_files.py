@@ -68,8 +68,8 @@ def empty_log_after_erasure() -> None:
     """Empty the log without waiting for readers. If one needs it, a warning says so."""
     if not try_to_empty_log():
         logger.warning(
-            "a reader needs SQLite's write-ahead log, which still holds what was erased: it is "
-            "emptied later by a server, or by manage.py vacuum"
+            "a reader needs SQLite's write-ahead log, which still has erased data: it is emptied "
+            "later by a server, or by manage.py vacuum"
         )
 
 

@@ -76,9 +76,7 @@ def _middleware() -> Iterator[CheckMessage]:
             id="inspector.E002",
         )
     elif _LOCALE in settings.MIDDLEWARE[settings.MIDDLEWARE.index(MIDDLEWARE[0]) :]:
-        yield Error(
-            f"The inspector's middleware must stand after {_LOCALE!r}.", id="inspector.E010"
-        )
+        yield Error(f"The inspector's middleware must come after {_LOCALE!r}.", id="inspector.E010")
     for id, needed in _MIDDLEWARE.items():
         name = needed.rpartition(".")[2]  # a project may have its own
         if not any(each.endswith(name) for each in settings.MIDDLEWARE):

@@ -41,10 +41,12 @@ class Named(NamedTuple):
 
 COMMANDS = {
     "run": Named("run", "serve the inspector on this machine, with a sign-in link"),
-    "import": Named("import_transcripts", "store transcripts, or what export wrote"),
+    "import": Named("import_transcripts", "store transcripts, or files that export wrote"),
     "list": Named("list_memories", "list the stored conversations, the newest first"),
     "show": Named("show_memory", "show history beside memory, now or after a step"),
-    "export": Named("export_conversations", "write conversations with all that is stored of them"),
+    "export": Named(
+        "export_conversations", "write conversations with everything that is stored of them"
+    ),
     "recall": Named("recall", "how much of what was needed each limit would have held", True),
     "incidents": Named("incidents", "facts that left memory and came up again", True),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),

@@ -75,7 +75,7 @@ class _Named(serializers.Serializer[Any]):
         for name in data:
             if name not in self.fields:
                 known = f"the {self.called}s are {', '.join(self.fields)}"
-                why = known if self.fields else "there are none here"
+                why = known if self.fields else "none are allowed here"
                 raise UnknownName(str(name), f"unknown {self.called}: {why}")
         return super().to_internal_value(data)
 
@@ -97,7 +97,7 @@ class CreateMemoryRequest(Body):
     id = fields.TextField(
         max_length=ID_LENGTH,
         trim_whitespace=False,
-        help_text="Your own id of the conversation, as it is: it is encoded in URLs only.",
+        help_text="Your own id of the conversation, unchanged: it is encoded only in URLs.",
     )
     policy = fields.PolicyField(
         required=False,
@@ -234,7 +234,7 @@ class Query(_Named):
 
 
 class MemoryListQuery(Query):
-    search = _text("Text to find in ids and in what was said, ignoring case.")
+    search = _text("Text to find in ids, labels and messages, ignoring case.")
     policy = fields.NameField(
         lambda: [*policy_kinds(), CLIENT],
         f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
@@ -270,10 +270,12 @@ class RecallQuery(_Priced, Query):
 
 class WindowQuery(Query):
     at = _number("The step to show; by default the last one.")
-    lint = fields.NameField(lambda: PROVIDERS, "Say what this provider would refuse or mishandle.")
+    lint = fields.NameField(
+        lambda: PROVIDERS, "Add findings: what this provider would refuse or mishandle."
+    )
     repair = fields.NameField(
         lambda: PROVIDERS,
-        "Answer a window that this provider takes, and what was done; nothing is stored.",
+        "Answer a window that this provider accepts, and the changes; nothing is stored.",
     )
 
     def get_fields(self) -> dict[str, Any]:

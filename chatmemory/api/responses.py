@@ -241,7 +241,7 @@ class RecallRowSerializer(Json):
     held = serializers.IntegerField(help_text="Those that were in the window then.")
     nothing_lost = serializers.IntegerField(help_text="Conversations that held all of them.")
     user_repeated = serializers.IntegerField(
-        help_text="Messages in which users said again what was forgotten then."
+        help_text="Messages in which users repeated something that was forgotten by then."
     )
     call_repeated = serializers.IntegerField(
         help_text="Results that were fetched again and forgotten then."
@@ -300,7 +300,7 @@ class FindingSerializer(Json):
     severity = serializers.CharField(help_text="`refused` or `mishandled`.")
     provider = serializers.CharField()
     positions = SeqsField(
-        help_text="The messages at fault, as indices of `seqs`, or of those of `repair`."
+        help_text="The messages at fault, as indices of `seqs`, or of `seqs` in `repair`."
     )
     message = serializers.CharField(help_text="What is wrong, in a sentence.")
     error = serializers.CharField(help_text="What the provider's error reads like.")

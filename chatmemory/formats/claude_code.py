@@ -57,7 +57,7 @@ _OF_THE_TREE = (
 )
 _OF_A_CALL = ("type", "id", "tool_use_id")
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
-_PUT_BACK = "compactions of which it is not recorded what was put back, such as files read last"
+_PUT_BACK = "compactions whose restored context, such as files read last, is not recorded"
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -134,7 +134,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     del outline, tree, ids  # before the messages are in memory
     reader = _Reader(kept)
     reader.miss(_UNRECORDED)
-    told = "records of subagents, of which only the results came back"
+    told = "records of subagents: only their results came back"
     reader.miss(told, len(sidechains), *sidechains)
     reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
     read = reader.read_all(turns, order, after)

@@ -344,7 +344,7 @@ class _Reader(SessionReader):
                 secrets.append(item["encrypted_content"])
         text = "\n\n".join(texts) or told
         summary = TextContent(text) if text else stand_in("encrypted summary", None)
-        self.miss("summaries that are encrypted: what they hold cannot be measured", bool(secrets))
+        self.miss("summaries that are encrypted: their content cannot be measured", bool(secrets))
         self.compact(
             UserMessage([summary], attributes=self.own({"encrypted_content": secrets})),
             kept=kept,
@@ -367,7 +367,7 @@ class _Reader(SessionReader):
             if isinstance(message, UserMessage) and place not in kept | self.summaries():
                 room -= len(text_of(message).encode())
                 if room < 0:
-                    self.miss("messages of the user of which a compaction kept a part")
+                    self.miss("messages of the user that a compaction kept in part")
                     break
                 kept.add(place)
         return kept

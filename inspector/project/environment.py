@@ -85,7 +85,7 @@ def _has_a_port(url: str) -> None:
     try:
         port = urlsplit(url).port
     except ValueError as error:
-        raise ValidationError("has a port that is no number") from error
+        raise ValidationError("has a port that is not a number") from error
     if port == 0:
         raise ValidationError("has the port 0, which none can have")
 

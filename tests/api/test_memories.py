@@ -60,7 +60,7 @@ def test_bad_bodies_get_problem_details_and_change_nothing(api, body, field, why
         ("post", "", {"id": "m", "policy": WINDOW, "label": {}}, "label", "id, policy, labels"),
         ("get", "?labels=a", None, "labels", "search, policy, label, flag"),
         ("get", "?format=json", None, "format", "search, policy, label, flag"),
-        ("post", "?label=a", {"id": "m", "policy": WINDOW}, "label", "there are none here"),
+        ("post", "?label=a", {"id": "m", "policy": WINDOW}, "label", "none are allowed here"),
     ],
 )
 def test_unknown_members_and_parameters_are_refused(api, method, path, body, unknown, known):

@@ -261,7 +261,7 @@ WORDS_OF_LOSSES = [
         "the name of the tool",
         {"anthropic", "bedrock", "sharegpt"},
     ),
-    ([RESULT], "that the result stands without its call", {"vercel_ui"}),
+    ([RESULT], "that the result has no call", {"vercel_ui"}),
     (
         FEATURES["an image in a result"],
         "contents of a result that are not text",

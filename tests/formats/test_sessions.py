@@ -154,7 +154,7 @@ def test_subagents_and_progress_are_no_messages(claude):
     transcript = read(claude.records)
     assert said(transcript) == ["Start", "done"]
     losses = what_is_missing(transcript)
-    assert "records of subagents, of which only the results came back (1)" in losses
+    assert "records of subagents: only their results came back (1)" in losses
     assert "answers that the program gave in place of the model (1)" in losses
     assert any("system prompts" in loss for loss in losses)
 
@@ -180,7 +180,7 @@ def test_a_compaction_replaces_the_window(claude, logical):
     )
     assert seen(transcript, at=2) == ["Start", "Working"]
     assert seen(transcript) == ["Summary: a start", "Going on"]
-    assert any("put back" in loss for loss in what_is_missing(transcript))
+    assert any("restored context" in loss for loss in what_is_missing(transcript))
 
 
 def test_a_second_summary_replaces_the_first(claude):
@@ -378,7 +378,7 @@ def test_an_older_compaction_keeps_the_latest_messages_of_the_user():
         *("Be brief", "<environ", "second w", "third", "Summary"),
     ]
     losses = what_is_missing(transcript)
-    assert "messages of the user of which a compaction kept a part (1)" in losses
+    assert "messages of the user that a compaction kept in part (1)" in losses
 
 
 # OpenHands

@@ -113,7 +113,7 @@ def test_an_unsafe_configuration_is_refused(read_settings, change, words):
         ("CHATMEMORY_API_RATE", "many", "must be a rate such as 100/second"),
         ("CHATMEMORY_API_RATE", "0/second", "must be a rate"),
         ("REDIS_URL", "memcached://x", "must begin with redis://"),
-        ("REDIS_URL", "redis://h:abc/0", "has a port that is no number"),
+        ("REDIS_URL", "redis://h:abc/0", "has a port that is not a number"),
         ("REDIS_URL", "redis://h:0/0", "has the port 0"),
         ("DATABASE_URL", "mysql://x/y", "must begin with sqlite"),
         ("DATABASE_URL", "var/db.sqlite3", "must begin with sqlite"),

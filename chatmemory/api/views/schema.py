@@ -24,7 +24,7 @@ _ABOUT = {
     "tags": [
         {"name": "memories", "description": "Conversations: their windows, histories and steps."},
         {"name": "doctor", "description": "Which windows providers would refuse."},
-        {"name": "recall", "description": "What policies would have held of what was needed."},
+        {"name": "recall", "description": "How much of what was needed policies would have held."},
         {"name": "store", "description": "The ChatMemoryStore protocol of LangChain4j."},
     ],
 }

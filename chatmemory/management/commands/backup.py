@@ -36,8 +36,8 @@ def terminated_by_exit() -> Iterator[None]:
 class Command(DatabaseCommand):
     help = (
         "Copy the SQLite database to FILE while it is in use; manage.py restore FILE puts the copy "
-        "back. Do not copy it over the database by hand: SQLite would apply to it what is left in "
-        "the database's -wal file. For PostgreSQL use pg_dump, see docs/operations.md."
+        "back. Do not copy it over the database by hand: SQLite would apply the rest of the "
+        "database's -wal file to it. For PostgreSQL use pg_dump, see docs/operations.md."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

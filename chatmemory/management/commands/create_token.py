@@ -16,7 +16,7 @@ class Command(DatabaseCommand):
     help = "Create a bearer token for the REST API and print it. It is shown only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="a unique name, such as that of the client")
+        parser.add_argument("name", help="a unique name, such as the client's")
         parser.add_argument("--role", choices=Role.values, default=Role.OPERATOR)
         parser.add_argument("--prefix", default="", help="limit the token to ids with this prefix")
         parser.add_argument("--days", type=int, help="days until it expires; 0: never")

@@ -15,9 +15,9 @@ SECONDS, PAUSE_SECONDS = 5.0, 1.0
 
 class Command(DatabaseCommand):
     help = (
-        "Keep what is derived from conversations, such as incidents, after they have changed, "
-        "until it is interrupted. `chatmemory run` and `manage.py serve` do this themselves: it is "
-        "for a site that another server runs, such as one of WSGI."
+        "Derive and keep data of changed conversations, such as incidents, until interrupted. "
+        "`chatmemory run` and `manage.py serve` do this themselves: use it for a site on another "
+        "server, such as a WSGI server."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

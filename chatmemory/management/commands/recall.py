@@ -18,7 +18,7 @@ class Command(ReportCommand):
     def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
         asked = recall.RecallOptions.of(options)
         if options["format"] != "auto":
-            raise wrong_arguments("--format is that of files: name some, or leave it out")
+            raise wrong_arguments("--format is for files: name some, or leave it out")
         check_text(options["prefix"], "the beginning of an id")
         which = MemoryFilter(label=options["label"], id_prefix=options["prefix"])
         if not which.rows().exists():

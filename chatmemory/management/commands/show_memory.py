@@ -42,8 +42,8 @@ class ShownRow(NamedTuple):
 
 class Command(DatabaseCommand):
     help = (
-        "Show a conversation in the terminal: what was said beside what the model sees of it, now "
-        "or after a step."
+        "Show a conversation in the terminal: its history beside the memory that the model sees, "
+        "now or after a step."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

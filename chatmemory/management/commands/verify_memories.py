@@ -120,7 +120,7 @@ class Command(DatabaseCommand):
             printer.total({**total, "made_anew": len(made_anew)})
             return
         for memory_id, name in made_anew:
-            self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made anew")
+            self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made again")
         for contradiction in found:
             self.stderr.write(str(contradiction))
 

@@ -32,8 +32,8 @@ class RedactRequest(Body):
     )
     summaries = fields.SummariesField(
         default=list,
-        help_text="The summaries that stand for the message and are redacted too: their seqs, or "
-        "true for those that hold one of its exact terms.",
+        help_text="The summaries that cover the message to redact as well: their seqs, or true "
+        "for all that contain one of its exact terms.",
     )
 
 
@@ -54,7 +54,7 @@ class RedactedMessageSerializer(MessageDetailSerializer):
     )
     summaries = SeqsField(
         allow_null=True,
-        help_text="The seqs of the summaries that stand for the message and still hold one of its "
+        help_text="The seqs of the summaries that cover the message and still contain one of its "
         "exact terms; null if its text was removed before, and its terms with it.",
     )
 

@@ -68,7 +68,7 @@ def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Me
     if wanted is True:
         return holding_terms(row, standing)
     for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:
-        raise InvalidValue(f"#{seq} is no summary that stands for #{row.seq}")
+        raise InvalidValue(f"#{seq} is not a summary that covers #{row.seq}")
     return [summary for summary in standing if summary.seq in wanted]
 
 

@@ -54,7 +54,7 @@ class ChainCheck(LedgerCheck):
             other = self._redacted.setdefault(row.redacted_step, left)
             expect(row, f"the message redacted at step {row.redacted_step}", other.seq, row.seq)
         elif commitment != stored(row.commitment):
-            raise Contradicted(row, "is not what its digest says: it was altered")
+            raise Contradicted(row, "differs from its digest: it was altered")
 
     def stay(self, row: Stay) -> None:
         self._begun.append(encoded_stay(row))
@@ -74,7 +74,7 @@ class ChainCheck(LedgerCheck):
         if found != self._digest:
             self._digest = earlier_digest_of(previous, step, *wrote)
         if found != self._digest:
-            raise Contradicted(step, "is not what its digest says: it or its rows were altered")
+            raise Contradicted(step, "differs from its digest: it or its rows were altered")
 
     def end(self) -> None:
         """Check the head, the labels and the audit entries after the last step."""
@@ -88,7 +88,7 @@ class ChainCheck(LedgerCheck):
         # Labels of a conversation that was created without the room have no digest
         labels = commitment_of_labels(memory.labels, memory.labels_salt)
         if self._labels and labels != self._labels:
-            raise Contradicted(memory, "the labels are not what their digest says")
+            raise Contradicted(memory, "the labels differ from their digest")
         if memory.previous_head is not None:
             head = stored(memory.previous_head).hex()
             if all(deletion.head != head for deletion in deletions(memory.pk)):
@@ -101,7 +101,7 @@ class ChainCheck(LedgerCheck):
         row = self._redacted.pop(step.n, None)
         expect(step, "seq", step.seq, row and row.seq)
         if row and stored(step.commitment) != row.commitment:
-            raise Contradicted(row, "is not what its redaction left: it was altered")
+            raise Contradicted(row, "differs from its redacted form: it was altered")
         entries = self._audited.pop((step.seq, step.n, step.actor), 0)
         if not entries:
             raise Contradicted(step, "its audit entry is missing")

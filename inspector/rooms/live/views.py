@@ -19,7 +19,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Send the newest step. With `?made=`, a later conversation with the same id is not found."""
     memory = conversations.memory(memory_id)
     if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):
-        raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
+        raise MemoryNotFound(f"{memory_id!r} was deleted and created again")
     return _event(memory.last_step)
 
 

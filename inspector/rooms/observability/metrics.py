@@ -48,7 +48,7 @@ _problems = Counter(
 )
 _cases = Counter(
     "chatmemory_cases",
-    "Conversations in which a red cause of the overview was found anew",
+    "Conversations with a new case of a red cause of the overview",
     ["cause"],
 )
 _fill = Histogram(
@@ -74,7 +74,7 @@ _waiting = Gauge(
 )
 _working = Gauge(
     "chatmemory_requests_working",
-    "Requests that are worked on, each of which may hold a connection to the database",
+    "Requests in progress, each of which may hold a connection to the database",
     multiprocess_mode="livesum",
 )
 _connections = Gauge(

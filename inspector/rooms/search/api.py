@@ -40,7 +40,9 @@ class RememberedSerializer(Json):
         help_text=f"One of {', '.join(Remembered)}: it is aside where only a system message or the "
         "assistant's own words contain it."
     )
-    answer = serializers.CharField(help_text="The same in words, and what drove it out.")
+    answer = serializers.CharField(
+        help_text="The same in words, and the message that drove it out."
+    )
     messages = serializers.ListField(
         child=serializers.IntegerField(), help_text="Seqs of the messages that contain it there."
     )

@@ -245,7 +245,7 @@ class _FileRows:
         if row.client_id is not None:
             check_client_id(row.client_id)
         if row.redacted_step is None and chain.commitment_of(row) != row.commitment:
-            raise InvalidValue(f"message #{row.seq} is not what its digest says: it was altered")
+            raise InvalidValue(f"message #{row.seq} differs from its digest: it was altered")
         self._commitments.append(row.commitment)
         self._messages.append(row)
         self._characters += len(row.frame) + len(row.text)
@@ -266,7 +266,7 @@ class _FileRows:
         is_renamed = self._new_head != self._head
         self._head = chain.digest_of(self._head, row, *wrote)
         if self._head != row.digest:
-            raise InvalidValue(f"step {row.n} is not what its digest says: it was altered")
+            raise InvalidValue(f"step {row.n} differs from its digest: it was altered")
         if is_renamed:
             row.digest = chain.digest_of(self._new_head, row, *wrote)
         self._new_head = row.digest

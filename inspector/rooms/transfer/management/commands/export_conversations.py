@@ -24,8 +24,9 @@ EVIDENCE_FILE = "evidence_file"  # a command of a room that may not be installed
 
 class Command(DatabaseCommand):
     help = (
-        "Export conversations with all that is stored of them: history, steps, policies, pins and "
-        "labels. import_transcripts FILE makes the same ones of it, also in another database."
+        "Export conversations with everything that is stored of them: history, steps, policies, "
+        "pins and labels. import_transcripts FILE makes the same conversations from it, also in "
+        "another database."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -35,7 +36,7 @@ class Command(DatabaseCommand):
         parser.add_argument(
             "--format",
             choices=list(writable_formats()),
-            help="what was said in one conversation, as a transcript in this format",
+            help="the history of one conversation, as a transcript in this format",
         )
         parser.add_argument(
             "--html",

@@ -28,9 +28,9 @@ ACTOR = "import_transcripts"
 
 class Command(DatabaseCommand):
     help = (
-        "Import transcript files, one step per message, or what export_conversations wrote, with "
-        "the same steps. A second run skips imported ones, and goes on where the first was "
-        "interrupted."
+        "Import transcript files, one step per message, or files of export_conversations, with "
+        "the same steps. A second run skips imported conversations, and continues where the "
+        "first was interrupted."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
