@@ -51,7 +51,9 @@ PAGES = {
     "inspector:readyz": ({}, {"get": NOBODY}),
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
-PAGES |= {route: each for room in of_rooms("routes") for route, each in room.PAGES.items()}
+PAGES |= {
+    route: each for room in of_rooms("routes") for route, each in getattr(room, "PAGES", {}).items()
+}
 NOT_FOUND = {"chatmemory:unknown-memory", "chatmemory:unknown-store"}  # 404 for everyone
 API = {
     "chatmemory:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),

@@ -75,7 +75,8 @@ def test_a_page_of_each_room_is_found():
     known = {
         route: arguments
         for each in of_rooms("routes")
-        for route, (arguments, _) in each.PAGES.items()
+        for name in ("PAGES", "API")
+        for route, (arguments, _) in getattr(each, name, {}).items()
     }
     for room in rooms():
         (patterns,) = [list(patterns_of([room.urls]))]
