@@ -1,8 +1,8 @@
-"""What a room may add to writing and reading: the hooks that the kernel calls.
+"""The hooks by which a room adds to writing and reading: the kernel calls them.
 
 A room is a capability that can be removed with its folders: a Django application whose
-configuration is a `Room`. The kernel imports no room. It asks the installed ones, in the order of
-INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md describes each.
+configuration is a `Room`. The kernel imports no room. It calls the installed ones, in the order of
+INSTALLED_APPS. A hook never changes a decision of the kernel. docs/rooms.md describes each hook.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """The new rows of a conversation, whose own row is as it is after them.
+    """The new rows of a conversation. Its own row is already up to date with them.
 
-    What is to be sealed is one step, or a new conversation without one. `ended` are the numbers and
-    the reasons of the stays that it ended, by number, `redacted` the message whose words it erases.
+    For `sealing` they are one step, or a new conversation without a step. `ended` are the numbers
+    and the reasons of the stays that it ended, by number, and `redacted` the message whose text it
+    erases.
     """
 
     memory: Memory
@@ -40,15 +41,17 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """What is erased of a conversation: the texts of the messages `seqs`; all of it if None."""
+    """The part of a conversation that is erased: the texts of the messages `seqs`, or everything if
+    None.
+    """
 
     memory_id: str
     seqs: Sequence[int] | None = None
 
 
 class NextNeed(NamedTuple):
-    """The incident for which a message was next needed, and what of it, among those up to step
-    `until`.
+    """The incident for which a message was next needed, and the needed fact, among the incidents up
+    to step `until`.
     """
 
     incident: Incident | None
@@ -57,17 +60,17 @@ class NextNeed(NamedTuple):
 
 
 class Room(AppConfig):
-    """The configuration of a room: its name is the last part of its module's, and its label is
-    that with the prefix `chatmemory_`.
+    """The configuration of a room. Its name is the last part of its module's name, and its label is
+    this name with the prefix `chatmemory_`.
 
-    A room lists its own modules by name, and imports them within its methods: a configuration is
-    loaded before the models are.
+    A room lists its own modules by name, and imports them in its methods, because a configuration
+    is loaded before the models.
     """
 
     default_auto_field = "django.db.models.BigAutoField"
-    needs: tuple[str, ...] = ()  # the names of rooms without which this one cannot be
-    services: Mapping[str, str] = {}  # the modules of what it adds to `chatmemory.services`
-    api_urls: str = ""  # a module whose `urlpatterns` stand below /api/v1/
+    needs: tuple[str, ...] = ()  # the names of the rooms that this one depends on
+    services: Mapping[str, str] = {}  # the modules with its additions to `chatmemory.services`
+    api_urls: str = ""  # a module whose `urlpatterns` go below /api/v1/
     flags: Sequence[Flag] = ()
 
     def __init__(self, app_name: str, app_module: Any) -> None:
@@ -76,12 +79,12 @@ class Room(AppConfig):
         super().__init__(app_name, app_module)
 
     def keepers(self) -> Iterable[Keeper]:
-        """Return what derives rows from ledgers after the commit of a change."""
+        """Return the keepers, which derive rows from ledgers after the commit of a change."""
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the providers that get a conversation, or with an empty id any of them, with the
-        models that are known to be used; None where nobody has chosen.
+        """Return the providers that get a conversation, or any conversation if the id is empty,
+        each with the models known to be in use; None if nobody has chosen.
         """
         return None
 
@@ -92,14 +95,16 @@ class Room(AppConfig):
         """Index new rows, in the transaction that has written them. An exception undoes it."""
 
     def erasing(self, erased: Erased) -> None:
-        """Erase what the room has of these words, in the transaction of an erasure.
+        """Erase the room's copies of the erased text, in the transaction of an erasure.
 
         Rows of the room that refer to the conversation itself are deleted with it. An exception
         undoes the erasure.
         """
 
     def incidents(self, memory_id: str) -> Iterable[Incident]:
-        """Return what left the memory of a conversation and came up again."""
+        """Return the incidents, in which something left the memory of a conversation and came up
+        again.
+        """
         return ()
 
     def next_need(
@@ -112,31 +117,31 @@ class Room(AppConfig):
         asked: Mapping[str, str],
         read: dict[str, Any],
     ) -> NextNeed | None:
-        """Return when a message that left at a step was next needed, as seen at step `at`; None if
-        nothing is known. `asked` are the parameters of rooms in the address, and `read` has what
-        rooms have read for the page.
+        """Return when a message that left at a step was next needed, as known at step `at`; None if
+        nothing is known. `asked` are the rooms' parameters in the URL, and `read` has the values
+        that rooms have read for the page.
         """
         return None
 
     def step_fields(self) -> Mapping[str, Any]:
-        """Return fields of the API's answer about a step, by name. The `get_attribute` of a field
-        gets that answer, with the `memory_id`.
+        """Return additional fields of the API's answer about a step, by name. The `get_attribute`
+        of a field gets the answer, with the `memory_id`.
         """
         return {}
 
     def verifying(self, memory: Memory) -> LedgerCheck | None:
-        """Return what checks the room's columns and tables while a ledger is replayed; or None."""
+        """Return a check of the room's columns and tables for a replay of the ledger, or None."""
         return None
 
     def verify_head(self, memory_id: str, step: int, head: str) -> Contradiction | None:
-        """Return what contradicts a digest that was kept elsewhere, in hexadecimal; or None.
+        """Return the contradiction to a digest (in hexadecimal) that was kept elsewhere, or None.
 
         `manage.py verify_memories --heads` calls it.
         """
         return None
 
     def repairing(self, memory_id: str) -> int:
-        """Put into the room's index what is missing of a conversation; return how much that was.
+        """Add missing entries of a conversation to the room's index, and return their number.
 
         `manage.py verify_memories --repair-index` calls it.
         """

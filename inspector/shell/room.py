@@ -1,8 +1,8 @@
-"""What a room may add to the site: the hooks that the pages and the agents' tools call.
+"""The hooks by which a room adds to the site: pages and agents' tools call them.
 
 The configuration of a room of the site is a `SiteRoom`. `cards`, `sections`, `links` and `badges`
 are called within the snapshot of their page, and have a budget of queries. If one of them raises,
-the error is logged, and the page says in one line that the room is not available.
+the error is logged, and the page shows one line: the room is not available.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inspector.conversation.state import ConversationState
 
 
-# Takes the method, the name of the route, the status, and the seconds until the answer.
+# Gets the method, the name of the route, the status, and the seconds until the answer.
 RecordAnswer = Callable[[str, str, int, float], None]
 
 
@@ -33,8 +33,8 @@ class MenuItem:
     """A link of the main menu to a route of the namespace `inspector`.
 
     Items are ordered by `place`. `others` are the names of further routes at which the item is the
-    current one. Only people with the `permission` see it, if there is one; strangers see what
-    `is_public`.
+    current one. Only people with the `permission` see it, if it has one; strangers see only items
+    with `is_public`.
     """
 
     label: str
@@ -62,7 +62,7 @@ class MenuItem:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A template of a room, which sees what its page sees, and `context` beside it."""
+    """A template of a room, rendered with its page's context and its own `context`."""
 
     template: str
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -70,11 +70,11 @@ class Fragment:
 
 @dataclass(frozen=True)
 class View:
-    """What a room shows in the place of a stored step, such as a simulation: its `state`.
+    """The view of a room in place of a stored step, such as a simulation, with its `state`.
 
-    The `caption` and the `panel` take the place of those of the step, if there are any. `receipts`
-    returns its changes, each with its receipt. Addresses keep the parameters in `tried`; those of a
-    search and of the live page do only if it `is_lasting`.
+    The `caption` and the `panel`, if given, replace the step's. `receipts` returns its changes,
+    each with its receipt. URLs keep the parameters in `tried`; URLs of a search and of the live
+    page keep them only if it `is_lasting`.
     """
 
     state: ConversationState
@@ -87,7 +87,7 @@ class View:
 
 @dataclass(frozen=True)
 class Part(Fragment):
-    """What a room has on the conversation page itself: above its head, or `below_memory`."""
+    """A part of the conversation page that a room adds above its head, or `below_memory`."""
 
     below_memory: bool = False
 
@@ -103,11 +103,11 @@ class Muted:
 
 @dataclass(frozen=True)
 class Card(Fragment):
-    """What a room says in the panel of the conversation page where nothing is selected or searched.
+    """A card in the panel of the conversation page, when nothing is selected or searched.
 
-    It stands above the words of the step, of the replay or of the simulation, or with `is_below`
-    after them. `dots` are classes of cells of the timeline by step. A phone shows the panel first
-    if a card `asks_to_be_seen`. One that is `in_searches` stands below the answer to a search, too.
+    It comes before the words of the step, the replay or the simulation, or with `is_below` after
+    them. `dots` are classes of cells of the timeline by step. A phone shows the panel first if a
+    card `asks_to_be_seen`. A card `in_searches` is also shown below the answer to a search.
     """
 
     dots: Mapping[int, str] = field(default_factory=dict)
@@ -118,8 +118,8 @@ class Card(Fragment):
 
 @dataclass(frozen=True)
 class Section(Fragment):
-    """What a room says of the selected message: below its reason and its text, or with `is_below`
-    below all that is known of it.
+    """A section about the selected message, below its reason and its text, or with `is_below` at
+    the end.
     """
 
     is_below: bool = False
@@ -127,8 +127,8 @@ class Section(Fragment):
 
 @dataclass(frozen=True)
 class Link(Fragment):
-    """What a room puts into the head of the conversation page, in the order of `place`: behind the
-    gauge if it `is_flag`, else at the end.
+    """A link in the head of the conversation page, in the order of `place`: after the gauge if it
+    `is_flag`, else at the end.
     """
 
     place: int = 0
@@ -137,8 +137,8 @@ class Link(Fragment):
 
 @dataclass(frozen=True)
 class Report(Fragment):
-    """What a room says on top of the conversation page: a sentence with its verbs. One that
-    `is_beside` stands at the right of others.
+    """A report at the top of the conversation page: a sentence with its verbs. One that `is_beside`
+    is at the right of the others.
     """
 
     is_beside: bool = False
@@ -146,15 +146,15 @@ class Report(Fragment):
 
 @dataclass(frozen=True)
 class Badge(Fragment):
-    """What a room says in a row of the overview. `words` are what agents read in its place."""
+    """A badge in a row of the overview. Agents read its `words` instead."""
 
     words: str = ""
 
 
 @dataclass(frozen=True)
 class News(Fragment):
-    """What a room says in the feed of the overview: it happened at a `moment`, in microseconds, at
-    a step. One that `is_first` stands above all that happened.
+    """An entry in the feed of the overview: it happened at a `moment`, in microseconds, at a step.
+    One that `is_first` comes before all others.
     """
 
     moment: int = 0
@@ -165,13 +165,13 @@ class News(Fragment):
 class SiteRoom(kernel.Room):
     """The configuration of a room of the site. Its `verbose_name` is what pages call it."""
 
-    urls: str = ""  # a module whose `urlpatterns` are of the namespace "inspector"
+    urls: str = ""  # a module whose `urlpatterns` are in the namespace "inspector"
     menu: Sequence[MenuItem] = ()
     styles: Sequence[str] = ()  # static files of the room's own pages
     scripts: Sequence[str] = ()  # modules of JavaScript, for the same pages
     also_on: Sequence[str] = ()  # the kernel's routes whose pages load these files too
-    parameters: Sequence[str] = ()  # what the room owns in the address of the conversation page
-    numbers: Sequence[str] = ()  # the same, of which each is a number
+    parameters: Sequence[str] = ()  # the room's parameters in the URL of the conversation page
+    numbers: Sequence[str] = ()  # such parameters that must be numbers
 
     def tools(self) -> Iterable[Callable[..., Any]]:
         """Return the functions that coding agents may call: see `inspector.shell.agents`."""
@@ -180,54 +180,58 @@ class SiteRoom(kernel.Room):
     def observing(
         self, method: str, headers: Mapping[str, str]
     ) -> AbstractContextManager[RecordAnswer] | None:
-        """Return what surrounds the answer to a request, and records the answer; or None."""
+        """Return a context manager for a request that yields a function to record its answer; or
+        None.
+        """
         return None
 
     def application(self, scope: Scope) -> Application | None:
-        """Return the ASGI application that answers a request in the place of Django; or None."""
+        """Return the ASGI application that answers a request in place of Django, or None."""
         return None
 
     def stopping(self) -> None:
-        """End what would keep a server process from stopping."""
+        """End whatever would prevent a server process from stopping."""
 
     def view(self, view: ConversationState) -> View | None:
-        """Return what is shown in the place of a stored step, if the address asks for it.
+        """Return the view in place of a stored step, if the URL asks for one.
 
-        `view.query.of_rooms` has the texts of the room's parameters, and `view.read` what a form of
-        the room has read before. An exception ends the request.
+        `view.query.of_rooms` has the texts of the room's parameters, and `view.read` the values
+        that a form of the room has read before. An exception ends the request.
         """
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:
-        """Yield what the page has above its head and below memory."""
+        """Yield parts of the page, above its head or below memory."""
         return ()
 
     def cards(self, view: ConversationState) -> Iterable[Card]:
-        """Yield what the panel says where no message is selected.
+        """Yield the cards of the panel when no message is selected.
 
         It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
-        of the room's parameters, and `view.read` keeps what several hooks need.
+        of the room's parameters, and `view.read` keeps values that several hooks need.
         """
         return ()
 
     def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Section]:
-        """Yield what the panel says of the selected message, below the reason and the text."""
+        """Yield the sections of the panel about the selected message, below the reason and the
+        text.
+        """
         return ()
 
     def links(self, view: ConversationState) -> Iterable[Link]:
-        """Yield what the head of the page has."""
+        """Yield the links in the head of the page."""
         return ()
 
     def reports(self, view: ConversationState) -> Iterable[Report]:
-        """Yield what is wrong with the conversation, each in a sentence with its verbs."""
+        """Yield the faults of the conversation, each in a sentence with its verbs."""
         return ()
 
     def awaits(self, view: ConversationState) -> bool:
-        """Whether the page will hear of something derived that is not kept yet."""
+        """Whether the page should wait for a derived row that is not kept yet."""
         return False
 
     def questions(self) -> Iterable[Fragment]:
-        """Yield what the overview asks above its causes."""
+        """Yield the questions on the overview, above its causes."""
         return ()
 
     def muted(self) -> Mapping[str, Muted]:
@@ -235,9 +239,9 @@ class SiteRoom(kernel.Room):
         return {}
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
-        """Return what rows of the overview have, by the ids of conversations."""
+        """Return the badges in rows of the overview, by the ids of conversations."""
         return {}
 
     def news(self, size: int) -> Iterable[News]:
-        """Yield what the feed of the overview has, the latest `size` entries."""
+        """Yield the latest `size` entries for the feed of the overview."""
         return ()
