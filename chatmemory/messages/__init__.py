@@ -1,8 +1,8 @@
-"""What is said: messages and their contents, as JSON and as rows, and their tokens. No Django.
+"""Messages and their contents, as JSON and as rows, and their token counts. No Django.
 
 Another package on PyPI is called chatmemory. Installed beside django-chatmemory it writes into the
-same folder, where the one that came last replaces `__init__.py`. This is the first module of ours
-that is imported in either case.
+same folder, where the later one replaces `__init__.py`. This is the first module of ours that is
+imported in either case.
 """
 
 import sys

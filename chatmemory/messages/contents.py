@@ -66,7 +66,7 @@ class Image(Media):
 
 @dataclass(frozen=True)
 class Audio(Media):
-    """A sound. `binary_data` is base64 text too, as LangChain4j writes its byte array."""
+    """A sound. `binary_data` is also base64 text, as LangChain4j writes its byte array."""
 
     binary_data: str | None = None
 

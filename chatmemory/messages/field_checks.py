@@ -1,4 +1,6 @@
-"""Checks of the fields of a message: what could not be read back is refused when it is made."""
+"""Checks of the fields of a message: values that could not be read back are refused at its
+creation.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 
 DEPTH_MAX = 200  # levels of objects and arrays
-DIGITS_MAX = 4_300  # of an integer: Python reads and writes no longer ones
+DIGITS_MAX = 4_300  # digits of an integer: Python reads and writes no longer ones
 _TOO_LONG = 10**DIGITS_MAX
 
 _ITERABLE = (list, tuple, Iterable)  # to ask for an Iterable first takes four times as long
@@ -45,9 +47,9 @@ def check_mapping(**values: object) -> None:
 
 
 def check_json(given: Mapping[str, Any]) -> None:
-    """Raise InvalidMessage for attributes or arguments that JSON cannot hold.
+    """Raise InvalidMessage for attributes or arguments that JSON cannot express.
 
-    They may hold themselves, so this goes down to a fixed level, and does not recurse.
+    They may contain themselves, so that this goes down to a fixed level, without recursion.
     """
     levels: list[Iterator[object]] = [iter((given,))]
     while levels:
@@ -64,7 +66,7 @@ def check_json(given: Mapping[str, Any]) -> None:
 
 
 def _inner(value: object) -> Iterator[object] | None:
-    """Return the values in an object or an array, the last first; None for any other JSON."""
+    """Return the values in an object or an array, in reverse order; None for any other JSON."""
     match value:
         case None | str():
             return None

@@ -1,6 +1,6 @@
-"""Messages, ids and texts that callers give, checked where they come in.
+"""Checks of messages, ids and texts that callers pass.
 
-Errors say what to do instead.
+Errors tell the caller what to do instead.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def message_list(given: Iterable[Any]) -> Iterable[Any]:
 
 
 def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
-    """Return the messages that are given. Raises InvalidMessage."""
+    """Return the messages in a value. Raises InvalidMessage."""
     return [chat_message(each) for each in message_list(given)]
 
 
 def brief(value: object) -> str:
-    """Return a value as an error shows it."""
+    """Return a value for an error, shortened."""
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def string_id(memory_id: object, limit_name: str = "") -> str:
-    """Return an id if it is a string: 42 and "42" would be one conversation in a database.
+    """Return an id if it is a string: a database would take 42 and "42" for one conversation.
 
-    `limit_name` is that of an argument for which a number may be meant. Raises InvalidValue.
+    `limit_name` is the argument that a number was probably meant for. Raises InvalidValue.
     """
     if memory_id is None:
         raise InvalidValue("id cannot be null")
@@ -64,7 +64,7 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
     return memory_id
 
 
-# Ids and texts that every database can hold, checked before one is asked
+# Ids and texts that every database can store, checked before a query
 
 
 ID_LENGTH = 255
@@ -78,10 +78,10 @@ def check_text(text: str, what: str) -> None:
 
 
 def storable_id(memory_id: object) -> str:
-    """Return an id that can be asked for, if only to find nothing.
+    """Return an id that can be used in a query, even if nothing is found.
 
-    Raises InvalidValue for no string, UnstorableText, and MemoryNotFound for one that is too long,
-    of which Citus would take the query for an error.
+    Raises InvalidValue unless it is a string, UnstorableText, and MemoryNotFound for an id that is
+    too long, since Citus would raise an error for it.
     """
     found = string_id(memory_id)
     if len(found) > ID_LENGTH:
@@ -99,8 +99,8 @@ def storable_id(memory_id: object) -> str:
 def address(memory_id: str) -> str:
     """Return the path segment of an id: `acme/7` is `acme~2F7`.
 
-    A-Z a-z 0-9 - _ stand for themselves, and so does a dot unless the id is "." or "..". Every
-    other byte of the UTF-8 form is ~XX.
+    A-Z a-z 0-9 - _ are written as they are, and so is a dot unless the id is "." or "..". Every
+    other byte of the UTF-8 form becomes ~XX.
     """
     if memory_id in (".", ".."):
         return memory_id.replace(".", "~2E")
@@ -110,12 +110,12 @@ def address(memory_id: str) -> str:
 def memory_id_at(segment: str) -> str:
     """Return the id of a path segment.
 
-    Raises ValueError for a segment that is no address: an id as it is, such as `a~41`, must not be
-    taken for that of another conversation.
+    Raises ValueError for a segment that is not an address: an unencoded id, such as `a~41`, must
+    not be mistaken for another conversation's.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:
         raise ValueError("a memory id cannot contain NUL")
-    if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be small
+    if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be in lower case
         raise ValueError(f"{segment!r} is not the address of a memory id")
     return memory_id

@@ -31,7 +31,7 @@ class MessageType(StrEnum):
     CUSTOM = "CUSTOM"
 
 
-# The types by name. Looking one up is faster than MessageType(name), which tells in long lists.
+# The types by name. A look-up is faster than MessageType(name), which matters in long lists.
 TYPES = {type.value: type for type in MessageType}
 
 
@@ -52,9 +52,7 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class SystemMessage(ChatMessage):
-    """A system message. LangChain4j's has no attributes: in its JSON, and where two messages are
-    compared, there are none.
-    """
+    """A system message. LangChain4j's has no attributes: JSON and comparisons leave them out."""
 
     type: ClassVar[MessageType] = MessageType.SYSTEM
     text: str
@@ -90,7 +88,9 @@ class UserMessage(ChatMessage):
         _set(self, contents=contents, name=name, attributes=_attributes(attributes))
 
     def single_text(self) -> str:
-        """Return the text of a message that is one text. Raises InvalidMessage for any other."""
+        """Return the text of a message that has only one text. Raises InvalidMessage for any
+        other.
+        """
         match self.contents:
             case (TextContent(text=text),):
                 return text
@@ -242,7 +242,7 @@ def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _plain_json(attributes: Mapping[str, Any], **style: Any) -> str:
-    """Return attributes or arguments as Python spells JSON, with characters as they are."""
+    """Return attributes or arguments in Python's spelling of JSON, with unescaped characters."""
     return json.dumps(attributes, ensure_ascii=False, default=dict, **style)
 
 

@@ -13,23 +13,23 @@ from operator import eq
 from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
-BLOCK = 2**16  # bytes of items that are compressed together
+BLOCK = 2**16  # bytes of the items that are compressed together
 BLOCKS = 3  # unpacked at a time
 
 
 class Packed(Sequence[T]):
     """A list whose items are pickled, and compressed in blocks.
 
-    Each look at an item may unpack its block, and a block that has been left is unpacked again: go
-    through the items in their order, and keep no more of them than is needed. An item is a copy
-    that nothing else sees change. One that is replaced is not compressed any more.
+    Each access to an item may unpack its block, and a block is unpacked again after others: go
+    through the items in order, and keep only the ones that you need. An item is a copy: changes of
+    it affect nothing else. An item that is replaced is no longer compressed.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._blocks: list[bytes] = []
-        self._ends: list[int] = []  # how many items there are up to the end of each block
-        self._waiting: list[bytes] = []  # the items behind the last block
-        self._size = 0  # bytes of them
+        self._ends: list[int] = []  # the number of items up to the end of each block
+        self._waiting: list[bytes] = []  # the items after the last block
+        self._size = 0  # their bytes
         self._replaced: dict[int, bytes] = {}
         self._unpacked: dict[int, list[T]] = {}
         for item in items:
@@ -89,7 +89,7 @@ class Packed(Sequence[T]):
             yield _item(self._replaced[place]) if place in self._replaced else item
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another one, a list or a tuple has the same items."""
+        """Return whether another Packed, a list or a tuple has the same items."""
         if not isinstance(other, list | tuple | Packed):
             return NotImplemented
         return len(self) == len(other) and all(map(eq, self, other))
@@ -98,7 +98,7 @@ class Packed(Sequence[T]):
         return hash(tuple(self))
 
     def _block(self, number: int) -> list[T]:
-        """Return the items of a block, which stay unpacked until some others were."""
+        """Return the items of a block. They stay unpacked until several other blocks were used."""
         found = self._unpacked.pop(number, None)
         if found is None:
             found = _item(zlib.decompress(self._blocks[number]))

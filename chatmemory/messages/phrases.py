@@ -1,6 +1,6 @@
-"""Phrases: whether a text has one, and where, who said it, and at which steps.
+"""Phrases: their places in texts, their speakers, and the steps at which they are in memory.
 
-Case is ignored, as a search does. Of a long text only the beginning is searched, here and by
+Case is ignored, as in a search. Only the beginning of a long text is searched, here and by
 databases.
 """
 
@@ -12,11 +12,11 @@ from itertools import accumulate
 
 from chatmemory.messages.message import MessageType
 
-SEARCHED = 100_000  # characters of a text
+SEARCHED = 100_000  # characters of a text that are searched
 
 
 def folded(text: str) -> str:
-    """Return a text without the difference of cases. It can be longer: "İ" becomes two letters."""
+    """Return a text without differences of case. It can be longer: "İ" becomes two letters."""
     return text.lower().replace("ς", "σ")
 
 
@@ -61,10 +61,11 @@ def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
 
 
 class Speaker(IntEnum):
-    """Who said a message: what users and tools state is told from what others repeat or ask.
+    """The speaker of a message, which separates the statements of users and tools from repetitions
+    and questions.
 
-    Those come first whose words count first as knowledge. A role is all that tells: a user's
-    question is a statement here too.
+    Speakers whose words count most as knowledge come first. Only the role decides: a user's
+    question also counts as a statement.
     """
 
     OTHERS = 0
@@ -83,5 +84,5 @@ _SPEAKERS = {
 
 
 def speaker_of(type: MessageType, is_injected: bool = False) -> Speaker:
-    """Return who said a message; CLIENT if it was never said, but put into the window."""
+    """Return the speaker of a message, CLIENT for a synthetic one that was put into the window."""
     return Speaker.CLIENT if is_injected else _SPEAKERS[type]

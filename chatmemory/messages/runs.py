@@ -1,10 +1,10 @@
-"""Runs of a model: which of its calls belong to one conversation.
+"""Runs of a model: the calls that belong to one conversation.
 
-A call has the whole list that the model was given, and its answer. The next call of the run begins
-with both. Messages are compared by what they say. What a client may spell otherwise when it sends a
-message back is left out: thinking, attributes such as finish reasons, ids of calls, a name that is
-null, empty or missing texts, and how arguments are written as JSON. System messages are left out,
-so that another system message does not split a run.
+A call has the whole list of the model's input, and its answer. The next call of the run begins with
+both. Messages are compared by their content. Details that a client may change when it sends a
+message back are ignored: thinking, attributes such as finish reasons, ids of calls, a name that is
+null, empty or missing texts, and how arguments are written as JSON. System messages are ignored, so
+that another system message does not split a run.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from chatmemory.messages.message import (
 Key = TypeVar("Key")
 
 SIZE = 8  # bytes of a digest
-NEWEST = 20  # runs with an equal message at their end that are compared with a list
+NEWEST = 20  # the most runs with an equal last message that are compared with a list
 
 
 def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
-    """Return a digest for each message that is not a system message. Two are equal if the messages
-    say the same.
+    """Return a digest for each message that is not a system message. Digests are equal if the
+    messages have the same content.
     """
     return [digest_of(each) for each in messages if not isinstance(each, SystemMessage)]
 
@@ -45,7 +45,7 @@ def digest_of(message: ChatMessage) -> bytes:
 
 
 def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Return how many digests two lists have in common at their beginnings."""
+    """Return the number of digests that two lists have in common at their beginnings."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -53,13 +53,13 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 def new_places(
     known: Sequence[bytes], given: Sequence[bytes], in_common: int = 2
 ) -> list[int] | None:
-    """Return the places in a call's list whose messages its run does not have yet; None if the call
-    is not one of this run.
+    """Return the places of the messages in a call's list that the run does not have yet; None if
+    the call does not belong to this run.
 
-    The list goes on with the run if it begins with all messages of it, or if these begin with the
-    list, which was sent again. It also does if a program compacted the run: the list then has the
-    end of it behind a summary, or behind a beginning of which a part was left out, and some
-    messages `in_common`. An answer that came back otherwise splits no run.
+    The list continues the run if it begins with all messages of the run, or if the run begins with
+    the list, which was sent again. It also does if a program compacted the run: the list then has
+    the end of the run after a summary, or after a shortened beginning, and some messages
+    `in_common`. An answer that came back with changes does not split a run.
     """
     same = common_beginning(known, given)
     if same == len(given):
@@ -83,10 +83,10 @@ def _last_place(digests: Sequence[bytes], wanted: bytes, start: int) -> int | No
 def goes_on_with(
     known: Iterable[tuple[Key, Sequence[bytes]]], given: Sequence[bytes], in_common: int = 2
 ) -> tuple[Key, list[int]] | None:
-    """Return the key of the run that a call's list goes on with, and the places of the messages new
-    to it; None if it is none of the `known` runs, which have the lists of their newest calls.
+    """Return the key of the run that a call's list continues, and the places of its new messages;
+    None if it continues none of the `known` runs, which have the lists of their newest calls.
 
-    Of several runs it is the one that has most of the list, then the first.
+    If several runs fit, the one with the longest common part is chosen, then the first.
     """
     found: tuple[Key, list[int]] | None = None
     for key, digests in known:
@@ -99,18 +99,19 @@ def goes_on_with(
 class Runs:
     """The runs so far, each with the list of its last call.
 
-    `all_alike` is for the calls of one session: any run of it may be the one that goes on. Else a
-    run is looked for by the messages at its end, among the newest that end alike.
+    `all_alike` is for the calls of one session: each of its runs is tried. Otherwise a run is found
+    by its last messages, among the newest runs with the same end.
     """
 
     def __init__(self, all_alike: bool = False) -> None:
         self._all_alike = all_alike
-        self._lists: list[bytes] = []  # the digests of each, joined
+        self._lists: list[bytes] = []  # the joined digests of each run
         self._ending: defaultdict[bytes, list[int]] = defaultdict(list)
 
     def find(self, given: Sequence[bytes]) -> tuple[int, list[int]] | None:
-        """Return the number of the run that a call's list goes on with, and the places of the
-        messages new to it. Of several runs the one that has most of the list, then the first.
+        """Return the number of the run that a call's list continues, and the places of its new
+        messages. If several runs fit, the one with the longest common part is chosen, then the
+        first.
         """
         numbers = sorted(set(self._candidates(given)))
         known = ((number, divided(self._lists[number])) for number in numbers)
@@ -122,7 +123,9 @@ class Runs:
         return (number for digest in given for number in self._ending.get(digest, ())[-NEWEST:])
 
     def put(self, number: int | None, given: Sequence[bytes]) -> int:
-        """Keep the list of a run's newest call, of a new run if there is no number; return it."""
+        """Keep the list of a run's newest call, and return the run's number. Without a number, a
+        new run begins.
+        """
         if number is None:
             number = len(self._lists)
             self._lists.append(b"".join(given))
@@ -136,8 +139,8 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests by which a run is looked for: the last, and the one before for an answer
-    that came back otherwise.
+    """Return the digests that find a run: the last one, and the one before it, for an answer that
+    came back with changes.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 
@@ -161,7 +164,7 @@ def _said(message: ChatMessage) -> Any:
 
 
 def _contents(contents: Sequence[Content | None]) -> list[Any]:
-    """Return contents with texts in a row as one, as some clients send them."""
+    """Return contents with consecutive texts joined, as some clients send them."""
     found: list[Any] = []
     for each in contents:
         if not isinstance(each, TextContent):

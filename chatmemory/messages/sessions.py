@@ -1,9 +1,8 @@
-"""Sessions of agents: everything that was said, and what the agent still saw of it.
+"""Sessions of agents: all messages, and the windows that the agent saw.
 
-An agent whose window is full replaces messages by a summary: a compaction. Of a session that an
-agent recorded, the messages are here in order, its summaries among them, and each compaction says
-which messages it replaced and which the agent saw afterwards. A position is a place among the
-messages, from 0.
+An agent whose window is full replaces messages by a summary: a compaction. A recorded session has
+the messages in order, summaries included, and each compaction has the messages that it replaced and
+the window that the agent saw afterwards. A position is an index into the messages, from 0.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from typing import Any
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, with_attributes
 from chatmemory.messages.packed import Packed
 
-OWN = "chatmemory"  # the attribute with what only a session tells of a message
+OWN = "chatmemory"  # the attribute for details of a message that only a session has
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """A summary that took the place of messages.
+    """A summary that replaced messages.
 
     `summary` is its position. `covered` are the positions of the messages that it replaced, an
-    earlier summary included, and `window` those that the agent saw right afterwards, in order, the
-    summary included. `tokens_before` and `tokens_after` are of the whole prompt, as the agent or
-    its provider counted them; None if nothing tells. `is_opaque` tells that only the provider can
+    earlier summary included, and `window` the positions of the messages that the agent saw right
+    afterwards, in order, the summary included. `tokens_before` and `tokens_after` are the agent's
+    or provider's counts of the whole prompt, or None. `is_opaque` is True if only the provider can
     read the summary.
     """
 
@@ -41,13 +40,13 @@ class Compaction:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The positions of the messages that stayed as they were said."""
+        """The positions of the original messages that stayed."""
         return tuple(position for position in self.window if position != self.summary)
 
     def after(self, window: Sequence[int]) -> list[int]:
-        """Return what a window becomes in which only what it holds can stay, in its order.
+        """Return the window afterwards if only its own messages can stay, in their order.
 
-        It is `window` of the compaction unless that puts something back or in another order.
+        It equals the compaction's `window` unless that puts messages back or reorders them.
         """
         wanted, held = set(self.kept), set(window)
         stay = [position for position in window if position in wanted]
@@ -60,10 +59,9 @@ class Session:
     """The messages of a session, and its compactions in order.
 
     `by_programs` are the positions of messages that a program wrote in place of the user or the
-    model, such as reminders.
-    `cleared` is after how many messages the result at a position was cleared in place: the agent
-    did not see its text any more. `prompts` are the tokens that the provider counted for the prompt
-    of an answer, by the answer's position.
+    model, such as reminders. `cleared` maps the position of a result to the number of messages
+    after which it was cleared in place, so that the agent no longer saw its text. `prompts` are the
+    provider's token counts of the prompts, by the answer's position.
     """
 
     messages: Sequence[ChatMessage]
@@ -77,7 +75,7 @@ class Session:
         return frozenset(each.summary for each in self.compactions)
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
-        """Yield each compaction, and what it leaves of a window that can put nothing back."""
+        """Yield each compaction, and the window after it if no messages can be put back."""
         window: list[int] = []
         end = 0
         for each in self.compactions:
@@ -107,7 +105,7 @@ class SessionBuilder:
         return position
 
     def join(self, position: int, part: AiMessage) -> None:
-        """Add what belongs to the answer at a position, of which agents write part after part."""
+        """Add a part to the answer at a position: agents write answers part by part."""
         whole = self.messages[position]
         assert isinstance(whole, AiMessage)
         self.messages[position] = AiMessage(
@@ -121,7 +119,7 @@ class SessionBuilder:
         self._prompts[position] = tokens
 
     def clear(self, positions: Iterable[int]) -> None:
-        """Take the texts of results out of what the agent sees."""
+        """Remove the texts of results from the agent's window."""
         self._cleared.update(dict.fromkeys(positions, len(self.messages)))
 
     def compact(
@@ -134,7 +132,7 @@ class SessionBuilder:
         tokens_after: int | None = None,
         is_opaque: bool = False,
     ) -> None:
-        """Replace the window but for what is kept, of which some messages are `ahead` of the
+        """Replace the window except for the kept messages. Some of these are `ahead` of the
         summary.
         """
         covered = tuple(position for position in self.window if position not in kept)
@@ -148,7 +146,7 @@ class SessionBuilder:
         )
 
     def session(self) -> Session:
-        """Return the session. Tokens that a compaction did not tell are those of the prompts."""
+        """Return the session. Missing token counts of compactions come from the prompts."""
         return Session(
             self.messages,
             tuple(map(self._with_tokens, self.compactions)),
@@ -167,12 +165,12 @@ class SessionBuilder:
         )
 
 
-# Sessions of which the messages are stored
+# Sessions with stored messages
 
 
 def recorded_messages(session: Session) -> list[ChatMessage]:
-    """Return the messages of a session; what only the session tells of one is in its attribute
-    `chatmemory`, where `stored_session` finds it again.
+    """Return the messages of a session. Details that only the session has are in their attribute
+    `chatmemory`, where `stored_session` finds them.
     """
     told: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for each in session.compactions:
@@ -200,8 +198,8 @@ def stored_session(
 ) -> Session:
     """Return the session of stored messages by their numbers, in order, and of some compactions.
 
-    Compactions have numbers for positions, and the tokens of the window; those of the prompts, if
-    an agent recorded them, take their place. Messages that a client `injected` were not said.
+    Compactions have seqs as positions, and the token counts of the window, or of the prompts if the
+    agent recorded them. Messages that a client `injected` are not part of the history.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}
@@ -244,7 +242,7 @@ def _stored(
 
 
 def is_by_program(message: ChatMessage) -> bool:
-    """Return whether a session told that a program wrote a message for the user."""
+    """Return whether, according to its session, a program wrote a message in place of the user."""
     return bool(_told_of(message).get("by_program"))
 
 
@@ -254,7 +252,7 @@ def _told_of(message: ChatMessage) -> Mapping[str, Any]:
 
 
 def _count(told: Mapping[str, Any], name: str) -> int | None:
-    """Return the whole number of a name; None for anything else that clients may send."""
+    """Return the whole number under a name, or None for any other value that clients may send."""
     value = told.get(name)
     return value if type(value) is int and value >= 0 else None
 

@@ -16,7 +16,7 @@ from chatmemory.messages.message import (
 
 
 def named(seq: int) -> str:
-    """Return `#26`, or `draft 1` for -1: the drafts of a simulation are counted down from -1."""
+    """Return `#26`, or `draft 1` for -1: the drafts of a simulation are numbered down from -1."""
     return f"#{seq}" if seq >= 0 else f"draft {-seq}"
 
 
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, in which nothing is a command for a terminal."""
+    """Return the text on one line, without control characters for a terminal."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 
@@ -50,7 +50,7 @@ def _call(request: ToolExecutionRequest) -> str:
 
 
 def _arguments(text: str) -> str:
-    """Return the arguments as `key: value, …` if they are a JSON object, else as they are."""
+    """Return the arguments as `key: value, …` if they are a JSON object, else unchanged."""
     try:
         arguments = load_json(text)
     except InvalidMessage:
@@ -64,7 +64,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-QUOTED = 140  # characters of a quote
+QUOTED = 140  # characters in a quote
 BEFORE_FACT = 40
 
 
@@ -78,8 +78,8 @@ def quoted(text: str, fact: str) -> str:
 
 
 def asked_for(text: str) -> str:
-    """Return the question of a message, or its end where a request has no question mark, with what
-    stands before it as far as there is room.
+    """Return the question of a message, or its end if a request has no question mark, with as much
+    of the text before it as fits.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

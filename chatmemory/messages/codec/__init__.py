@@ -1,7 +1,7 @@
 """Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
 
 Reading accepts and refuses the same JSON as LangChain4j (Jackson): unknown properties are refused,
-scalars become strings where a string is expected, text behind the first JSON value is ignored.
+scalars become strings where a string is expected, and text after the first JSON value is ignored.
 Writing differs in two things that cannot be reproduced. Jackson writes the attributes of a user
 message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
 """

@@ -1,7 +1,7 @@
 """Frames: the JSON of messages around their text, so that a text is stored once.
 
-Databases keep the text of a message by itself, to search it. In the JSON of most messages it is one
-string, in whose place the frame has a gap. The frame of any other message is all of its JSON.
+Databases store the text of a message separately, to search it. In the JSON of most messages it is
+one string, and the frame has a gap in its place. The frame of any other message is its whole JSON.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from chatmemory.messages.message import (
     with_attributes,
 )
 
-GAP = "\x01"  # in no JSON: it is escaped there
-# A quote within a string has a backslash before it, so this is never a part of one.
+GAP = "\x01"  # never in JSON, where it is escaped
+# A quote within a string has a backslash before it, so that this is never a part of one.
 _BEFORE = '"text":'
 
 
@@ -30,7 +30,7 @@ def frame_of(message: ChatMessage) -> str:
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message, and how many bytes its JSON has with what stands beside it."""
+    """Return the frame of a message, and the bytes of its JSON and of the attributes beside it."""
     text, frame = _single_text(message)
     if text is None:
         frame = message_to_json(message)
@@ -54,7 +54,7 @@ def payload_of(frame: str, text: str) -> str:
 
 
 def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:
-    """Return the message of a frame, its text, and the attributes beside it; None for `null`.
+    """Return the message of a frame, a text, and the attributes beside it; None for `null`.
 
     Raises InvalidMessage, naming the property.
     """
@@ -81,7 +81,7 @@ def _single_text(message: ChatMessage) -> tuple[str | None, str]:
     return None, ""
 
 
-# Messages that consist of their text alone, which are most: they need no reading of JSON.
+# Most messages have only a text: their JSON need not be decoded.
 _FRAMES: dict[type[SystemMessage | UserMessage | AiMessage], str] = {
     kind: message_to_json(kind("text")).replace(':"text"', f":{GAP}")
     for kind in (SystemMessage, UserMessage, AiMessage)

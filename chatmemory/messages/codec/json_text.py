@@ -20,9 +20,9 @@ PROPERTIES_FREE = 100_000
 SIZE_PER_PROPERTY = 13  # the shortest messages of LangChain4j have 4 in 54 characters
 PROPERTIES_OF_ONE = 50_000
 
-PIECE = 2**18  # characters of a file that are read at once
-OF_A_VALUE = 150  # bytes that a message takes for each value that it is made of
-LONGEST_SIGN = 12  # characters of what has no end of its own: a number's exponent, -Infinity
+PIECE = 2**18  # characters of a file that are read at a time
+OF_A_VALUE = 150  # bytes that a message takes for each of its values
+LONGEST_SIGN = 12  # characters of values without an end mark: a number's exponent, -Infinity
 
 _TOO_DEEP = f"the JSON is nested too deeply: at most {DEPTH_MAX} levels are read"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -30,7 +30,7 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
 def decode_json(text: str) -> Any:
-    """Return the first JSON value of a text and ignore what follows it, as Jackson does.
+    """Return the first JSON value of a text and ignore the rest, as Jackson does.
 
     Raises InvalidMessage.
     """
@@ -48,9 +48,9 @@ def decode_json(text: str) -> Any:
 def load_json(text: str) -> Any:
     """Return the value of a text that holds one JSON value and nothing else.
 
-    Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any value returned here
-    can be written, shown and read again, however much of Python's stack is in use then.
-    Text such as `{},{},{}`, whose objects would take many times its memory, is not decoded.
+    Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any returned value can be
+    written, shown and read again, even if much of Python's stack is in use. Text such as
+    `{},{},{}`, whose objects would take many times its memory, is not decoded.
     """
     check_density(text)
     try:
@@ -78,7 +78,7 @@ def check_density(text: str) -> None:
         (":", max(PROPERTIES_FREE, size // SIZE_PER_PROPERTY), "properties"),
     ):
         found = _count(signs, text)
-        # Strings may hold any number of them.
+        # Strings may have any number of them.
         if found > most and found - _within_strings(signs, text) > most:
             raise InvalidMessage(
                 f"the JSON has more than {most:,} {told} in {size:,} characters: send less at a "
@@ -116,7 +116,7 @@ def _within(level: list[Any]) -> list[Any]:
 
 
 class JsonObject(dict[str, Any]):
-    """A decoded JSON object that remembers which properties it had `twice`."""
+    """A decoded JSON object that remembers the properties it had `twice`."""
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]
@@ -132,8 +132,8 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 
 def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """Return an object. Raises InvalidMessage for one with too many properties to be held twice:
-    the decoder holds them as pairs already.
+    """Return an object. Raises InvalidMessage for too many properties, which would be in memory
+    twice: the decoder already has them as pairs.
     """
     if len(pairs) > PROPERTIES_OF_ONE:
         raise InvalidMessage(
@@ -146,7 +146,7 @@ def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
 def check_names(value: Any, besides: Collection[str]) -> None:
     """Raise InvalidMessage if an object has a property twice.
 
-    Lists within lists and the properties `besides` may hold such objects.
+    Lists within lists and the properties `besides` may have such objects.
     """
     waiting = [value] if isinstance(value, JsonObject) else []
     while waiting:
@@ -191,8 +191,8 @@ _PIECE_DECODER = _decoder(
 
 @dataclass(frozen=True)
 class JsonBounds:
-    """How many bytes of memory the values of a JSON file may take, and a single text or message;
-    `told` is what an error says of both.
+    """The most bytes of memory for the values of a JSON file, and for a single text or message.
+    `told` describes both in errors.
     """
 
     all: int
@@ -201,9 +201,9 @@ class JsonBounds:
 
 
 class JsonLine(NamedTuple):
-    """A value of a file and the number of the line where it begins, from 1.
+    """A value in a file and the number of the line where it begins, from 1.
 
-    With a `problem` the line is no JSON: it was left out, and there is no value.
+    With a `problem` the line is not JSON: it was left out, and there is no value.
     """
 
     number: int
@@ -212,42 +212,43 @@ class JsonLine(NamedTuple):
 
 
 class _Malformed(InvalidMessage):
-    """A value of a file is no JSON that can be read; the lines behind it may be."""
+    """A value of a file is not readable JSON. Later lines may be."""
 
 
 def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[JsonLine]:
-    """Yield the values of a file: one, or several, each of which begins in a line of its own.
-    Objects may follow each other on one line, too.
+    """Yield the values of a file: one, or several that each begin on a line of their own. Objects
+    may also follow each other on one line.
 
-    In a file of lines, that is where an object began and ended on one line before, or does so on
-    the file's second line, a line that is no JSON is yielded with its problem. Elsewhere it raises
+    In a file of lines, which has an object that begins and ends on an earlier line or on its second
+    line, a line that is not JSON is yielded with its problem. In other files it raises
     InvalidMessage.
 
-    The file is decoded in pieces and never in memory as a whole: for one emoji in it, Python would
-    keep four bytes for each character. Raises InvalidMessage as `load_json`, and beyond the bounds.
+    The file is decoded in pieces and never in memory as a whole: with one emoji in it, Python would
+    keep four bytes for each character. Raises InvalidMessage like `load_json`, and beyond the
+    bounds.
     """
     return _JsonFile(file, bounds).lines()
 
 
 class _JsonFile:
-    """A JSON file, of which a piece is in memory.
+    """A JSON file with one piece of it in memory.
 
-    A value is decoded at once if it fits into a piece; else the items or properties of it are, and
-    a text is read on.
+    A value that fits into a piece is decoded as a whole. Otherwise its items or properties are, and
+    a text is continued in the next piece.
     """
 
     def __init__(self, file: IO[str], bounds: JsonBounds | None) -> None:
         self._file, self._bounds = file, bounds
         self._piece, self._at, self._is_last_piece = "", 0, False
-        self._before, self._lines, self._line_start = 0, 0, 0  # of the file, before the piece
-        self._counted, self._newlines = 0, 0  # of the piece: up to where, and how many
+        self._before, self._lines, self._line_start = 0, 0, 0  # lines of the file before the piece
+        self._counted, self._newlines = 0, 0  # lines of the piece: up to which place, and how many
         self._taken = 0
-        self._is_behind_line = False  # whether a line ended within the value that is read
+        self._is_behind_line = False  # whether a line ended within the current value
         self._are_lines = False  # whether an object began and ended on one line
 
     def lines(self) -> Iterator[JsonLine]:
-        waiting: tuple[int, _Malformed] | None = None  # the first line, until the second is read
-        end, may_follow = 0, True  # of the last value: its last line, and whether it is an object
+        waiting: tuple[int, _Malformed] | None = None  # line 1, until line 2 is read
+        end, may_follow = 0, True  # the last line of the last value, and whether it is an object
         while self._next() or not end:
             number, start = self._number(), self._before + self._at
             try:
@@ -283,14 +284,14 @@ class _JsonFile:
         return bool(self._next()) and self._number() == line
 
     def _number(self) -> int:
-        """Return the number of the line where the next character is, from 1."""
+        """Return the number of the next character's line, from 1."""
         self._newlines += self._piece.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._lines + self._newlines + 1
 
     def _leave_line(self, start: int) -> int:
-        """Go to the end of the line where a value began, and return its number: of a value that
-        began before the piece, to that of the line where it is no JSON.
+        """Go to the end of the line where a value began, and return its number. If the value began
+        before the piece, use the line where it stops being JSON.
         """
         if start >= self._before:
             self._at = start - self._before
@@ -347,7 +348,7 @@ class _JsonFile:
         return _small_object(pairs)
 
     def _each(self, end: str) -> Iterator[None]:
-        """Yield at each item or property of a container, and go behind its end."""
+        """Yield at each item or property of a container, and move past its end."""
         self._at += 1
         sign = self._next_within()
         while sign != end:
@@ -360,7 +361,9 @@ class _JsonFile:
         self._at += 1
 
     def _next_within(self) -> str:
-        """Return the same within a container, which in a file of lines ends on its line."""
+        """Return the next character within a container, which in a file of lines ends on its
+        line.
+        """
         line = self._number()
         sign = self._next()
         self._is_behind_line = self._are_lines and self._number() > line
@@ -396,7 +399,7 @@ class _JsonFile:
         self._counted, self._newlines = 0, 0
 
     def _take(self, value: Any) -> None:
-        """Count what a value takes, and the messages that are made of it."""
+        """Count the memory of a value, and of the messages made from it."""
         level = [value] if self._bounds else []
         while level:
             self._taken += sum(map(getsizeof, level)) + OF_A_VALUE * len(level)
@@ -406,7 +409,7 @@ class _JsonFile:
             raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.told}")
 
     def _place(self, at: int) -> tuple[int, int]:
-        """Return how many lines end before a place in the piece, and where the next begins."""
+        """Return how many lines end before a place in the piece, and the start of the next one."""
         lines = self._piece.count("\n", 0, at)
         start = self._before + self._piece.rfind("\n", 0, at) + 1
         return self._lines + lines, start if lines else self._line_start
@@ -419,6 +422,8 @@ class _JsonFile:
 
 
 def _not_json(error: InvalidMessage) -> str:
-    """Return in words that a line is no JSON, and why unless its signs are not those of JSON."""
+    """Return in words that a line is not JSON, and why, unless it does not look like JSON at
+    all.
+    """
     why = str(error).removeprefix("not valid JSON: ")
     return "not JSON" if " column " in why else f"not JSON: {why}"

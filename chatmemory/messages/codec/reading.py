@@ -1,4 +1,4 @@
-"""Messages read from JSON, with the rules of Jackson and LangChain4j for what is accepted."""
+"""Messages read from JSON. Jackson and LangChain4j accept and refuse the same."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Properties:
-    """The properties of a JSON object, to be taken by name.
+    """The properties of a JSON object, which are taken by name.
 
-    `what` names the object in errors, behind its `type` if it has one.
+    `what` is the object's name in errors, after its `type` if it has one.
     """
 
     def __init__(self, values: Any, what: str) -> None:
@@ -53,7 +53,7 @@ class Properties:
         self.type = ""
 
     def make(self, kind: Callable[..., T], *values: Any) -> T:
-        """Return what `kind` makes of the values.
+        """Return an object of `kind` with the values.
 
         Raises InvalidMessage if a property has not been taken: LangChain4j refuses unknown ones.
         """
@@ -65,7 +65,7 @@ class Properties:
         return kind(*values)
 
     def take(self, name: str) -> Any:
-        """Return a property as it is; None where it is missing."""
+        """Return a property unchanged, or None if it is missing."""
         return self._values.pop(name, None)
 
     def text(self, name: str) -> str | None:
@@ -92,7 +92,7 @@ class Properties:
         return value or {}
 
     def items(self, name: str, read: Callable[[Any], T]) -> list[T | None] | None:
-        """Return the items of an array, each read; a null item stays None."""
+        """Return the items of an array, each one read. A null item becomes None."""
         value = self.take(name)
         if value is not None and not isinstance(value, list):
             raise InvalidMessage(f"{name} must be a JSON array")
@@ -100,7 +100,7 @@ class Properties:
 
 
 def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
-    """Return an object as the reader makes it that its `type` names in `known`.
+    """Return the object made by the reader in `known` for its `type`.
 
     Raises InvalidMessage for a type that is missing, unknown or given twice.
     """
@@ -123,7 +123,7 @@ M = TypeVar("M", bound=Media)
 
 
 def message_from_json(text: str) -> ChatMessage | None:
-    """Return the message of a JSON text; None for `null`.
+    """Return the message in a JSON text; None for `null`.
 
     Raises InvalidMessage, naming the property.
     """

@@ -32,7 +32,7 @@ from chatmemory.messages.message import (
     UserMessage,
 )
 
-# An escaped backslash matches too, so that `\\u001f` within a text stays as it is.
+# An escaped backslash matches, too, so that `\\u001f` within a text is left unchanged.
 _LOWER_CASED = re.compile(r"\\u00[0-9a-f]{2}|\\\\")
 
 
@@ -82,7 +82,7 @@ def _put(value: Any, parts: list[str]) -> None:
 def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
     before = "{"
     for key, each in value.items():
-        # Many parts of one message have the same names: each is in memory once.
+        # Many parts of one message have the same names: each name is in memory once.
         parts.append(intern(f"{before}{quoted(str(key))}:"))
         _put(each, parts)
         before = ","
@@ -118,7 +118,7 @@ def _float(number: float) -> str:
 _ATTRIBUTES, _TYPE = '"attributes":', '"type":'
 _NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
 Listed = Callable[[Iterable[Any]], Iterable[Any]]
-Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
+Path = tuple["Path", str] | None  # the path of a value's container, and its place there
 
 
 def message_to_json(message: ChatMessage | None) -> str:
@@ -144,8 +144,8 @@ def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
 
 
 def attributes_beside(message: ChatMessage) -> str | None:
-    """Return the attributes of a system message, which its JSON has not, as JSON; None where there
-    are none, and for messages of other kinds.
+    """Return the attributes of a system message as JSON, since its own JSON lacks them; None if
+    there are none, and for messages of other kinds.
     """
     if isinstance(message, SystemMessage) and message.attributes:
         return write_json(message.attributes)
@@ -153,21 +153,22 @@ def attributes_beside(message: ChatMessage) -> str | None:
 
 
 def stored_json(message: ChatMessage) -> str:
-    """Return all JSON that is stored of a message: its own, then the JSON kept beside it."""
+    """Return all stored JSON of a message: its own, then the JSON kept beside it."""
     return message_to_json(message) + (attributes_beside(message) or "")
 
 
 def without_attributes(payload: str) -> str:
-    """Return the JSON of a message without its attributes, which stand before its type.
+    """Return the JSON of a message without its attributes, which come before its type.
 
-    Those of a CustomMessage are its content. In a string, a quote has a backslash before it.
+    The attributes of a CustomMessage are its content. In a string, a quote has a backslash before
+    it.
     """
     return split_attributes(payload)[0]
 
 
 def split_attributes(payload: str) -> tuple[str, str]:
-    """Return the JSON of a message without its attributes, and that of the attributes; "" if they
-    are empty.
+    """Return the JSON of a message without its attributes, and the JSON of the attributes, "" if
+    they are empty.
     """
     before, found, _ = payload.partition(_ATTRIBUTES)
     if not found or before == "{":
@@ -180,7 +181,7 @@ def split_attributes(payload: str) -> tuple[str, str]:
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
     """Yield all strings in the JSON of a message and beside it, also the names of properties.
 
-    A path is a chain, as attributes may be deep and their names long: see `path_text`.
+    A path is a chain, since attributes may be deep and their names long: see `path_text`.
     """
     values = _values(message)
     if isinstance(message, SystemMessage):
@@ -198,7 +199,9 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
 
 
 def bytes_of(message: ChatMessage) -> int:
-    """Return how many bytes Python keeps of the strings of a message: up to four a character."""
+    """Return the bytes of memory of a message's strings: Python keeps up to four for a
+    character.
+    """
     return sum(getsizeof(text) for _, text in strings_of(message))
 
 
@@ -213,7 +216,7 @@ def _within(value: Mapping[str, Any] | Sequence[Any], path: Path) -> Iterator[tu
 
 
 def path_text(path: Path) -> str:
-    """Return a path as it is in errors, such as `contents[0].text`."""
+    """Return a path for errors, such as `contents[0].text`."""
     parts: list[str] = []
     while path is not None:
         path, part = path
@@ -222,7 +225,7 @@ def path_text(path: Path) -> str:
 
 
 def _values(message: ChatMessage, listed: Listed = list) -> dict[str, Any]:
-    """Return a message as JSON values; contents and calls are `listed`, or made one by one."""
+    """Return a message as JSON values. Contents and calls are `listed`, or made one by one."""
     return {**_fields(message, listed), "type": message.type.value}
 
 

@@ -1,7 +1,7 @@
-"""The port through which messages are counted, each once, and estimators by name.
+"""The port for counting messages, each once, and the estimators by name.
 
-A name is that of an OpenAI model, or one that a project or a package registers: by the entry point
-group "chatmemory.estimators", by CHATMEMORY["ESTIMATORS"], or by `ESTIMATORS.register`. A factory
+A name is an OpenAI model's, or one that a project or a package registers: by the entry point group
+"chatmemory.estimators", by CHATMEMORY["ESTIMATORS"], or by `ESTIMATORS.register`. A factory
 registered as "words" makes the estimators named "words" and "words:anything".
 """
 
@@ -33,13 +33,13 @@ __all__ = [
 
 @runtime_checkable
 class TokenCountEstimator(Protocol):
-    """Counts tokens; LangChain4j's interface of that name.
+    """Counts tokens. It is LangChain4j's interface of that name.
 
     - A count is an int, 0 or more.
     - Equal messages must always count the same.
     - It must be additive: a list costs what an empty list costs, plus the sum of its messages.
-    - An optional attribute `family` (str) names all estimators that count alike; numbers counted by
-      one of a family are reused by the others.
+    - An optional attribute `family` (str) is shared by all estimators that count alike; they reuse
+      each other's counts.
     - An optional attribute `model_name` (str) is the name by which `estimator_for` finds it.
     """
 
@@ -51,7 +51,7 @@ class TokenCountEstimator(Protocol):
 
 
 def family_of(estimator: TokenCountEstimator) -> str:
-    """Return the `family` of an estimator, else a name made of its class."""
+    """Return the `family` of an estimator, else a name made from its class."""
     kind = type(estimator)
     return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
 
@@ -60,9 +60,10 @@ def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
     """Return the message's tokens, counted once per family and remembered on the message.
 
     Estimators without a `family` do not share counts. Errors are not remembered. Raises
-    InvalidValue if the estimator returns no number of tokens.
+    InvalidValue if the estimator returns an invalid number of tokens.
     """
-    # An estimator may define equality or have no hash; kept beside its count, it keeps its id
+    # An estimator may define equality or have no hash; it is kept beside its count, so that its id
+    # stays its own
     key = getattr(estimator, "family", None) or id(estimator)
     known: dict[str | int, tuple[int, object]] = message.__dict__.setdefault("_tokens", {})
     if key not in known:
@@ -72,12 +73,12 @@ def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
 
 
 def count_overhead(estimator: TokenCountEstimator) -> int:
-    """Return the tokens of an empty list. Raises InvalidValue if they are no number of tokens."""
+    """Return the tokens of an empty list. Raises InvalidValue for an invalid number of tokens."""
     return _number_of_tokens(estimator, estimator.estimate_token_count_in_messages(()))
 
 
 def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
-    """Check that a ledger can hold a count, and return it. Raises InvalidValue."""
+    """Check that a ledger can store a count, and return it. Raises InvalidValue."""
     if type(counted) is int and counted >= 0:
         return counted
     if isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0:
@@ -89,23 +90,23 @@ def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
 
 
 def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
-    """Give a message the tokens that a family has counted for it before."""
+    """Set the token count of a message that a family has counted before."""
     message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
 
-# The part behind the colon comes from clients and is stored.
+# The part after the colon comes from clients and is stored.
 _PREFIXED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
 
 
-# Makes an estimator of the whole name, or raises UnknownEstimator for one that it does not serve.
-# A class whose constructor takes the name will do.
+# Makes an estimator from the whole name, or raises UnknownEstimator for a name that it does not
+# serve. A class whose constructor takes the name will do.
 EstimatorFactory = Callable[[str], TokenCountEstimator]
 
 ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, accepts=callable)
 
 
 class NamedEstimator:
-    """A registered estimator under the name by which it was asked for.
+    """A registered estimator under its requested name.
 
     Its family is the estimator's own, else the name: estimators of one class may count differently
     under different names.
@@ -127,7 +128,7 @@ class NamedEstimator:
 
 
 def estimator_for(name: str) -> TokenCountEstimator:
-    """Return the estimator of a registered name, else that of the OpenAI model of this name.
+    """Return the estimator of a registered name, else of the OpenAI model with this name.
 
     Raises UnknownEstimator.
     """
@@ -145,8 +146,8 @@ def _factory(name: str) -> EstimatorFactory | None:
     return factory
 
 
-# Bounded, because names come from clients. The factory is part of the key: when another one takes
-# a name, its estimators do too.
+# Bounded, because names come from clients. The factory is part of the key: if another one takes
+# over a name, its estimators do, too.
 
 
 @lru_cache(maxsize=256)
@@ -169,10 +170,10 @@ def is_known(name: str) -> bool:
 
 
 def family_named(name: str) -> str:
-    """Return the family of the estimator of that name.
+    """Return the family of the estimator with that name.
 
-    A name that is unknown here is a family of its own, so that a conversation counted by an
-    estimator that is no longer installed can still be read.
+    An unknown name is a family of its own, so that a conversation can still be read if its
+    estimator is no longer installed.
     """
     try:
         return family_of(estimator_for(name))

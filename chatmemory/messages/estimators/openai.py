@@ -69,7 +69,7 @@ class OpenAiTokenCountEstimator:
         self._pictures = picture_rule(tuned_from)
         # The name shared by all models for which messages cost the same.
         self.family = f"openai:{self._encoding}"
-        if self._per_ai_message:  # of o4-mini alone, so that its pictures need no mention
+        if self._per_ai_message:  # only o4-mini's, so that the name need not mention pictures
             self.family += "+2 per AI"
         elif self._pictures.name:
             self.family += f", pictures: {self._pictures.name}"
@@ -162,7 +162,7 @@ class OpenAiTokenCountEstimator:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield a text in parts of up to LONGEST_RUN characters, which end with a word if they can."""
+    """Yield a text in parts of up to LONGEST_RUN characters that end with a word if possible."""
     start = 0
     while len(text) - start > LONGEST_RUN:
         end = start + LONGEST_RUN
@@ -174,7 +174,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _name_of(message: SystemMessage) -> str | None:
-    """Return the name that a message of OpenAI's chat completions has, and goes back to OpenAI."""
+    """Return the name of a message of OpenAI's chat completions, which is sent back to OpenAI."""
     kept = message.attributes.get("openai_chat")
     name = kept.get("name") if isinstance(kept, Mapping) else None
     return name if isinstance(name, str) else None

@@ -1,9 +1,9 @@
-"""What pictures cost, by the rules that OpenAI's guide "Images and vision" has for its models.
+"""The costs of pictures, by the rules in OpenAI's guide "Images and vision".
 
-Most models count tiles: low detail costs a base amount. Otherwise the picture is scaled to fit
-2048 x 2048, then until its shorter side is at most 768, and every tile of 512 x 512 costs more.
-Small models count patches of 32 x 32, at most 1,536 of them, each a little more than a token,
-whatever the detail is.
+Most models count tiles: low detail costs a base amount. Otherwise the picture is scaled to fit 2048
+x 2048, then until its shorter side is at most 768, and every tile of 512 x 512 costs more. Small
+models count patches of 32 x 32, at most 1,536 of them, each a little more than a token, for any
+detail.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _VP8_SIDE = 0x3FFF
 
 
 class PictureRule(Protocol):
-    """Counts the tokens of a picture; one whose size cannot be read counts as 1024 x 1024.
+    """Counts the tokens of a picture. A picture of unreadable size counts as 1024 x 1024.
 
-    `name` is that of the models which count so; empty for the rule of most.
+    `name` is the name of the models that count so, "" for the most common rule.
     """
 
     @property
@@ -79,7 +79,7 @@ def _patches(width: int, height: int) -> int:
 
 
 def _whole(patches: float) -> float:
-    """Return by how much a side is to be scaled to be a whole number of patches, at least one."""
+    """Return the factor that scales a side to a whole number of patches, at least one."""
     return math.floor(patches) / patches if patches >= 1 else 1.0
 
 
@@ -94,13 +94,13 @@ _RULES: dict[str, PictureRule] = {
 
 
 def picture_rule(model_name: str) -> PictureRule:
-    """Return the rule of a model, whose name may go on with a date or a suffix."""
+    """Return the rule of a model. Its name may have a date or a suffix."""
     known = (rule for name, rule in _RULES.items() if model_name.startswith(name))
     return next(known, Tiles())
 
 
 def _size(image: Image) -> tuple[int, int] | None:
-    """Return width and height from the first bytes of an inline picture, where they are there."""
+    """Return width and height from the first bytes of an inline picture, if they can be read."""
     data = image.base64_data
     if not data and image.url and image.url.startswith("data:"):
         data = image.url.partition(";base64,")[2]
@@ -115,6 +115,6 @@ def _size(image: Image) -> tuple[int, int] | None:
         return None
     width, height = imagesize.get(io.BytesIO(header), exif_rotation=False)
     if width > 0 and header.startswith(b"RIFF") and header[12:16] == b"VP8 ":
-        # The upper two bits of each side are a hint for scaling, which imagesize leaves in.
+        # The upper two bits of each side are a hint for scaling that imagesize does not remove.
         width, height = width & _VP8_SIDE, height & _VP8_SIDE
     return (width, height) if width > 0 and height > 0 else None
