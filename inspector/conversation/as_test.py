@@ -1,4 +1,4 @@
-"""*Copy as test*: what a page says of a conversation, as a test of a project."""
+"""*Copy as test*: a statement of a page about a conversation, as a test of a project."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from inspector.conversation.state import ConversationState
 def copied_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
 ) -> str:
-    """Return the text of a test under a policy; empty where no policy decides, as a test replays
-    what was said.
+    """Return the text of a test under a policy, or "" if no policy decides, since a test replays
+    the history.
     """
     if not can_decide(policy):
         return ""
@@ -23,9 +23,10 @@ def copied_test(
 def copied_incident(
     memory_id: str, policy: Policy | None, kind: str, fact: str, said_before: int, why: str
 ) -> str:
-    """Return that memory keeps a fact, if there is one, and that nothing of the kind happens.
+    """Return assertions that memory keeps a fact, if there is one, and that no such incident
+    happens.
 
-    `said_before` messages had been said before the fact came up again.
+    The history had `said_before` messages before the fact came up again.
     """
     held = [snippets.holds(fact, said_before)] if fact else []
     asserted = [*held, snippets.no_incident(kind)]
@@ -33,7 +34,9 @@ def copied_incident(
 
 
 def copied_phrase(state: ConversationState, why: str) -> str:
-    """Return that memory holds the phrase of a search at the step; empty if nothing says it."""
+    """Return the assertion that memory holds the phrase of a search at the step, or "" if no
+    message has it.
+    """
     if state.is_simulated or not state.mentions.speakers or state.detail is None:
         return ""
     row = state.detail.row

@@ -1,4 +1,4 @@
-"""The bar above the messages of memory: what fills the limit."""
+"""The bar above the messages of memory, which shows what fills the limit."""
 
 from __future__ import annotations
 
@@ -58,17 +58,19 @@ class BudgetBar:
 
     @property
     def words(self) -> str:
-        """The bar in words, for those who do not see it."""
+        """The bar in words, for people who cannot see it."""
         return ", ".join(f"{each.name} {each.percent} percent" for each in self.segments)
 
     @property
     def free_percent(self) -> int | None:
-        """How much is free; None where no limit counts tokens."""
+        """The free share of the limit, or None if no limit counts tokens."""
         return None if self.budget.limit is None else self.budget.percent(self.budget.free)
 
     @property
     def finding(self) -> str:
-        """What explains more than evictions do: a system message that takes most of the limit."""
+        """A sentence about a system message that takes most of the limit, which explains more than
+        evictions.
+        """
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 
     def _segments(self, budget: Budget) -> list[Segment]:

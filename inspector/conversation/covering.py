@@ -1,4 +1,4 @@
-"""What a summary is to cover: memory as a tape, of which the page that compacts chooses a part."""
+"""The messages that a summary will cover: a part of memory, which the page shows as a tape."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from chatmemory.explain.wording import counted
 from chatmemory.reading.windows import WindowPlace, WindowView
 from inspector.conversation.looks import LOOKS, css_of, with_ends
 
-# So many cells stand for all of memory, and so many of the last messages are left at first.
+# The most cells for all of memory, and the number of last messages that are left out by default.
 CELLS, KEPT = 120, 4
 
 
 class Covering:
-    """The messages from position `first` to position `last` of a window, which count from 1.
+    """The messages from position `first` to position `last` of a window, counted from 1.
 
     The ends may be given in any order. Without them, all but a leading system message and the last
     ones are chosen, and a tool call stays with its results.
@@ -39,7 +39,9 @@ class Covering:
 
     @classmethod
     def of_seqs(cls, window: WindowView[WindowPlace], seqs: Collection[int]) -> Covering:
-        """Return the choice from the first to the last of these messages that are still there."""
+        """Return the choice from the first to the last of these messages that is still in the
+        window.
+        """
         found = [i for i, row in enumerate(window.in_order, 1) if row.seq in seqs]
         return cls(window, found[0], found[-1]) if found else cls(window)
 
@@ -53,7 +55,7 @@ class Covering:
 
     @property
     def words(self) -> str:
-        """What is chosen: `#2 to #17: 16 messages, 1,204 tokens. 5 stay.`"""
+        """The choice in words: `#2 to #17: 16 messages, 1,204 tokens. 5 stay.`"""
         if not self.count:
             return "Memory is empty."
         first, *_, last = [*self.seqs, self.seqs[-1]]
@@ -64,8 +66,8 @@ class Covering:
 
     @cached_property
     def cells(self) -> list[tuple[str, str]]:
-        """The CSS classes and the words of each cell of all of memory, in which there is a cell for
-        several messages where it has more than CELLS: it leaves if its first message does.
+        """The CSS classes and the words of each cell of memory. If there are more than CELLS
+        messages, a cell represents several of them, and leaves if its first message does.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)

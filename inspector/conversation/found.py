@@ -1,4 +1,6 @@
-"""The answer to a search in a conversation: whether the phrase is remembered, and who said it."""
+"""The answer to a search in a conversation: whether memory has the phrase, and the messages with
+it.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ class Found:
         self._state = state
         self._mentions = mentions = state.mentions
         self.count = mentions.count
-        self.is_partial = mentions.is_partial  # there are more than were looked at
-        self.nearest = mentions.nearest  # what some message has of a phrase that none contains
+        self.is_partial = mentions.is_partial  # there are more mentions than were examined
+        self.nearest = mentions.nearest  # the nearest word, if no message contains the phrase
 
     @cached_property
     def answer(self) -> PhraseAnswer:
@@ -54,8 +56,8 @@ class Found:
 
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
-        """A heading for each kind of speaker, those that count most first, with their mentions, the
-        latest first.
+        """A heading for each kind of speaker, the most important first, with their mentions, latest
+        first.
         """
         rows = list(reversed(self._mentions.rows))
         speakers = self._mentions.speakers
@@ -72,11 +74,11 @@ class Found:
 
     @property
     def unlisted(self) -> int:
-        """The number of mentions that were looked at and are not among the groups."""
+        """The number of examined mentions that are not in the groups."""
         return self.count - len(self._mentions.rows)
 
     def consequence(self, seq: int, step: int) -> str:
-        """Return a sentence if the phrase was forgotten with this message; empty if it was not."""
+        """Return a sentence if the phrase was forgotten with this message, else ""."""
         left_at = self._mentions.left_at
         if self._mentions.present or left_at.get(seq) != step or step != max(left_at.values()):
             return ""

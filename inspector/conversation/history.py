@@ -1,4 +1,4 @@
-"""The history pane: all messages that were said, with those in memory marked."""
+"""The history pane: all messages of the history, with marks on the ones in memory."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from inspector.conversation.state import TEXT_SIZE, ConversationState
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
-# After so long a time without a message, rows say when the next one was said.
+# After so long without a message, the next row shows its time.
 PAUSE = timedelta(minutes=10)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 class MessageLine:
-    """A message as a row of either pane shows it, with these CSS classes and the ones of its look.
+    """A message as a row of either pane, with these CSS classes and the classes of its look.
 
     Their button sends `number` as `param`.
     """
@@ -51,10 +51,10 @@ class MessageLine:
 
 
 class HistoryRow(MessageLine):
-    """A row of the history pane; `is_new_day` tells that a line with its date is above it, and
-    `is_horizon` that memory starts with it. Where it `is_stub`, memory has a stub in its place.
+    """A row of the history pane. If `is_new_day`, a line with its date is above it. If
+    `is_horizon`, memory starts with it. If it `is_stub`, memory has a stub in its place.
 
-    A draft has no `time`. A summary took the place of the message at the step `summarised`.
+    A draft has no `time`. A summary replaced the message at the step `summarised`.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class HistoryPane:
     def rows(self) -> list[HistoryRow]:
         """The messages and then the drafts. The horizon row is the first one in memory.
 
-        A date is above the first row, too, which may be one of a day that began before.
+        The first row has a date, too, even if its day began before.
         """
         said, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
@@ -139,12 +139,12 @@ class HistoryPane:
 
 
 def without_escapes(text: str) -> str:
-    """Return a text without the escape sequences by which terminals colour it."""
+    """Return a text without the escape sequences that colour it in terminals."""
     return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return a text as a row shows it: cut, with the phrase marked and never cut off."""
+    """Return a text for a row: cut, with the phrase marked and never cut off."""
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
     if place is None:
@@ -163,7 +163,7 @@ def _cut(text: str) -> str:
 
 
 def tag(state: ConversationState, row: MessageDetail) -> str:
-    """Return the reason for which a message is not in memory; empty if it is."""
+    """Return the reason why a message is not in memory, or "" if it is."""
     return "" if row.seq in state.in_window else _tag(state, row, row.departure(state.at))
 
 
@@ -183,7 +183,7 @@ def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | N
 
 
 def summarised(departure: StayDetail | None) -> int | None:
-    """Return the step at which a summary took the place of a message that left; None if none."""
+    """Return the step at which a summary replaced a message that left, or None."""
     is_so = departure is not None and departure.reason is Reason.SUMMARIZED
     return departure.left_step if departure and is_so else None
 

@@ -1,4 +1,4 @@
-"""The addresses of the conversation page."""
+"""The URLs of the conversation page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def conversation_url(memory_id: str, **parameters: int | str | None) -> str:
 
 
 def query_of(parameters: Mapping[str, int | str | None]) -> str:
-    """Return the query with its question mark, without None and empty parameters; "" for none."""
+    """Return the query with its question mark, without None and empty parameters, or "" without
+    any.
+    """
     query = {name: value for name, value in parameters.items() if value not in (None, "")}
     return f"?{urlencode(query)}" if query else ""
 
@@ -33,8 +35,8 @@ def chosen(msg: int | None) -> dict[str, int]:
 def comparison_url(
     state: ConversationState, policies: tuple[Policy | None, ...], said: int, phrase: str = ""
 ) -> str:
-    """Return the address of the comparison of policies after so many messages, with a phrase filled
-    in; empty if there is no such page.
+    """Return the URL of the comparison of policies after so many messages, with a phrase filled in,
+    or "" if there is no such page.
     """
     at = max(0, said - max(0, state.memory.said_count - COMPARED_MAX))
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]

@@ -1,4 +1,4 @@
-"""How messages look: their shape, so that a role is known without its colour, name and font."""
+"""The looks of messages: shapes make roles recognizable without colour, name and font."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chatmemory.explain.wording import role
 
 @dataclass(frozen=True)
 class Look:
-    """How the messages of one kind look. `glyph` names their colour and shape: system, user, ai,
-    call or result; `is_code` tells that their text has a fixed-width font.
+    """The look of one kind of message. `glyph` is the name of its colour and shape: system, user,
+    ai, call or result. `is_code` is True if the text has a fixed-width font.
     """
 
     glyph: str
@@ -65,7 +65,7 @@ def with_ends(lives: Sequence[str]) -> list[str]:
 
 
 class Pairable(Protocol):
-    """What may be a tool call or its result."""
+    """A row that may be a tool call or its result."""
 
     @property
     def type(self) -> MessageType: ...
@@ -88,5 +88,5 @@ def pairing(rows: Sequence[Pairable | None], i: int) -> str:
 
 
 def pairings(rows: Sequence[Pairable | None]) -> list[str]:
-    """Return the pairing of each row; None is no message."""
+    """Return the pairing of each row. A row None is not a message."""
     return [pairing(rows, i) for i in range(len(rows))]

@@ -9,7 +9,7 @@ from chatmemory.explain.receipts import Receipt, ReceiptLine, shortened
 from chatmemory.explain.wording import amount
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~#@])")
-# What GitHub, GitLab and others make a link of by themselves: addresses of pages and of people
+# Texts that GitHub, GitLab and others turn into links: addresses of pages and of people
 _ADDRESS = re.compile(
     r"((?:\b[a-z][a-z0-9+.-]*://|\bwww\.|\bmailto:)[^\s`|<>]+(?<![.,;:!?)])"
     r"|[^\s`|<>@,;]+@[^\s`|<>@,;]+\.[^\s`|<>@,;]+)",
@@ -33,11 +33,11 @@ def _row(line: ReceiptLine) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, without a mark that Markdown would read.
+    """Return a text on one line, without marks that Markdown would interpret.
 
-    An address becomes code: a ticket must not link to where a quoted message wants its readers.
+    An address becomes code: a ticket must not have links from a quoted message.
     """
-    parts = _ADDRESS.split(" ".join(text.split()))  # every second one is an address
+    parts = _ADDRESS.split(" ".join(text.split()))  # every second part is an address
     return "".join(
         f"`{part}`" if n % 2 else _MARKS.sub(r"\\\1", part) for n, part in enumerate(parts)
     )

@@ -15,7 +15,7 @@ FULL = 100.0
 
 @dataclass(frozen=True)
 class Amount:
-    """A number in a policy's unit, and in tokens where that unit is another (else None)."""
+    """A number in a policy's unit, and in tokens if the unit is another one (else None)."""
 
     load: int
     unit: str
@@ -24,10 +24,10 @@ class Amount:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a policy measures memory, or tokens do without one that can decide.
+    """The measure of memory by a policy, or in tokens if no policy can decide.
 
-    `limit` is None if nobody knows what it counts. `overhead` is the part of the load that every
-    request has. `costs` are those of the steps, where the policy must weigh each message.
+    `limit` is None if it is unknown what it counts. `overhead` is the part of the load that every
+    request has. `costs` are the costs of the steps if the policy must weigh each message.
     """
 
     policy: Policy | None
@@ -46,11 +46,11 @@ class Measure:
         return self.policy.load(totals) if self.policy else totals.tokens
 
     def weigh(self, message: Weighable) -> int:
-        """Return the part of the load that a message makes up."""
+        """Return the share of a message in the load."""
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def said(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of what was said up to a step, with its costs."""
+        """Return the totals of the history up to a step, with its costs."""
         return self._with_costs(totals, self.costs.said_at(step) if self.costs else None)
 
     def memory(self, step: int, totals: Totals) -> Totals:
@@ -69,7 +69,7 @@ class Measure:
         return Amount(load, self.unit, None if self.unit == TOKENS.unit else tokens)
 
     def cost_of_all(self, messages: Iterable[Weighable]) -> int:
-        """Return the part of the load that messages make up, without any overhead."""
+        """Return the share of messages in the load, without the overhead."""
         return sum(map(self.weigh, messages))
 
 
@@ -77,10 +77,10 @@ TOKENS = Measure(None, "tok", None, 0)
 
 
 class Gauge:
-    """How much of its limit a window with these totals uses.
+    """The share of the limit that a window with these totals uses.
 
-    `fill` is the width of the bar within the limit, in percent, and `over` that of its red end.
-    Beyond the limit both together are the whole width, and stand for the load.
+    `fill` is the width of the bar within the limit, in percent, and `over` the width of its red
+    end. Beyond the limit, both together are the whole width and represent the load.
     """
 
     def __init__(self, policy: Policy | None, totals: Totals) -> None:
@@ -96,9 +96,9 @@ class Gauge:
 
 
 def said_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of all that was said up to the step, with the drafts.
+    """Return the totals of the history up to the step, with the drafts.
 
-    Each message has the tokens that were counted when it was said.
+    Each message has its original token count.
     """
     row = state.detail.row if state.detail else None
     said = measure.said(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
@@ -108,10 +108,10 @@ def said_totals(state: ConversationState, measure: Measure) -> Totals:
 
 
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of what was said and is stored in memory, hidden by its limit or not.
+    """Return the totals of the messages of the history that are stored in memory, hidden ones
+    included.
 
-    The tokens are those that were counted when it was said, as in `said_totals`; of a result that
-    was cleared, those of its stub.
+    Token counts are the original ones, as in `said_totals`; a cleared result has its stub's.
     """
     window, injected = state.window, state.injected
     when_said = {n: amount for n, amount in state.when_said.items() if n not in state.cleared}

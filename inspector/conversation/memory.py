@@ -23,7 +23,7 @@ BAR_HEIGHT = 3
 class KeptRow(MessageLine):
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
 
-    `soon` marks one that leaves first.
+    `soon` marks a row that leaves first.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Elsewhere:
 
 
 class JustEvicted:
-    """The messages that just left by a change: the first rows, the number of others, and what all
-    took away.
+    """The messages that just left by a change: the first rows, the number of others, and the load
+    of all of them.
 
-    `load` is in the unit of the policy of then and `amount` in tokens; both are negative.
+    `load` is in the unit of the policy in force then and `amount` in tokens; both are negative.
     """
 
     def __init__(self, state: ConversationState, change: ChangeResult) -> None:
@@ -91,8 +91,9 @@ class JustEvicted:
 class LoadBars:
     """The bars beside the rows of memory: read down, a staircase to the limit.
 
-    They are paths in a box of `width` units of load by three units for each row. `track` is all the
-    room, `past` the rows above, `this` the row, and `over` a row that ends beyond the limit.
+    They are paths in a box of `width` units of load by three units for each row. `track` is the
+    whole room, `past` the rows above, `this` the row itself, and `over` a row that ends beyond the
+    limit.
     """
 
     def __init__(self, rows: Sequence[KeptRow], width: int) -> None:
@@ -106,7 +107,7 @@ class LoadBars:
 
 class MemoryPane:
     """The presenter of the pane. `next_to_leave` are the messages that leave first, and `is_full`
-    tells that the next one evicts them, however short it is. Before that, tool results that are
+    is True if even the shortest new message evicts them. Before that, tool results that are
     `next_to_clear` become stubs.
     """
 
@@ -154,9 +155,9 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """What leaves with the first message, and how much all of it is: ` with #27, 88 tokens`.
+        """The messages that leave with the first one, and their size: ` with #27, 88 tokens`.
 
-        Where messages are what the limit counts, one message has no such number.
+        If the limit counts messages, a single message has no such number.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -167,16 +168,14 @@ class MemoryPane:
 
     @property
     def next_words(self) -> str:
-        """What marks the messages that leave first, or the results that are cleared before: at the
-        next add if memory is full.
-        """
+        """The mark of the messages that leave first, or of the results that are cleared before."""
         if self.next_to_clear:
             return "cleared next" if self.is_full else "first to be cleared"
         return "leaves next" if self.is_full else "first to leave"
 
     @property
     def clearing_words(self) -> str:
-        """Which results become stubs before anything leaves; empty if there is none to clear."""
+        """The results that become stubs before anything leaves, in words, or ""."""
         if not self.next_to_clear:
             return ""
         is_one = len(self.next_to_clear) == 1
@@ -187,17 +186,19 @@ class MemoryPane:
 
     @property
     def hidden_words(self) -> str:
-        """How many messages a lowered limit hides, and what becomes of them."""
+        """The number of messages that a lowered limit hides, and their future, in words."""
         return what_is_hidden(self._window)
 
     @property
     def refusal(self) -> str:
-        """Why nothing can be added; empty where the sentence about hidden messages says so."""
+        """Why nothing can be added, or "" if the sentence about hidden messages already says so."""
         return "" if self._window.over_limit else why_nothing_fits(self._window)
 
     @property
     def beyond(self) -> str:
-        """Sentences on the messages that a lowered limit hides, below those that the model sees."""
+        """Sentences about the messages that a lowered limit hides, below the ones that the model
+        sees.
+        """
         return beyond_limit(self._window)
 
     @property

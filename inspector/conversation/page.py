@@ -35,10 +35,10 @@ OWN_LINKS = (Link(f"{LINKS}/compact.html", place=20),)
 def page_of(
     memory_id: str, query: ConversationQuery, read: dict[str, Any], is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation, which is that of a room if the query asks for one.
+    """Return the page of a conversation, or of a room's view if the query asks for one.
 
-    `read` is what rooms know already, and gets what they read. Raises MemoryNotFound, StepNotFound,
-    MessageNotFound, and what rooms raise.
+    `read` has the values that rooms have already read, and gets more of them. Raises
+    MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
     is_draft = (query.msg or 0) < 0
     shown = replace(query, msg=None) if is_draft else query
@@ -50,8 +50,8 @@ def page_of(
 
 
 class ConversationPage:
-    """The presenter of a state for the page, or of what a room shows in its place. It may answer a
-    POST to another address.
+    """The presenter of a state for the page, or of a room's view in its place. It may answer a POST
+    to another URL.
     """
 
     def __init__(self, shown: ConversationState | View, is_posted: bool = False) -> None:
@@ -77,22 +77,22 @@ class ConversationPage:
         self.evictions = state.evictions
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = over_limit(self.window)
-        # The stream of steps is asked to tell at once of what is kept, if something is to come.
+        # If a derived row is still to come, the stream of steps announces kept rows at once.
         kept = {"kept": 0} if self.is_live and rooms.awaits(state) else {}
         made = feed.microseconds(self.memory.created_at)
         self.live_query = urlencode({"made": made, **kept})
         self.policy_options = ", ".join(option_words(self.window.policy))
-        # Messages: those said up to this step without drafts, and those that a client put in.
+        # Messages of the history up to this step without drafts, and messages that a client put in.
         row = state.detail.row if state.detail else None
         self.said_count = row.said_count if row else 0
         self.injected_count = len(state.injected & state.in_window)
         # Step 0 was made with the conversation.
         self.moment = row.at if row else self.memory.created_at
-        # What the model sees, and all that was said until now: no step has a longer number.
+        # The window and the history until now: no step has a longer number.
         self.kept = self._measure.amount(self.window.totals)
         most = Totals(self.memory.said_count, self.memory.history_tokens)
         self.most_said = self._measure.amount(self._measure.said(self.memory.last_step, most))
-        # What rooms add, which they read here
+        # The additions of rooms, which read their data here
         cards = [] if self.msg else rooms.cards(state)
         self._cards = [card for card in cards if card.in_searches or not self.find]
         self._parts = rooms.parts(state)
@@ -101,7 +101,7 @@ class ConversationPage:
         links = sorted([*OWN_LINKS, *rooms.links(state)], key=lambda link: link.place)
         self.flags = [link for link in links if link.is_flag]
         self.links = [link for link in links if not link.is_flag]
-        # The selection, if it is no draft, and the query parameter by which an address keeps it.
+        # The selection, unless it is a draft, and the query parameter that keeps it in URLs.
         self.selected_message = self.msg if self.msg and self.msg > 0 else None
         self.chosen_query = urlencode(chosen(self.msg))
 
@@ -115,7 +115,7 @@ class ConversationPage:
 
     @cached_property
     def budget(self) -> BudgetBar | None:
-        """What fills the window; None if it is empty."""
+        """The bar of the window's budget, or None if the window is empty."""
         return BudgetBar.of(self.state) if self.window.rows else None
 
     @cached_property
@@ -129,7 +129,7 @@ class ConversationPage:
 
     @property
     def sections_below(self) -> list[Section]:
-        """The sections of rooms below all that is known of it."""
+        """The sections of rooms at the end of the panel."""
         return [section for section in self._sections if section.is_below]
 
     @property
@@ -153,7 +153,7 @@ class ConversationPage:
 
     @property
     def panel_instead(self) -> Fragment | None:
-        """What a room says in the panel in the place of the step."""
+        """The panel of a room in place of the step's."""
         return self._view.panel
 
     @property
@@ -185,23 +185,25 @@ class ConversationPage:
 
     @cached_property
     def said(self) -> Amount:
-        """All that was said up to this step as it was counted then, with the drafts."""
+        """The totals of the history up to this step in original token counts, with the drafts."""
         return self._measure.amount(said_totals(self.state, self._measure))
 
     @property
     def is_recounted(self) -> bool:
-        """Whether another estimator counted messages of the window when they were said."""
+        """Whether another estimator counted messages of the window originally."""
         return bool(self.state.when_said.keys() - self.state.cleared.keys())
 
     @property
     def hidden(self) -> Amount | None:
-        """What a lowered limit hides of memory until the next add; None if it hides nothing."""
+        """The totals of the messages that a lowered limit hides until the next add, or None."""
         window = self.window
         return self._difference(window.stored, window.totals) if window.over_limit else None
 
     @property
     def forgotten(self) -> Amount:
-        """What was said and is not in memory, not even hidden, as it was counted then."""
+        """The totals of messages that are neither in memory nor hidden, in original token
+        counts.
+        """
         return self._difference(
             said_totals(self.state, self._measure), kept_totals(self.state, self._measure)
         )
@@ -266,7 +268,7 @@ class ConversationPage:
         return self.url + self.query(at, find, **parameters)
 
     def query(self, at: int, find: str | None = None, **parameters: int | None) -> str:
-        """Return the query of such a URL with its question mark; empty for the live page.
+        """Return the query of such a URL with its question mark, or "" for the live page.
 
         It keeps the comparison, unless `with` is given, the drafts or the limit of a replay, and
         the search.
@@ -280,7 +282,7 @@ class ConversationPage:
 
     @cached_property
     def _kept_query(self) -> str:
-        """What the queries of all cells end with."""
+        """The common end of the queries of all cells."""
         return self.query(self.at + 1).partition("&")[2]
 
     def step_link(self, at: int) -> str:
@@ -288,10 +290,10 @@ class ConversationPage:
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
-        """Return the URL of a step and the message that arrived at it, or of a draft.
+        """Return the URL of a step with the message that arrived at it, or of a draft.
 
-        There are many cells, so those of steps are short: relative to the page, unless that was
-        posted to another address.
+        There are many cells, so that URLs of steps are short: relative to the page, unless it was
+        posted to another URL.
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)

@@ -116,7 +116,7 @@ class PhraseMatches:
 
     @property
     def count(self) -> int:
-        """How many mentions were looked at."""
+        """The number of examined mentions."""
         return len(self.speakers)
 
     @property
@@ -161,7 +161,7 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     rows = _telling(memory.pk, speakers, stays)
     left_at = {row.seq: stay.left_step for row in rows if (stay := row.departure(at))}
     left_steps = {seq: step for seq, step in left_at.items() if step is not None}
-    # What was in memory before the first step is not known if there are older mentions.
+    # If there are older mentions, it is unknown what memory had before the first step.
     begins = {first for first, _ in spans} - ({first_step} if is_partial else set())
     ends = {last + 1 for _, last in spans if last < memory.last_step}
     arrivals = arrivals_at(memory.pk, {*left_steps.values(), *begins, *ends})
@@ -259,20 +259,20 @@ def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult
 
 
 def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
-    """Return who said each of the newest mentions, and whether there are older ones."""
+    """Return the speakers of the newest mentions, and whether there are older ones."""
     found = _said_by(_saying(memory_id, phrase).order_by("-seq")[: MATCHES_MAX + 1])
     newest = dict(list(found.items())[:MATCHES_MAX])
     return newest, len(found) > len(newest)
 
 
 def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
-    """Return who said each of the mentions in memory at the step."""
+    """Return the speakers of the mentions in memory at the step."""
     in_window = database.in_list("seq", (place.seq for place in stored.places))
     return _said_by(_saying(stored.memory.pk, phrase).filter(in_window))
 
 
 def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:
-    """Return all messages that contain a phrase, also those that were never said."""
+    """Return all messages that contain a phrase, synthetic ones included."""
     return Message.objects.filter(search.has(phrase), memory_id=memory_id)
 
 
@@ -295,7 +295,7 @@ def _telling(
 def _present(
     stays: Sequence[Stay], at: int, speakers: Mapping[int, Speaker], known: Iterable[int]
 ) -> dict[Speaker, tuple[int, ...]]:
-    """Return the messages that were in memory after a step by who said them; some are `known`."""
+    """Return the messages that were in memory after a step, by speaker. Some are `known`."""
     before = (stay for stay in stays if stay.entered_step <= at)
     here = {s.seq for s in before if s.left_step is None or s.left_step > at}.union(known)
     said_by = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}

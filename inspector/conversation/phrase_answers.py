@@ -1,4 +1,4 @@
-"""Whether a phrase is still in memory: the answer at a step first, then how it went on."""
+"""Whether a phrase is still in memory: the answer at a step first, then the further course."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WHOSE = {
 class Period:
     """Steps from `first` to `last` at which a phrase was in memory or was not, and why.
 
-    Of steps that were not looked at, `is_in` is None.
+    `is_in` is None for steps that were not examined.
     """
 
     first: int
@@ -49,7 +49,7 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer for a phrase, its latest periods, the number of others, and what was looked at."""
+    """The answer for a phrase, its latest periods, the number of others, and the examined range."""
 
     state: Remembered = Remembered.NOT_IN_MEMORY
     periods: tuple[Period, ...] = ()
@@ -115,7 +115,7 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
-    """Return the whole conversation as periods in and out of memory, the first not looked at."""
+    """Return the conversation as periods in and out of memory. The first may be unexamined."""
     step, periods = matches.first_step, []
     if step > 1:
         before = (None, _NOT_LOOKED_AT) if matches.is_partial else (False, _NOT_YET)
@@ -264,7 +264,7 @@ def _no_room(matches: PhraseMatches) -> str:
 
 
 def _looked_at(matches: PhraseMatches) -> str:
-    """Say which mentions are looked at if not all are, and that no user and no tool said it."""
+    """Say which mentions are examined if not all are, and that no user and no tool said it."""
     parts = []
     if matches.is_partial:
         parts.append(

@@ -1,4 +1,4 @@
-"""What another policy would change."""
+"""A preview of another policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatmemory.reading.simulation import simulate
 
 
 class PolicyChange:
-    """What another policy would change in what the model sees; `simulation.simulate` has `recount`
+    """The changes of the model's window by another policy. See `simulation.simulate` for `recount`
     and exceptions.
     """
 

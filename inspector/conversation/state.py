@@ -56,9 +56,9 @@ class ConversationQuery:
 
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
-    for comparison, of which messages above `past` are listed. `replay` asks for what would have
-    kept the selected message even in a long history. `of_rooms` has the texts of parameters that
-    rooms own, by name.
+    for comparison, from which messages above `past` are listed. `replay` asks for the limit that
+    would have kept the selected message even in a long history. `of_rooms` has the texts of the
+    rooms' parameters, by name.
     """
 
     at: int | None = None
@@ -72,7 +72,7 @@ class ConversationQuery:
     of_rooms: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:
-        """Return the number that a parameter of a room has; None if it has none."""
+        """Return the number in a parameter of a room, or None."""
         text = self.of_rooms.get(name, "")
         return int(text) if text.isascii() and text.isdecimal() else None
 
@@ -138,7 +138,7 @@ class ConversationState:
 
     @property
     def is_policy_unknown(self) -> bool:
-        """Whether no row tells which policy was in force: before step 1, which changed it."""
+        """Whether the policy in force is not recorded: before step 1, if that changed it."""
         first = self.samples.part[:1]
         return self.at == 0 and any(each.kind == Step.Kind.POLICY for each in first)
 
@@ -250,7 +250,7 @@ def _stored_state(
 
 
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
-    """Return several changes as one, or None if there are none."""
+    """Return several changes as one, or None without changes."""
     if len(changes) < 2:
         return changes[0] if changes else None
     effective = [change for change in changes if not change.ignored] or changes
@@ -264,7 +264,7 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
 
 
 def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
-    """Return the slice of the window that a page shows: the last rows, or those around `msg`.
+    """Return the slice of the window that a page shows: the last rows, or the rows around `msg`.
 
     A leading system message is not in it, because it is always shown.
     """
@@ -313,8 +313,8 @@ def texts_of(
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
-    """Return the beginnings of the texts that a state shows, by seq, and those that are known: of
-    its part of the window, and of the first messages that its changes evict.
+    """Return the beginnings of the texts that a state shows, by seq, added to the known ones: texts
+    of its part of the window, and of the first messages that its changes evict.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
@@ -323,7 +323,7 @@ def texts_of(
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the first `size` characters of some messages as people read them, by seq.
+    """Return the first `size` characters of the readable texts of some messages, by seq.
 
     Those of the assistant and of tools may read otherwise than their text. A text that has a gap in
     its frame is cut before it is put there.

@@ -20,13 +20,13 @@ LISTED_RANGES = 5
 
 class Timeline:
     """A chart of all steps, and a strip of cells for the `span` steps from `first` to `last`, which
-    has `before` steps on its left. It `is_whole` if it has all steps; else the evictions stand
+    has `before` steps on its left. It `is_whole` if it has all steps; otherwise the evictions are
     below the chart.
 
-    `at` is the step of the playhead, drafts included, which stands at the first cell also at step
-    0. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
-    its fact left and came up again. `band` are the steps at which memory held what was searched
-    for, as a path and in words, and `brackets` lie under what summaries stand for. `floor` is the y
+    `at` is the step of the playhead, drafts included. At step 0 the playhead is at the first cell,
+    too. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
+    its fact left and came up again. `band` are the steps at which memory had the searched phrase,
+    as a path and in words, and `brackets` mark the messages that summaries cover. `floor` is the y
     of the chart's base line.
     """
 
@@ -61,7 +61,7 @@ class Timeline:
 
 
 def _band_words(mentions: PhraseMatches) -> str:
-    """Return the ranges of the band, and those that were looked at if they are only a part."""
+    """Return the ranges of the band, and the examined ranges if these are only a part."""
     words = _in_words(mentions.spans)
     is_partial = mentions.is_partial and mentions.first_step > 1
     return f"{words}; only from {mentions.first_step:,} on looked at" if is_partial else words

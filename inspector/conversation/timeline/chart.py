@@ -1,4 +1,4 @@
-"""The chart: what was said and what memory held after each step, as paths.
+"""The chart: the loads of history and memory after each step, as paths.
 
 A path lies in a box that is as wide as there are steps and HEIGHT high, with y downwards. It is
 written with relative lines, and neighbours of one height are one line.
@@ -18,12 +18,12 @@ from inspector.conversation.state import ConversationState
 
 HEIGHT = 200
 EVICTIONS = 24
-# Where so many times as much was said as memory held, each has an axis: memory that below SPLIT.
+# If the history is so many times as large as memory, each has an axis: memory's is below SPLIT.
 OWN_AXIS = 5
 SPLIT, GAP = 64, 16
-# The limit is in the chart if it is at most so many times what the chart has to show anyway.
+# The limit is in the chart if it is at most so many times as large as everything else in it.
 LIMIT_SHARE = 2
-# Labels beside the chart are so high, in percent of the lowest chart.
+# The height of labels beside the chart, in percent of the lowest chart.
 LABEL = 24
 
 
@@ -73,10 +73,11 @@ class DraftBar:
 
 
 class Chart:
-    """The paths of points in order of steps. `limit` is the one that is named.
+    """The paths of points in order of steps. `limit` is the labelled limit.
 
-    `limits` are those in force and `tried` is one that is tried; both are empty above the chart.
-    What was said stands at the height `base`, which is HEIGHT unless memory has an axis of its own.
+    `limits` are the limits in force and `tried` is a limit that is tried; both are empty above the
+    chart. The history's base line is at the height `base`, which is HEIGHT unless memory has an
+    axis of its own.
     """
 
     def __init__(self, points: Sequence[Point], limit: int | None, is_tried: bool = False) -> None:
@@ -103,8 +104,8 @@ class Chart:
 
 
 def points(state: ConversationState, measure: Measure) -> list[Point]:
-    """Return the points of the chart in the unit of the policy in force; drafts take the place of
-    the steps after the playhead, and a limit that is tried alone that of the playhead's step.
+    """Return the points of the chart in the unit of the policy in force. Drafts replace the steps
+    after the playhead, and a limit that is tried alone replaces the limit of the playhead's step.
     """
     part = state.samples.part
     stored = _measured(state.samples.outline.values() or part, measure)
@@ -122,7 +123,7 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
 
 
 def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
-    """Return steps as a policy measures them; a limit in another unit is left out."""
+    """Return steps as a policy measures them. A limit in another unit is left out."""
 
     points: list[Point] = []
     for policy, run in groupby(steps, key=attrgetter("policy")):
@@ -144,7 +145,7 @@ def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
 def _drafts(
     state: ConversationState, measure: Measure, here: Point | None = None
 ) -> Iterator[Point]:
-    """Yield the points of the drafts behind that of the state's step; step 0 has none."""
+    """Yield the points of the drafts, which follow the point of the state's step, if it has one."""
     after = {change.seq: change.after for change in state.simulated or ()}
     said, forgotten = (here.said, here.forgotten) if here else (0, 0)
     for n, draft in enumerate(state.drafts, 1):
@@ -154,7 +155,7 @@ def _drafts(
 
 
 def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
-    """Return the axes of what was said and of memory, which are one unless memory would be flat."""
+    """Return the axes of history and memory. They are the same axis unless memory would be flat."""
     said = max(1, *(point.said for point in points))
     memory = max(1, *(point.memory for point in points))
     limits = {each for each in (limit, *(p.limit for p in points)) if each}
@@ -210,7 +211,9 @@ def _limits(points: Sequence[Point], scale: Scale) -> Iterator[str]:
 
 
 def _evictions(points: Sequence[Point]) -> str:
-    """Return how many messages left memory between the points, as an area below the chart."""
+    """Return the numbers of messages that left memory between the points, as an area below the
+    chart.
+    """
     before = [0, *(point.forgotten for point in points)]
     counts = [max(0, point.forgotten - n) for point, n in zip(points, before, strict=False)]
     most = max(1, *counts)
@@ -219,7 +222,9 @@ def _evictions(points: Sequence[Point]) -> str:
 
 
 def _labels(said: Scale, memory: Scale, limit: int | None) -> list[AxisLabel]:
-    """Return the ends of the axes and the limit, which the ends of its axis make room for."""
+    """Return the labels of the axes' ends and of the limit. The limit replaces an end that would
+    touch it.
+    """
     top = short_number(memory.top)
     highest, lowest = memory.part(memory.top) + LABEL / 2, memory.part(0) - LABEL / 2
     labels = []

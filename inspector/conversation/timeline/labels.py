@@ -1,6 +1,6 @@
-"""Where labels stand, so that no two of them touch at any width of a browser.
+"""The places of labels, so that no two of them touch at any width of a browser.
 
-Widths of texts are estimated from above and those of strips from below, so that labels which do
+Widths of texts are estimated from above and widths of strips from below, so that labels which do
 not touch here are further apart on a page.
 """
 
@@ -56,7 +56,7 @@ class LabelRow:
         self._taken.append((left, right))
 
     def add(self, *labels: Label) -> None:
-        """Add each label that touches no other and stands within the margins."""
+        """Add each label that touches no other and is within the margins."""
         for label in labels:
             left, right = label.span(self.width)
             is_inside = left >= -MARGIN and right <= self.width + MARGIN

@@ -21,7 +21,7 @@ from inspector.conversation.timeline.labels import (
     text_width,
 )
 
-# In pixels: a digit of a mark, and what a cell leaves free beside it.
+# In pixels: a digit of a mark, and the free space beside it in a cell.
 DIGIT, INSET = 6.5, 3.0
 
 
@@ -31,8 +31,8 @@ class Cell:
 
     `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
     the class of a dot where the fact of an incident was said, left or came up again. The playhead
-    stands at the one that `is_head`. One that `is_plain` has none of these, and is no draft: most
-    are.
+    is at the cell that `is_head`. A cell that `is_plain` has none of these and is not a draft: most
+    cells are plain.
     """
 
     step: int
@@ -57,7 +57,7 @@ def cells(
     """Return the cells of the steps that are read in full, with their dots by step. `link` returns
     the address of a step and a message.
 
-    Drafts take the place of the steps after the playhead.
+    Drafts replace the steps after the playhead.
     """
     part, drafts, at = state.samples.part, state.drafts, state.at
     first = sum(sample.step <= at for sample in part)  # of the drafts
@@ -148,8 +148,8 @@ def _words(
 
 
 def brackets(state: ConversationState) -> str:
-    """Return the path of the brackets under the steps whose messages a summary stands for, in a box
-    with a column for each step. One that goes on beside the strip is open there.
+    """Return the path of the brackets under the steps whose messages a summary covers, in a box
+    with a column for each step. A bracket that continues beyond the strip is open there.
     """
     part = () if state.is_replay else state.samples.part
     runs = [run for each in state.summaries.values() for run in each.runs]
@@ -196,9 +196,9 @@ def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
 
 
 def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
-    """Yield system, window, not said yet and forgotten, where there are such cells.
+    """Yield the names system, window, not said yet and forgotten, if there are such cells.
 
-    Forgotten may stand at the end of its cells, or in their middle.
+    Forgotten may be at the end of its cells, or in their middle.
     """
     lives = [cell.css.split()[0] for cell in strip]
     if strip[0].step == 1 and lives[0] == "is-in" and strip[0].glyph == "system":
