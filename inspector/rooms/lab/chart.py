@@ -135,8 +135,8 @@ class Frontier:
         self.dots.append(self._dot("d-you" if is_out else "d-block", today, self.size.r + 1.5))
         css = "t-you" if is_out else "t-in"
         # Below the point, because the line to what is suggested leads upwards
-        y = float(self._at(today)[1])
-        dy = ROW if y + 2 * ROW < self.size.foot else 0
+        below = float(self._at(today)[1]) + 2 * ROW
+        dy = ROW if below < self.size.foot else 0
         self._label(today, f"yours today{f': {yours}' if yours else ''}", css, dy)
         if self._advice.beaten_by is not None and self.size is WIDE:
             told = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
