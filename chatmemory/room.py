@@ -1,8 +1,8 @@
 """The hooks by which a room adds to writing and reading: the kernel calls them.
 
 A room is a capability that can be removed with its folders: a Django application whose
-configuration is a `Room`. The kernel imports no room. It calls the installed ones, in the order of
-INSTALLED_APPS. A hook never changes a decision of the kernel. docs/rooms.md describes each hook.
+configuration is a `Room`. The kernel imports no room. It calls the hooks of the installed ones in
+the order of INSTALLED_APPS; docs/rooms.md describes each. No hook changes a decision of the kernel.
 """
 
 from __future__ import annotations
@@ -61,10 +61,8 @@ class NextNeed(NamedTuple):
 
 class Room(AppConfig):
     """The configuration of a room. Its name is the last part of its module's name, and its label is
-    this name with the prefix `chatmemory_`.
-
-    A room lists its own modules by name, and imports them in its methods, because a configuration
-    is loaded before the models.
+    this name with the prefix `chatmemory_`. It lists its modules by name, and imports them in its
+    methods, because a configuration is loaded before the models.
     """
 
     default_auto_field = "django.db.models.BigAutoField"
@@ -95,16 +93,12 @@ class Room(AppConfig):
         """Index new rows, in the transaction that has written them. An exception undoes it."""
 
     def erasing(self, erased: Erased) -> None:
-        """Erase the room's copies of the erased text, in the transaction of an erasure.
-
-        Rows of the room that refer to the conversation itself are deleted with it. An exception
-        undoes the erasure.
+        """Erase the room's copies of a text, in the transaction of an erasure, which an exception
+        undoes. Rows of the room that refer to the conversation itself are deleted with it.
         """
 
     def incidents(self, memory_id: str) -> Iterable[Incident]:
-        """Return the incidents, in which something left the memory of a conversation and came up
-        again.
-        """
+        """Return the incidents, in which something left memory and came up again."""
         return ()
 
     def next_need(
@@ -117,9 +111,8 @@ class Room(AppConfig):
         asked: Mapping[str, str],
         read: dict[str, Any],
     ) -> NextNeed | None:
-        """Return when a message that left at a step was next needed, as known at step `at`; None if
-        nothing is known. `asked` are the rooms' parameters in the URL, and `read` has the values
-        that rooms have read for the page.
+        """Return when a message that left at a step was next needed, as known at step `at`; or
+        None. `asked` are the rooms' parameters in the URL; `read` has values that rooms have read.
         """
         return None
 
@@ -134,15 +127,9 @@ class Room(AppConfig):
         return None
 
     def verify_head(self, memory_id: str, step: int, head: str) -> Contradiction | None:
-        """Return the contradiction to a digest (in hexadecimal) that was kept elsewhere, or None.
-
-        `manage.py verify_memories --heads` calls it.
-        """
+        """Return the contradiction to a hexadecimal digest that was kept elsewhere, or None."""
         return None
 
     def repairing(self, memory_id: str) -> int:
-        """Add missing entries of a conversation to the room's index, and return their number.
-
-        `manage.py verify_memories --repair-index` calls it.
-        """
+        """Add missing entries of a conversation to the room's index, and return their number."""
         return 0

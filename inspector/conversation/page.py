@@ -26,7 +26,7 @@ from inspector.conversation.state import ConversationQuery, ConversationState, c
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import rooms
-from inspector.shell.room import Card, Fragment, Link, Part, Section, View
+from inspector.shell.room import Card, Fragment, Link, Part, View
 
 LINKS = "inspector/conversation/links"
 OWN_LINKS = (Link(f"{LINKS}/compact.html", place=20),)
@@ -123,12 +123,12 @@ class ConversationPage:
         return Panel(self.state, self._view.receipts)
 
     @property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[Part]:
         """The sections of rooms below the text of the selected message."""
         return [section for section in self._sections if not section.is_below]
 
     @property
-    def sections_below(self) -> list[Section]:
+    def sections_below(self) -> list[Part]:
         """The sections of rooms at the end of the panel."""
         return [section for section in self._sections if section.is_below]
 
@@ -159,11 +159,11 @@ class ConversationPage:
     @property
     def parts_above(self) -> list[Part]:
         """The parts of rooms above the head."""
-        return [part for part in self._parts if not part.below_memory]
+        return [part for part in self._parts if not part.is_below]
 
     @property
     def parts_below_memory(self) -> list[Part]:
-        return [part for part in self._parts if part.below_memory]
+        return [part for part in self._parts if part.is_below]
 
     @property
     def pane(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.http import HttpRequest
 
@@ -19,5 +20,12 @@ def menu_of(request: HttpRequest) -> Iterator[tuple[MenuItem, bool]]:
     """Yield the items that the reader may see, in order, and whether each is the current one."""
     items = [*OWN, *(item for room in rooms() for item in room.menu)]
     for item in sorted(items, key=lambda item: item.place):
-        if item.is_for(getattr(request, "user", None)):
-            yield item, item.is_at(request.resolver_match)
+        if _is_for(item, getattr(request, "user", None)):
+            match = request.resolver_match
+            yield item, match is not None and match.url_name in (item.route, *item.others)
+
+
+def _is_for(item: MenuItem, user: Any) -> bool:
+    if not getattr(user, "is_authenticated", False):
+        return item.is_public
+    return not item.permission or bool(user.has_perm(item.permission))

@@ -1,8 +1,6 @@
 """The hooks by which a room adds to the site: pages and agents' tools call them.
 
-The configuration of a room of the site is a `SiteRoom`. `cards`, `sections`, `links` and `badges`
-are called within the snapshot of their page, and have a budget of queries. If one of them raises,
-the error is logged, and the page shows one line: the room is not available.
+docs/rooms.md describes each. Those of a page are called within its snapshot.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django.urls import ResolverMatch
-
 from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
 
@@ -23,18 +19,15 @@ if TYPE_CHECKING:
     from chatmemory.reading.rows import MemoryRow, MessageDetail
     from inspector.conversation.state import ConversationState
 
-
 # Gets the method, the name of the route, the status, and the seconds until the answer.
 RecordAnswer = Callable[[str, str, int, float], None]
 
 
 @dataclass(frozen=True)
 class MenuItem:
-    """A link of the main menu to a route of the namespace `inspector`.
-
-    Items are ordered by `place`. `others` are the names of further routes at which the item is the
-    current one. Only people with the `permission` see it, if it has one; strangers see only items
-    with `is_public`.
+    """A link of the main menu to a route, ordered by `place`. `others` are further routes at which
+    it is the current item. Only people with the `permission` see it, if it has one; strangers see
+    only items with `is_public`.
     """
 
     label: str
@@ -49,16 +42,6 @@ class MenuItem:
     def address(self) -> str:
         return f"{self.namespace}:{self.route}"
 
-    def is_for(self, user: Any) -> bool:
-        """Whether this reader sees the item."""
-        if not getattr(user, "is_authenticated", False):
-            return self.is_public
-        return not self.permission or bool(user.has_perm(self.permission))
-
-    def is_at(self, match: ResolverMatch | None) -> bool:
-        """Whether this is the item of a route."""
-        return match is not None and match.url_name in (self.route, *self.others)
-
 
 @dataclass(frozen=True)
 class Fragment:
@@ -70,11 +53,9 @@ class Fragment:
 
 @dataclass(frozen=True)
 class View:
-    """The view of a room in place of a stored step, such as a simulation, with its `state`.
-
-    The `caption` and the `panel`, if given, replace the step's. `receipts` returns its changes,
-    each with its receipt. URLs keep the parameters in `tried`; URLs of a search and of the live
-    page keep them only if it `is_lasting`.
+    """A room's view in place of a stored step, with its `state`. The `caption` and the `panel`, if
+    given, replace the step's. `receipts` returns its changes, each with its receipt. URLs keep
+    the parameters in `tried`; URLs of a search and of the live page only if it `is_lasting`.
     """
 
     state: ConversationState
@@ -87,48 +68,29 @@ class View:
 
 @dataclass(frozen=True)
 class Part(Fragment):
-    """A part of the conversation page that a room adds above its head, or `below_memory`."""
+    """A part of a page, or of its panel about the selected message. One that `is_below` is below
+    memory, or below all that is known of the message.
+    """
 
-    below_memory: bool = False
-
-
-@dataclass(frozen=True)
-class Muted:
-    """A cause that somebody folded on the overview, at a number of conversations."""
-
-    count: int
-    by: str
-    at: datetime
+    is_below: bool = False
 
 
 @dataclass(frozen=True)
-class Card(Fragment):
-    """A card in the panel of the conversation page, when nothing is selected or searched.
-
-    It comes before the words of the step, the replay or the simulation, or with `is_below` after
-    them. `dots` are classes of cells of the timeline by step. A phone shows the panel first if a
-    card `asks_to_be_seen`. A card `in_searches` is also shown below the answer to a search.
+class Card(Part):
+    """A card of the panel when no message is selected; after the words of the step if it
+    `is_below`, and also beside the answer to a search if it is `in_searches`. `dots` are classes of
+    the timeline's cells by step. A phone shows the panel first if a card `asks_to_be_seen`.
     """
 
     dots: Mapping[int, str] = field(default_factory=dict)
     asks_to_be_seen: bool = False
-    is_below: bool = False
     in_searches: bool = False
 
 
 @dataclass(frozen=True)
-class Section(Fragment):
-    """A section about the selected message, below its reason and its text, or with `is_below` at
-    the end.
-    """
-
-    is_below: bool = False
-
-
-@dataclass(frozen=True)
 class Link(Fragment):
-    """A link in the head of the conversation page, in the order of `place`: after the gauge if it
-    `is_flag`, else at the end.
+    """A button in the head of the conversation page, by `place`: behind the gauge if it `is_flag`,
+    else at the end.
     """
 
     place: int = 0
@@ -137,9 +99,7 @@ class Link(Fragment):
 
 @dataclass(frozen=True)
 class Report(Fragment):
-    """A report at the top of the conversation page: a sentence with its verbs. One that `is_beside`
-    is at the right of the others.
-    """
+    """A sentence with its verbs at the top of the conversation page, or right of the others."""
 
     is_beside: bool = False
 
@@ -162,8 +122,17 @@ class News(Fragment):
     is_first: bool = False
 
 
+@dataclass(frozen=True)
+class Muted:
+    """A cause that somebody folded on the overview, at a number of conversations."""
+
+    count: int
+    by: str
+    at: datetime
+
+
 class SiteRoom(kernel.Room):
-    """The configuration of a room of the site. Its `verbose_name` is what pages call it."""
+    """The configuration of a room of the site. Pages name it by its `verbose_name`."""
 
     urls: str = ""  # a module whose `urlpatterns` are in the namespace "inspector"
     menu: Sequence[MenuItem] = ()
@@ -180,13 +149,11 @@ class SiteRoom(kernel.Room):
     def observing(
         self, method: str, headers: Mapping[str, str]
     ) -> AbstractContextManager[RecordAnswer] | None:
-        """Return a context manager for a request that yields a function to record its answer; or
-        None.
-        """
+        """Return a context that yields a function to record the answer to a request; or None."""
         return None
 
     def application(self, scope: Scope) -> Application | None:
-        """Return the ASGI application that answers a request in place of Django, or None."""
+        """Return the ASGI application that answers a request in place of Django; or None."""
         return None
 
     def stopping(self) -> None:
@@ -205,17 +172,11 @@ class SiteRoom(kernel.Room):
         return ()
 
     def cards(self, view: ConversationState) -> Iterable[Card]:
-        """Yield the cards of the panel when no message is selected.
-
-        It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
-        of the room's parameters, and `view.read` keeps values that several hooks need.
-        """
+        """Yield the cards of the panel, also in a simulation or a replay: `view.is_simulated`."""
         return ()
 
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Section]:
-        """Yield the sections of the panel about the selected message, below the reason and the
-        text.
-        """
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Part]:
+        """Yield sections of the panel about the selected message, below its reason and text."""
         return ()
 
     def links(self, view: ConversationState) -> Iterable[Link]:
@@ -227,7 +188,7 @@ class SiteRoom(kernel.Room):
         return ()
 
     def awaits(self, view: ConversationState) -> bool:
-        """Whether the page should wait for a derived row that is not kept yet."""
+        """Return whether the page should wait for a derived row that is not kept yet."""
         return False
 
     def questions(self) -> Iterable[Fragment]:
@@ -243,5 +204,5 @@ class SiteRoom(kernel.Room):
         return {}
 
     def news(self, size: int) -> Iterable[News]:
-        """Yield the latest `size` entries for the feed of the overview."""
+        """Yield the latest `size` entries of the overview's feed."""
         return ()

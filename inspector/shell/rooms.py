@@ -24,7 +24,6 @@ from inspector.shell.room import (
     Part,
     RecordAnswer,
     Report,
-    Section,
     SiteRoom,
     View,
 )
@@ -113,9 +112,9 @@ def cards(view: ConversationState) -> list[Card]:
     return _of_each(Card, lambda room: room.cards(view))
 
 
-def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
+def sections(view: ConversationState, message: MessageDetail) -> list[Part]:
     """Return the sections of all rooms for the selected message."""
-    return _of_each(Section, lambda room: room.sections(view, message))
+    return _of_each(Part, lambda room: room.sections(view, message))
 
 
 def links(view: ConversationState) -> list[Link]:

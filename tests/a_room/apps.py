@@ -54,7 +54,7 @@ class ARoom(room.SiteRoom):
     def parts(self, view):
         self._fail("parts")
         yield room.Part("a_room/_said.html", {"said": "Above the head"})
-        yield room.Part("a_room/_said.html", {"said": "Below memory"}, below_memory=True)
+        yield room.Part("a_room/_said.html", {"said": "Below memory"}, is_below=True)
 
     def cards(self, view):
         self._fail("cards")
@@ -65,7 +65,7 @@ class ARoom(room.SiteRoom):
 
     def sections(self, view, message):
         self._fail("sections")
-        yield room.Section("a_room/_said.html", {"said": f"A section of #{message.seq}"})
+        yield room.Part("a_room/_said.html", {"said": f"A section of #{message.seq}"})
 
     def links(self, view):
         self._fail("links")

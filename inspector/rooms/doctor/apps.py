@@ -56,7 +56,7 @@ class Doctor(room.SiteRoom):
 
         return card.cards(view)
 
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Section]:
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Part]:
         from inspector.rooms.doctor import card
 
         return card.sections(view)

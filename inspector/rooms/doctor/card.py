@@ -29,7 +29,7 @@ from inspector.rooms.doctor.flagged import LATELY_STEPS
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.reads import missed_steps, seen_in, would_find
 from inspector.rooms.doctor.using import ALL, InUse
-from inspector.shell.room import Badge, Card, Fragment, Link, Section
+from inspector.shell.room import Badge, Card, Fragment, Link, Part
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
@@ -72,8 +72,8 @@ def _repaired(view: ConversationState) -> str:
     return row.note if row and row.kind == "repair" and named == str(view.at) else ""
 
 
-def sections(view: ConversationState) -> Iterator[Section]:
-    yield Section("rooms/doctor/_providers.html", _answers(view))
+def sections(view: ConversationState) -> Iterator[Part]:
+    yield Part("rooms/doctor/_providers.html", _answers(view))
 
 
 def _answers(view: ConversationState) -> dict[str, object]:

@@ -19,6 +19,6 @@ class Erasure(room.SiteRoom):
     api_urls = "inspector.rooms.erasure.api"
     services = {"redact": REDACTION, "known_copies": REDACTION}
 
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Section]:
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Part]:
         if message.redacted is None:
-            yield room.Section("rooms/erasure/_redact.html", is_below=True)
+            yield room.Part("rooms/erasure/_redact.html", is_below=True)

@@ -29,7 +29,7 @@ class Lab(room.SiteRoom):
 
         vacuuming.connect(forget_old_figures, dispatch_uid="inspector.rooms.lab.figures")
 
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Section]:
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Part]:
         from inspector.rooms.lab.sections import sections
 
         return sections(view, message)

@@ -24,7 +24,7 @@ class Rebilled(NamedTuple):
     again: int
 
 
-def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.Section]:
+def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.Part]:
     """Yield the bill of the step that is shown, if the message left there to make room.
 
     Without any tokens that are new to the provider again, there is no section.
@@ -38,7 +38,7 @@ def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.S
         asserted = [cost(at_most=1.0)]
         test = copied_test(view.memory.id, change.policy, "costs no more than everything", asserted)
         context = {"bill": bill, "compare": _compared(view), "test": test}
-        yield room.Section("rooms/lab/_billed.html", context)
+        yield room.Part("rooms/lab/_billed.html", context)
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:

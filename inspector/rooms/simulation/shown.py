@@ -79,7 +79,7 @@ def parts(view: ConversationState) -> Iterator[Part]:
             "draft_rows": [DraftRow(view, n, draft) for n, draft in enumerate(drafts, 1)],
             "tried": trying(view, tried) if view.is_simulated else None,
         }
-        yield Part(f"{FOLDER}/_writing_pane.html", context, below_memory=True)
+        yield Part(f"{FOLDER}/_writing_pane.html", context, is_below=True)
 
 
 def links() -> Iterator[Link]:
