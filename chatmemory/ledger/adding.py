@@ -121,7 +121,7 @@ def add_recorded(
 ) -> list[ChangeResult]:
     """Add messages of a session as its agent saw them; return one result per message.
 
-    `compactions` are those of the whole session, by the positions of their summaries. The message
+    `compactions` are all of the session, by the positions of their summaries. The message
     at a position is the one with the next seq.
     """
     results = []

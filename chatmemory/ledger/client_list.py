@@ -91,7 +91,7 @@ class Replacement:
 
     `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
     arrivals of `transition` are the whole list, and its evictions what the policy trims. `before`
-    and `payloads` are the payloads of both lists, those of redacted messages without attributes.
+    and `payloads` are the payloads of both lists; redacted messages have no attributes in them.
     """
 
     old: Sequence[Entry]
@@ -118,8 +118,8 @@ class Replacement:
     def as_it_was(self, window: Window) -> Replacement:
         """Return the replacement in which a message that stays in the list has its pin and tokens.
 
-        The tokens of a redacted message are those of the words that it had. What leaves is decided
-        again, because nothing pinned does.
+        A redacted message has the tokens of the words that it had. The evictions are decided again,
+        because nothing pinned leaves.
         """
         arrivals = self.transition.arrivals
         counted = {
@@ -324,7 +324,8 @@ class Replacement:
         """Return the entries of the new list: kept ones if their rank and attributes can stay, else
         new stays.
 
-        `n` is the number of the newest stay before them, `overrides` those of what returns.
+        `n` is the number of the newest stay before the list. `overrides` has the overrides of the
+        messages that return.
         """
         positions_before = {**self.alignment.kept, **self.alignment.moved}
         kept = {j: self.old[i] for j, i in self.alignment.kept.items()}

@@ -29,8 +29,8 @@ def head_rank(first: int) -> int:
 def rank_of_summary(transition: Transition, n: int) -> int:
     """Return the rank of a summary, whose stay gets the number `n`.
 
-    It is that of the first message that it covers, if it stands there, else one between those of
-    its neighbours. Raises NotCompactable if none is free between them.
+    It is the rank of the first message that it covers, if the summary takes its place, else a rank
+    between its neighbours'. Raises NotCompactable if none is free between them.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)

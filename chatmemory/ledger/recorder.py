@@ -52,7 +52,7 @@ class Recorder:
 
     Without an actor it is for simulations: it makes no rows. With `at`, a simulation starts from
     that past step; with a `window`, it needs no database. A conversation `is_new` in the
-    transaction that inserts it. `note` is that of all its steps. `policy` is the one in force.
+    transaction that inserts it. `note` is the note of each step, `policy` the policy in force.
     `results` are the changes so far, without those that changed nothing.
     """
 

@@ -66,7 +66,7 @@ class Eviction(NamedTuple):
     because: Entry | None = None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
-        """Return the eviction with entries replaced by those of the mapping."""
+        """Return the eviction with entries replaced by the entries of the mapping."""
         if self.entry not in entries and self.because not in entries:
             return self
         entry = entries.get(self.entry, self.entry)
@@ -91,7 +91,7 @@ def oldest_first(
 
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
-    """Evict what stands before the next user message; nothing if there is none."""
+    """Evict the messages before the next user message; none if no user message follows."""
     oldest = end = head.oldest
     while (entry := head.at(end)) and entry.type is not _USER:
         end += 1
@@ -105,7 +105,7 @@ class Head:
     """What remains of a window while a change is decided, as a list with totals. A policy weighs
     what comes and leaves; the totals have its costs.
 
-    The window itself does not change, and is read only as far as somebody asks. A kind of policy
+    The window itself does not change, and is read only as far as needed. A kind of policy
     with a rule of its own takes messages by their positions, which pass over pinned ones. The rules
     above use indices, which do not.
     """

@@ -85,7 +85,7 @@ class Policy(ABC):
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: what happens to a message that the limit has no room for even alone.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever else is set.
-    - `free_system`: system messages cost nothing, so that the limit is for what is said.
+    - `free_system`: system messages cost nothing, so that the limit is for the conversation.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
     options leave out default values: never change the default of an option.
@@ -248,7 +248,7 @@ class Policy(ABC):
         return evictions
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
-        """Take the rest of a turn that has lost its beginning, if that is asked for."""
+        """Take the rest of a turn that has lost its beginning, if the policy takes whole turns."""
         return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
     def _is_above_mark(self, totals: Totals) -> bool:

@@ -72,7 +72,7 @@ class Transition(NamedTuple):
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
     than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the
     whole new list.
-    `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
+    `policy_before` decides the trim before an append, `policy` the trim after it.
     `pinned` is the part of `after` that pinned messages hold, as far as the decision came to them.
     The arrival of an add `is_oversized` if the limit has no room for it even alone. A `note` is for
     those who read the ledger, and decides nothing.
@@ -117,7 +117,7 @@ class Transition(NamedTuple):
         return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """Return the transition with entries replaced by those of the mapping."""
+        """Return the transition with entries replaced by the entries of the mapping."""
         return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
             evictions=tuple([eviction.with_entries(entries) for eviction in self.evictions]),

@@ -17,7 +17,7 @@ from chatmemory.messages.message import ChatMessage, MessageType
 class Totals(NamedTuple):
     """The number of messages in a window, and the sums of their tokens and of their costs.
 
-    The costs are those of a policy (`Policy.weigh`), and 0 where none has measured the messages.
+    The costs are a policy's (`Policy.weigh`), and 0 if no policy has measured the messages.
     Overhead is in neither sum.
     """
 
@@ -48,7 +48,7 @@ class Entry:
     is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
     never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
 
-    The fields from `n` on are those of a ledger. `n` is the number of a stay, which is then the
+    A ledger sets the fields from `n` on. `n` is the number of a stay, which is then the
     key, and 0 for an entry without one. `seq` is the number of the message, `rank` its place among
     the stays. `size` are the bytes of its JSON, see `frame_and_size`; a new message has the `frame`
     of it. The message is as its stay shows it, with the `overrides` of the stay.
@@ -146,7 +146,7 @@ class Window:
         return list(self._known_systems())
 
     def with_system_messages(self) -> list[Entry]:
-        """Return every entry in window order; those of system messages carry their message."""
+        """Return every entry in window order; the entries of system messages carry them."""
         systems = {each: each for each in self.systems()}
         return [systems.get(each, each) for each in self]
 
