@@ -1,4 +1,4 @@
-"""Which conversations a provider will refuse, or take otherwise than they were meant, and why.
+"""The linter: windows that a provider will refuse, or take otherwise than meant, and why.
 
     findings_in(turns, provider)    what rules find in a window
     refusals_in(turns, provider)    what of it is refused

@@ -1,4 +1,4 @@
-"""What fields of a provider's JSON may hold, as data: `Limit`, and the order of roles, `Order`.
+"""The bounds of fields of a provider's JSON, as data: `Limit`, and the order of roles, `Order`.
 
 A path leads from a message to its values: `tool_calls[].id` are the ids of all items of a list, and
 `content[tool_use].id` those of the items of one type.
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Limit:
-    """What a field may hold: a text of a `pattern`, from `least` to `most` characters or items.
+    """The bounds of a field: a text of a `pattern`, from `least` to `most` characters or items.
 
     `what` is what people call the field, and `but` what is wrong with a text of another pattern.
     The field is that of values of a `kind` (their type), or of one of the `roles`, where these are
@@ -134,7 +134,7 @@ def _walked(place: Place, parts: Sequence[tuple[str, str | None]]) -> Iterator[P
 
 @dataclass(frozen=True)
 class Order:
-    """Which roles follow each other in a provider's list, and which begin and end it.
+    """The order of roles in a provider's list: which follow each other, and which begin and end it.
 
     Results of tools in a row are one turn. An empty set allows every role.
     """

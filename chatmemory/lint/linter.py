@@ -154,7 +154,7 @@ def turns_by_provider(
     providers: Iterable[str],
     numbers: Sequence[int] | None = None,
 ) -> dict[str, list[Turn]]:
-    """Return the same for several providers. Those that get one format have the same turns."""
+    """Return the turns for several providers. Those that get one format have the same turns."""
     names = list(providers)
     of_format = {FORMATS_OF.get(name): name for name in names}
     turns = {format: turns_of(messages, name, numbers) for format, name in of_format.items()}

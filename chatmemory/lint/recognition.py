@@ -1,4 +1,4 @@
-"""Which laws an error that a provider gave is about, by what their answers read like."""
+"""Finds the laws that an error of a provider is about, by the words of their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mends a window, in the order in which it is tried. Nothing of a clean window changes."""
+"""The repairs of a window, in the order in which they are tried. A clean window stays as it is."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Done:
-    """What a repair does to a window, true before and after it. `position` is the index of the
-    message in the window that was given; of a placeholder that of its call.
+    """A change that a repair makes, in words that are true before and after it. `position` is the
+    index of the message in the window that was given; of a placeholder that of its call.
     """
 
     repair: str

@@ -139,7 +139,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a provider refuses, or takes otherwise than it was meant.
+    """A fault of a window for a provider, which refuses it or takes it otherwise than it was meant.
 
     `positions` are the indices of the messages at fault, `message` says in one sentence what is
     wrong, and `error` what the provider's error reads like. One that is `conditional` depends on

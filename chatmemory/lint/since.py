@@ -223,7 +223,7 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """What follows a message was never what it needs, or left."""
+    """The message that a message needs behind it never followed, or left."""
     place = past.place(seqs[0])
     behind = (each.rank for each in past.window if each.rank > place.rank)
     following = min(behind, default=None)
@@ -234,7 +234,7 @@ def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_no_user_was_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """Something is said, and the last message of a user has left."""
+    """Messages are in memory, and the last one of a user has left."""
     users = (each.left or 0 for each in past.left if each.type is _USER)
     last = max(users, default=None)
     others = [each for each in (*past.window, *past.left) if each.is_said]

@@ -155,7 +155,7 @@ class Waiting:
 
 @dataclass
 class Pairing:
-    """What is wrong between calls and results.
+    """The faults between calls and results.
 
     `dangling` are calls that wait for a result. `apart` are results with their call, which does not
     stand directly before them, and `repeated` are results of a call that another one answered, with
@@ -223,7 +223,7 @@ class Sent:
 
     @cached_property
     def pairing(self) -> Pairing:
-        """What is wrong between calls and results. OpenAI Responses finds a result wherever it
+        """The faults between calls and results. OpenAI Responses finds a result wherever it
         stands behind its call; the others want it directly there.
         """
         found = Pairing(orphans=[*self._orphans_within_answers()])

@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Recall:
-    """How much a policy would have held of some conversations; the policy None holds everything.
+    """The figures of a policy for some conversations; the policy None holds everything.
 
     `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
     `call_repeated` count the messages in which users said again, and calls fetched again, what this
@@ -173,7 +173,7 @@ def recalls_of(
 
 @dataclass
 class RecallSums:
-    """What policies would have held of conversations: the sums of each policy, and the figures of
+    """The sums of each policy over conversations, and the figures of
     each conversation, by which a policy is advised.
     """
 

@@ -57,7 +57,7 @@ REQUESTS = (
 # Words of a request for something once more, whatever it calls it
 ONCE_MORE = ("again", "once more", "one more time", "repeat", "resend")
 _ONCE_MORE = re.compile(rf"\b(?:{'|'.join(ONCE_MORE)})\b")
-# How users say that they repeat themselves
+# Words by which users say that they repeat themselves
 REMINDERS = (
     "already",
     "again",

@@ -35,7 +35,7 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """Which terms are counted: all of them, those that the assistant had been told, or the told
+    """The terms that are counted: all of them, those that the assistant had been told, or the told
     ones that few sessions mention.
     """
 

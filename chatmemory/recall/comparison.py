@@ -54,7 +54,7 @@ class Compared:
 
     @property
     def forgotten(self) -> int:
-        """How many messages are not in the window at the end, without those that were ignored."""
+        """The number of messages that are not in the window at the end, without ignored ones."""
         return sum(
             until < len(self.history) and not self.ignores(position)
             for position, until in enumerate(self.left)
@@ -103,7 +103,7 @@ MOST_FOLLOWED = 5_000  # messages that are added in all to follow a phrase
 
 @dataclass(frozen=True)
 class Followed:
-    """What became of a phrase under a policy.
+    """The fate of a phrase under a policy.
 
     `forgotten` is the position of the first message at whose arrival no message in the window held
     it any more; None if one always did. `keeping` is the smallest limit of the policy's kind that

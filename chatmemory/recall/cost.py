@@ -1,4 +1,4 @@
-"""What prompts cost, with the provider's prompt cache in it.
+"""The cost of prompts, with the provider's prompt cache in it.
 
 The prompt of a call is compared with that of the call before. Their longest common beginning of
 whole messages is read from the cache, as far as the provider's rules allow; the rest of a prompt
@@ -88,7 +88,7 @@ class Provider:
     says: str = ""
 
     def for_model(self, model: str | None) -> Provider:
-        """Return the same with what is known of a model: its least length, and its shares."""
+        """Return the cache with the known bounds of a model: its least length, and its shares."""
         least = (size for names, size in self.least_of.items() if re.search(names, model or ""))
         rules = replace(self.rules, least=next(least, self.rules.least))
         known = known_model(model)
@@ -191,7 +191,7 @@ class Prices:
 
     @property
     def priced(self) -> str:
-        """What is compared: `cache` for the cost with the cache, or `tokens`."""
+        """The measure that is compared: `cache` for the cost with the cache, or `tokens`."""
         return "tokens" if self.cached is None else "cache"
 
     def weight(self, bill: Bill) -> Decimal:

@@ -24,7 +24,7 @@ _ISO = re.compile(
 )
 _MONTH_FIRST = re.compile(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
 _DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
-# What a date or a time cannot be without, which is found faster
+# Parts that each date or time has, and that are found faster
 _YEAR, _TIME_SIGN = re.compile(r"[0-9]{4}"), re.compile(r"[0-9]:[0-9]")
 _DAY_BY_WORD = re.compile(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
 _TIME_ALONE = re.compile(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")

@@ -28,7 +28,7 @@ from chatmemory.recall.dates import Date, dates_in, without_times
 SHORTEST, LONGEST = 4, 200
 # A number that follows one of these words, or #, is a fact.
 NAMES_OF_NUMBERS = ("order", "number", "id", "ticket", "account", "code", "ending in")
-# What compilers, linters and machines call their things.
+# Names that compilers, linters and machines give.
 VOCABULARY = re.compile(
     r"(?:u?int|float|complex|sha|md|base|arm|amd|utf-?|ipv|x86_)[0-9]+|[01]-(?:based|indexed)"
     r"|(?:0-9|[aA]-[fFzZ]|_)+"
@@ -71,8 +71,9 @@ _NO_FACT = re.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """What a project adds to the rules: words that are facts although they may hold no digit, tools
-    of which a repeated call means nothing, and how users say that they repeat themselves.
+    """The additions of a project to the rules: words that are facts although they may hold no
+    digit, tools of which a repeated call means nothing, and how users say that they repeat
+    themselves.
 
     A term is found where it has no letter or digit beside it. A prefix is found with what follows
     it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds facts. Raises
@@ -264,7 +265,7 @@ def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
             yield key, each
 
 
-# Which facts are shown as examples
+# Facts as examples
 
 SHORTEST_NUMBER = 6  # digits of a number without letters that is an id
 _NAME = re.compile(r"\D+|.+@.+")

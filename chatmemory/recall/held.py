@@ -1,4 +1,4 @@
-"""Which terms texts hold: a text is read once, however many terms are looked for.
+"""The search for terms in texts: a text is read once, however many terms are looked for.
 
 A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. Of a path
 or an address, its identifying part is enough.

@@ -32,7 +32,7 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 @dataclass(frozen=True)
 class History:
-    """What was said, in order. An entry's key is its position, from 0.
+    """The messages of a conversation, in order. An entry's key is its position, from 0.
 
     `turns` are the messages as the linter sees them, and `read` as their facts are read. `overhead`
     is the fixed cost of a request in tokens. `numbers` are the numbers of the messages. `incidents`
@@ -162,7 +162,7 @@ def time_in(attributes: Mapping[str, Any]) -> float | None:
 
 
 class Use(NamedTuple):
-    """What an incident would be of if it is forgotten, at the position of a message.
+    """A use of facts, or of a call, at the position of a message: an incident if it was forgotten.
 
     `parts` are the names of its facts, or of its call, each with the last message that mentions it.
     `fact` is the one that leaves first, as it is written, `mention` its last mention, and `until`

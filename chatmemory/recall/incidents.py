@@ -51,8 +51,8 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Incident:
-    """What came up again in message `again`, which arrived at `step`: `facts`, the best known
-    first.
+    """The facts or the call that came up again in message `again`, which arrived at `step`:
+    `facts`, the best known first.
 
     A user's is `is_forced` if the assistant asked for it, in the message `asked`, or the user says
     that it was said before. A call's `result` is that of the equal call before; `tokens` are those
@@ -72,7 +72,7 @@ class Incident:
 
     @property
     def shown(self) -> Forgotten:
-        """What the incident is of, before anything else: the result, or the best known fact."""
+        """The part that is shown first: the result, or the best known fact."""
         return self.result or self.facts[0]
 
     @property
@@ -81,7 +81,7 @@ class Incident:
 
     @property
     def what(self) -> str:
-        """What came up again: the tool that was called, or the best known facts."""
+        """The names of what came up again: the tool that was called, or the best known facts."""
         return (self.tool or "A tool") if self.result else facts_words(self)
 
     @property

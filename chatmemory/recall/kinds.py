@@ -10,7 +10,8 @@ from chatmemory.exceptions import InvalidValue
 
 
 class IncidentKind(StrEnum):
-    """How something forgotten came up again in a message, in the order in which kinds apply.
+    """The kind of an incident: how something forgotten came up again in a message; the first that
+    applies.
 
     The user had said it and says it again; a call is made again whose result had left; the user
     says for the first time what a tool had said; or the assistant uses what nothing in memory

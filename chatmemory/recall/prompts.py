@@ -169,7 +169,7 @@ class _SentWindow:
 
 
 class Refusals:
-    """Which providers would refuse each of many windows of one history, by the rules of `lint`.
+    """The providers that would refuse each of many windows of one history, by the rules of `lint`.
 
     `turns` are the messages of the history as each provider gets them, by default their types and
     the ids of calls. A provider with `models` refuses what one of them refuses.
@@ -233,7 +233,7 @@ _FIRST, _LAST = ("first_not_user", "call_after_model"), ("answer_at_the_end", "b
 
 
 class _Faults:
-    """What one provider would refuse in a history.
+    """The faults for which one provider would refuse windows of a history.
 
     `_counts` are the faults between calls and results up to each message, and `_waits` tells
     whether a call waits behind it. Any other fault is one of two messages, or twice of the same

@@ -26,12 +26,12 @@ HELP = (
 )
 
 
-# What the next message of the user mends: the window of a file is not what is sent next.
+# Faults that the next message of the user mends: the window of a file is not sent next.
 NEXT = ("answer_at_the_end",)
 
 
 class Complaint(NamedTuple):
-    """What a provider minds in the window of a conversation, in words, and how severe it is."""
+    """A fault of a conversation's window for a provider, in words, and how severe it is."""
 
     conversation: str
     provider: str

@@ -1,4 +1,4 @@
-"""How much of what was needed in files each policy would have held, and what it would have cost."""
+"""The recall report: facts held and cost of each policy, for the conversations of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which prompts providers would refuse if policies had made the windows of what files hold."""
+"""The prompts that providers would refuse if policies had decided the windows of files."""
 
 from __future__ import annotations
 

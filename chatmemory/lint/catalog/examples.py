@@ -1,4 +1,4 @@
-"""What the examples of rules and their laws are made of."""
+"""The parts of the examples of rules, and of their laws."""
 
 from __future__ import annotations
 

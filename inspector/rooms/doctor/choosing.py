@@ -1,4 +1,4 @@
-"""Which providers a site uses: those of CHATMEMORY["PROVIDERS"], else those that people chose on
+"""The providers that a site uses: those of CHATMEMORY["PROVIDERS"], else those that people chose on
 the page, for all conversations or by the beginning of their ids. The longest prefix applies.
 """
 

@@ -66,7 +66,7 @@ class RepairForm(forms.Form):
 
 
 class ProvidersForm(forms.Form):
-    """Which providers get the conversations whose ids begin with a text, and their models."""
+    """The form of providers, with their models, for conversations whose ids begin with a text."""
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     providers = forms.MultipleChoiceField(

@@ -10,8 +10,8 @@ from chatmemory.managers import TableManager
 
 
 class KeptDiagnosis(KeptRow):
-    """Which rules of providers the window breaks, as `diagnosing` reads it, and what the limit had
-    no room for lately: numbers, and the names of rules and providers.
+    """The rules of providers that the window breaks, as `diagnosing` reads it, and what the limit
+    had no room for lately: numbers, and the names of rules and providers.
     """
 
     problems = models.TextField(

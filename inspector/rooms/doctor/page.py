@@ -80,7 +80,7 @@ class Line(ABC):
 
     @property
     def new(self) -> int:
-        """How many are new today."""
+        """The number that is new today."""
         return sum(at >= self._midnight for at in self.times)
 
     @property
@@ -166,7 +166,7 @@ class DoctorPage:
 
     @property
     def elsewhere(self) -> int:
-        """How many more conversations other providers would refuse."""
+        """The number of further conversations that other providers would refuse."""
         return self._issues.refused_elsewhere
 
     @property

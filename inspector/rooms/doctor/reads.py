@@ -1,4 +1,4 @@
-"""What the doctor reads: conversations whose windows providers in use refuse or mishandle, since
+"""The reads of the doctor: conversations whose windows providers in use refuse or mishandle, since
 when, and the causes that they share.
 
 It is what was kept at the last look at each conversation; see `diagnosing`.
@@ -72,7 +72,7 @@ class IllConversation:
 
 @dataclass(frozen=True)
 class IllFilter:
-    """Which of the ill conversations are asked for: those with a rule, or that a provider refuses.
+    """A choice of ill conversations: those that break a rule, or that a provider refuses.
     Without a provider, those that any provider in use refuses; a rule is also asked of those that
     only mishandle it.
     """
@@ -100,8 +100,7 @@ class IllFilter:
 
 @dataclass(frozen=True)
 class DoctorCounts:
-    """How many conversations a provider in use refuses, each of them, and those that break each
-    rule.
+    """The numbers of conversations that a provider in use refuses, also by provider and by rule.
 
     `changed` have changed since they were looked at, or were not looked at yet.
     """

@@ -1,4 +1,4 @@
-"""Which providers a site uses, with their models: pure."""
+"""The providers that a site uses, with their models: pure."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class KeptTerm(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was lost, of those that the assistant had been told."""
+        """Whether the assistant had been told the term, and it was lost."""
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
@@ -106,7 +106,7 @@ class KeptTerm(NamedTuple):
 
 
 class StoredEvidence(NamedTuple):
-    """What the compaction of a step lost, as the numbers that are kept; its messages are seqs.
+    """The evidence of a step's compaction, as the numbers that are kept; its messages are seqs.
 
     `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
     replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
@@ -141,7 +141,7 @@ class StoredEvidence(NamedTuple):
 
     @property
     def not_needed(self) -> int:
-        """How many terms the summary does not hold that nobody needed so far."""
+        """The number of terms that the summary does not hold, and that nobody needed so far."""
         return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 
@@ -338,7 +338,7 @@ def _summarizer(session: Session, one: Compaction) -> str:
 
 @dataclass(frozen=True)
 class CompactionsUntil:
-    """What compactions lost up to a step, by step; `is_current` if that is the newest step."""
+    """The compactions up to a step, in order; `is_current` if that is the newest step."""
 
     memory_id: str
     step: int
@@ -409,7 +409,7 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """What a compaction lost, as far as the conversation was read, which is up to step `until`.
+    """The evidence of a compaction, as far as the conversation was read: up to step `until`.
 
     `terms` are the needed ones; those of the `level` are shown first. Of the lost terms,
     the first 100 are `listed`, and `tools` are the names of those that brought some back, by seq.
@@ -457,7 +457,7 @@ def shown_evidence(
 
 @dataclass(frozen=True)
 class CompactionOf:
-    """What a compaction of a conversation lost."""
+    """The evidence of a compaction, with the id of its conversation."""
 
     memory_id: str
     evidence: StoredEvidence

@@ -1,4 +1,4 @@
-"""What a summary lost, in Why? of its step."""
+"""The card of the terms that a summary lost, in Why? of its step."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """How many terms of the headline were needed."""
+        """The number of needed terms of the headline."""
         return len(self._terms.needed(self._level))
 
     @property
     def headline(self) -> str:
-        """How many terms of the headline the summary holds."""
+        """The number of terms of the headline that the summary holds."""
         name = LEVELS[self._level]
         if not self.needed_first:
             return f"The assistant needed no {name} {self.when} that it had been told."
@@ -120,7 +120,7 @@ class EvidenceCard:
 
     @property
     def more(self) -> int:
-        """How many lost terms are not listed."""
+        """The number of lost terms that are not listed."""
         return len(self._terms.lost()) - len(self._shown.listed)
 
 

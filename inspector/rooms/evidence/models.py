@@ -35,8 +35,8 @@ class KeptIncidents(KeptRow):
 
 
 class KeptCompactions(KeptRow):
-    """What the compactions of a conversation lost, as `compactions` reads it: numbers, with
-    the names of triggers and summarizers. Terms are digests, see `corpus`.
+    """The compactions of a conversation with the terms that they lost, as `compactions` reads it:
+    numbers, with the names of triggers and summarizers. Terms are digests, see `corpus`.
     """
 
     compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")

@@ -24,7 +24,7 @@ def settled_until(last_seq: int) -> int:
 
 
 def was_settled_at(memory: Memory, step: int) -> int:
-    """Return the same as it was at a step. Raises StepNotFound."""
+    """Return the last settled message as it was at a step. Raises StepNotFound."""
     return settled_until(find_step(memory, step).last_seq)
 
 

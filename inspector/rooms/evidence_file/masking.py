@@ -1,4 +1,4 @@
-"""What is left out of an evidence file: the same term becomes the same mark everywhere.
+"""The mask of an evidence file: the same term becomes the same mark everywhere.
 
 A masked term is in the file in no form: it is replaced in each text of it, whatever its case, also
 where JSON or an address has written it with escapes.
@@ -29,7 +29,7 @@ WORD = "word"
 
 @dataclass(frozen=True)
 class Choice:
-    """What is to be masked: terms of these kinds, words, whole roles, and single messages."""
+    """A choice of what is masked: terms of these kinds, words, whole roles, and single messages."""
 
     kinds: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class FleetAddress(ChosenConversations):
-    """Which conversations, under which kind of policy, at which prices; `sample` 0 means all.
+    """An address of the lab: conversations, kind of policy, and prices; `sample` 0 means all.
 
     Without a kind in the address, it is the `usual_kind`: the one that most of them have.
 
@@ -69,7 +69,7 @@ class FleetAddress(ChosenConversations):
         return asked
 
     def with_usual_kind(self, given: Mapping[str, str]) -> FleetAddress:
-        """Return the same for the kind of policy that most of the conversations have, if the
+        """Return the address for the kind of policy that most of the conversations have, if the
         address names none.
         """
         usual = usual_kind(self.which)

@@ -1,4 +1,4 @@
-"""Which conversations cost more than sending everything, at the cache price of the provider in use.
+"""Conversations that cost more than sending everything, at the cache price of the provider in use.
 
 A policy that drops a message with each turn changes the beginning of each prompt, so the provider
 reads nothing from its cache. What a conversation cost so is kept for each provider with a price.

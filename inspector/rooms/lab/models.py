@@ -36,7 +36,7 @@ class Figures(models.Model):
 
 
 class KeptCost(KeptRow):
-    """What the prompts of a conversation cost beside sending everything, in whole percent, at the
+    """The cost of a conversation's prompts beside sending everything, in whole percent, at the
     cache price of each provider, and the step since which that is over `costs.OVER`.
 
     Null where a client decides, and where there were few calls.

@@ -62,8 +62,8 @@ class Figure(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What groups hold, repeat and cost now, and with what is advised for them; costs are in tokens
-    at the input price, as is that of sending `everything`.
+    """The facts held, incidents and costs of groups now, and with the advice for them; costs are in
+    tokens at the input price, as is that of sending `everything`.
     """
 
     was: Tally = Tally()
@@ -155,7 +155,7 @@ class FleetPage:
 
     @property
     def context_words(self) -> str:
-        """What is known of the models in use, and from where; empty without a known model."""
+        """The context of the models in use, as of a day, in words; empty if it is not known."""
         if self.known_context is None:
             return ""
         known = known_model(self.models[0])
@@ -189,7 +189,7 @@ class FleetPage:
 
     @property
     def note(self) -> str:
-        """What is to be known of sending everything."""
+        """The sentence about sending everything: the longest prompt, and whether it fits."""
         pick, longest = self.advice.pick, self.sums.longest
         if pick is None or pick.policy is not None:
             return ""

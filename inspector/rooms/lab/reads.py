@@ -40,7 +40,8 @@ _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
 
 @dataclass(frozen=True)
 class FleetQuery:
-    """Which conversations, under which kind of policy, whose limit is ignored, and whose cache.
+    """A question to the lab: the conversations, the kind of policy, whose limit is ignored, and the
+    cache.
 
     With `sample`, so many of them are drawn by `seed`. `limit` is one that is asked for.
     """
@@ -53,7 +54,7 @@ class FleetQuery:
     rules: CacheRules = NO_BOUNDS
 
     def key(self, tried: TriedPolicies) -> str:
-        """What figures depend on beside the conversation: the policies, words, and the cache."""
+        """Return a digest of what figures depend on beside the conversation."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
         text = f"{VERSION} {INCIDENT_RULES} {text} {words}"
@@ -121,7 +122,7 @@ class Loser:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is known of the chosen conversations so far.
+    """The figures of the chosen conversations so far.
 
     The filter finds `matching` conversations, and the sample has `chosen`.
     """
@@ -166,14 +167,14 @@ class Fleet:
 
     @property
     def of_other_units(self) -> int:
-        """How many conversations have a limit in another unit."""
+        """The number of conversations with a limit in another unit."""
         return len(self.deciding) - sum(
             len(group.members) + len(group.left_out) for group in self.groups
         )
 
     @cached_property
     def left_out(self) -> list[Measured]:
-        """Those that need far more than the others of their group, or of all."""
+        """The conversations that need far more than the others of their group, or of all."""
         far_more = {each.chosen.id for group in self.groups for each in group.left_out}
         of_all = _group("", self.deciding).left_out
         far_more |= {each.chosen.id for each in of_all}

@@ -16,7 +16,7 @@ from inspector.shell import room
 
 
 class Rebilled(NamedTuple):
-    """What an eviction changes for the provider, in tokens: those that it `freed`, and those that
+    """The effect of an eviction on the prompt, in tokens: those that it `freed`, and those that
     were sent before and are new to the cache `again`, because the prompt begins otherwise.
     """
 

@@ -36,7 +36,7 @@ def policy_short(policy: Policy | None) -> str:
 
 
 def policy_long(policy: Policy | None) -> str:
-    """Return the same as a heading, such as `80,000 tokens, in blocks down to half`."""
+    """Return a policy as a heading, such as `80,000 tokens, in blocks down to half`."""
     if policy is None:
         return "Send everything"
     limit, mark = in_unit(policy.limit, policy), written_share(policy.low_water)

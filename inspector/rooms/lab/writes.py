@@ -1,4 +1,4 @@
-"""What the lab writes: its figures, computed in slices and stored until conversations change, and
+"""The writes of the lab: its figures, computed in slices and stored until conversations change, and
 the policies that it advises.
 """
 
