@@ -16,6 +16,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.explain import captions, receipts
+from chatmemory.explain.reasons import why_left
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
@@ -150,6 +151,8 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
         f"The stub says “{STUB}”: {change.gained} tokens in place of {change.lost}.",
         "History keeps the result.",
     ]
+    left = why_left(change, 3)
+    assert left.detail == f"At step {step} a stub took its place; history keeps it."
     why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
     assert why["summary"] == f"It was cleared to make room. {' '.join(words)}"
     assert [each["label"] for each in why["receipt"]][1:3] == [

@@ -89,6 +89,8 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
         case Reason.SUMMARIZED:
             summary = named(because) if because else "a summary"
             return f"{capitalized(when)} {summary} took its place; history keeps it."
+        case Reason.STUBBED:
+            return f"{capitalized(when)} a stub took its place; history keeps it."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
     made = "repaired" if change.kind == "repair" else "set to a list"
