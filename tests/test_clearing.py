@@ -27,6 +27,8 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.clearing import STUB
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.evidence_file.masking import Choice, Masker
+from inspector.rooms.evidence_file.reads import evidence
 
 FOUND = "The parcel A-1182 was seen. " * 12
 CLEARS = TokenWindow(300, clear_tool_results=1)
@@ -137,6 +139,8 @@ def test_pages_show_what_was_cleared(agent, operator_client):
     html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
     assert "1 old tool result became a stub" in html
     assert "Just left" not in html
+    told = evidence(agent, step, Masker(Choice())).data["steps"]
+    assert [each["left"] for each in told if each["n"] == step] == [[]]
     assert html.count(STUB) == 2, "in memory, and in the panel"
     assert STUB not in operator_client.get(f"/c/{agent}/?at={step - 1}&msg=3").text
 

@@ -158,6 +158,7 @@ def _message(row: MessageDetail, masker: Masker) -> dict[str, Any]:
 def _step(detail: StepDetail) -> dict[str, Any]:
     change = detail.change
     caption = captions.caption(change, detail.row.note)
+    left = () if change.clears else change.evicted  # what is cleared stays, as a stub
     return {
         "n": change.step,
         "at": detail.row.at.isoformat(timespec="seconds"),
@@ -165,7 +166,7 @@ def _step(detail: StepDetail) -> dict[str, Any]:
         "load": load_words(change.policy, change.after),
         "limit": change.policy.limit if change.policy else None,
         "arrived": [each.seq for each in change.arrived],
-        "left": [_left(detail, each.seq) for each in change.evicted],
+        "left": [_left(detail, each.seq) for each in left],
         "sums": [
             [line.label, line.amount, line.kind, line.sub]
             for line in receipts.shortened(receipts.receipt(change))
