@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from inspector.rooms.calls.api import CallSerializer
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.page import CallPage
 from inspector.rooms.calls.reads import RebuiltCall, call_compared_with, newest_calls, one_call
@@ -62,15 +63,7 @@ def line_of(call: ModelCall) -> str:
 
 
 def _values(call: ModelCall) -> dict[str, object]:
-    return {
-        "n": call.n,
-        "step": call.step,
-        "model": call.model,
-        "at": call.at.isoformat(),
-        "usage": call.usage._asdict(),
-        "finish": call.finish or None,
-        "error": short(call.error) or None,
-        "is_broken": call.is_broken,
-        "again": call.again,
-        "is_exact": call.is_exact,
-    }
+    """Return a call as the API has it, and how its beginning compares with the call before."""
+    error = short(call.error) or None
+    is_broken, again = call.is_broken, call.again
+    return {**CallSerializer(call).data, "error": error, "is_broken": is_broken, "again": again}

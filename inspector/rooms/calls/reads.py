@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.db.models import Count, Q, QuerySet, Sum
 
@@ -17,7 +17,6 @@ from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.windows import WindowRow
 from chatmemory.snapshots import one_snapshot
-from inspector.conversation.state import ConversationState
 from inspector.rooms.calls.bodies import (
     answer_in,
     answer_made_of,
@@ -30,6 +29,9 @@ from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
 from inspector.rooms.calls.tools import SentTool, tools_of
+
+if TYPE_CHECKING:
+    from inspector.conversation.state import ConversationState
 
 
 class CallNotFound(ChatMemoryError, LookupError):
