@@ -2,12 +2,12 @@
 
 `oldest_first` is the rule of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory: while
 the window is over its limit, its oldest message is evicted. A system message is skipped only if it
-is the first message; anywhere else it is evicted like any other. Tool results directly behind an
+is the first message; anywhere else it is evicted like any other. Tool results directly after an
 evicted tool call leave with it.
 
-Three rules are not LangChain4j's, and do nothing unless somebody asks for them: pinned messages are
-passed over like a leading system message, the newest message may be spared, and the rest of a turn
-that lost its beginning may leave as well.
+Three rules are not LangChain4j's, and are off by default: pinned messages are passed over like a
+leading system message, the newest message may be spared, and the rest of a turn that lost its
+beginning may leave as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chatmemory.windows.window import NOTHING, Costs, Entry, Totals
 
 
 class Reason(StrEnum):
-    """The reason for which a message left the window."""
+    """The reason why a message left the window."""
 
     CAPACITY = "CAPACITY"
     ORPHANED = "ORPHANED"
@@ -49,7 +49,7 @@ class Reason(StrEnum):
 IN_PLACE = (Reason.MOVED, Reason.STUBBED)
 FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 REASONS = {reason.value: reason for reason in Reason}
-# Asking the class for them takes as long as removing an entry.
+# A look-up in the class takes as long as removing an entry.
 _SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
 _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
@@ -58,7 +58,7 @@ class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
     `because` is the tool call with which a result leaves, the system message that replaces one, the
-    summary that stands for a message, or the stub of a result.
+    summary that covers a message, or the stub of a result.
     """
 
     entry: Entry
@@ -66,7 +66,7 @@ class Eviction(NamedTuple):
     because: Entry | None = None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
-        """Return the eviction with entries replaced by the entries of the mapping."""
+        """Return the eviction with its entries replaced according to a mapping."""
         if self.entry not in entries and self.because not in entries:
             return self
         entry = entries.get(self.entry, self.entry)
@@ -91,7 +91,7 @@ def oldest_first(
 
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
-    """Evict the messages before the next user message; none if no user message follows."""
+    """Evict the messages before the next user message, or nothing if there is no such message."""
     oldest = end = head.oldest
     while (entry := head.at(end)) and entry.type is not _USER:
         end += 1
@@ -102,12 +102,12 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """What remains of a window while a change is decided, as a list with totals. A policy weighs
-    what comes and leaves; the totals have its costs.
+    """The rest of a window while a change is decided, as a list with totals. A policy weighs the
+    messages that come and leave; the totals have its costs.
 
-    The window itself does not change, and is read only as far as needed. A kind of policy
-    with a rule of its own takes messages by their positions, which pass over pinned ones. The rules
-    above use indices, which do not.
+    The window itself does not change, and is read only as far as needed. A kind of policy with a
+    rule of its own takes messages by their positions, which pass over pinned ones. The rules above
+    use indices, which do not.
     """
 
     def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
@@ -117,18 +117,18 @@ class Head:
         self._unread = iter(entries)
 
     def peek(self, position: int = 0) -> Entry | None:
-        """Return the message at a position, or None behind the last one."""
+        """Return the message at a position, or None after the last one."""
         return self.at(self._index(position))
 
     def pop(self, position: int = 0) -> Entry | None:
-        """Remove and return the message at a position; None behind the last one."""
+        """Remove and return the message at a position; None after the last one."""
         index = self._index(position)
         return self.take(index) if self.at(index) else None
 
     def evict(self, position: int = 0) -> list[Eviction]:
         """Evict the message at a position, and the results directly behind it if it calls tools.
 
-        Nothing leaves behind the last one.
+        After the last position, nothing leaves.
         """
         index = self._index(position)
         return self.evict_at(index) if self.at(index) else []
@@ -169,7 +169,7 @@ class Head:
         return index
 
     def at(self, index: int) -> Entry | None:
-        """Return the message at an index, or None behind the last one."""
+        """Return the message at an index, or None after the last one."""
         read = self._read
         while index >= len(read):
             entry = next(self._unread, None)
@@ -179,7 +179,7 @@ class Head:
         return read[index]
 
     def is_of_newest(self, index: int) -> bool:
-        """Return whether only results of the same call follow a message, or nothing does."""
+        """Return whether a message is followed only by results of the same call, or by nothing."""
         behind = index + 1
         if self._read[first_of_group(self._read, index)].has_calls:
             while self._has_result(behind):
@@ -221,7 +221,7 @@ class Head:
         self.totals = self.totals.plus(entry, self._weigh(entry))
 
     def measure_with(self, policy: Costs) -> None:
-        """Weigh by another policy from here on, also what is there already."""
+        """Weigh all messages, present and future, by another policy."""
         self._weigh = policy.weigh
         self._read += self._unread
         self._unread = iter(())
@@ -248,7 +248,7 @@ G = TypeVar("G", bound=Groupable)
 
 
 def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
-    """Return a message with what belongs to it: a tool call and the results directly behind it."""
+    """Return the group of a message: a tool call and the results directly after it."""
     first = first_of_group(entries, position)
     if not entries[first].has_calls:
         return entries[position : position + 1]
@@ -257,7 +257,9 @@ def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
 
 
 def first_of_group(entries: Sequence[Groupable], position: int) -> int:
-    """Return the position of the tool call with which a result leaves; of others, their own."""
+    """Return the position of the tool call with which a result leaves, or a message's own
+    position.
+    """
     first = position
     while first and _is_result(entries[first]):
         first -= 1

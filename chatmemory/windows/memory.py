@@ -115,9 +115,9 @@ class ChatMemory(ABC):
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
         `values` are messages, one message or a response: objects of the library, or their JSON
-        values. Of a stream, add the response that it has at its end. Results may answer calls that
-        are in the window. What only `format` can express is kept in the messages' attributes, and
-        `render` writes it again. Raises UnreadableTranscript, and then adds nothing.
+        values. For a stream, add the response at its end. Results may answer calls that are in the
+        window. Details that only `format` can express are kept in the messages' attributes, and
+        `render` writes them again. Raises UnreadableTranscript, and then adds nothing.
         """
         read = parse_objects(values, format, after=self.messages())
         self.extend(read.messages)
@@ -132,19 +132,19 @@ class ChatMemory(ABC):
     @overload
     def render(self, format: str) -> list[Any] | dict[str, Any] | str: ...
     def render(self, format: str) -> list[Any] | dict[str, Any] | str:
-        """Return the messages as a provider takes them: a list, or an object with that list.
+        """Return the messages for a provider's client: a list, or an object with that list.
 
-        A format that is text for people, such as "markdown", gives that text.
+        A format for people, such as "markdown", returns text.
 
             client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
 
-        The type of what a format of this library gives is known to type checkers by its name.
-        `formats.render_messages` also tells what the format could not express.
+        Type checkers know the result's type from the name of a built-in format.
+        `formats.render_messages` also returns the losses.
         """
         return render_messages(self.messages(), format).value
 
     def _lost_here(self, messages: Iterable[ChatMessage]) -> tuple[Loss, ...]:
-        """Return the attributes of system messages, which stores of LangChain4j's JSON lose."""
+        """Return the attributes of system messages that stores of LangChain4j's JSON lose."""
         if getattr(self._store, "keeps_system_attributes", False):
             return ()
         return tuple(
@@ -160,7 +160,7 @@ class ChatMemory(ABC):
         return [entry.message for entry in visible(window, policy) if entry.message is not None]
 
     def history(self) -> list[ChatMessage]:
-        """Return everything that was said; what `messages` returns if the store has no history."""
+        """Return the whole history, or the window if the store has no history."""
         read = getattr(self._store, "get_history", None)
         if read is None:
             return self.messages()
@@ -455,7 +455,7 @@ def estimator_name(estimator: TokenCountEstimator) -> str:
 
 
 def estimator_or_none(given: TokenCountEstimator | None) -> TokenCountEstimator | None:
-    """Return what is given if it can count tokens, or is None. Raises InvalidValue."""
+    """Return an argument if it can count tokens or is None. Raises InvalidValue."""
     if isinstance(given, str):
         raise InvalidValue(
             f"estimator must be an object that counts tokens, not the name {given!r}: "
@@ -466,7 +466,7 @@ def estimator_or_none(given: TokenCountEstimator | None) -> TokenCountEstimator 
 
 
 def store_or_none(given: ChatMemoryStore | None) -> ChatMemoryStore | None:
-    """Return what is given if it has the methods of a store, or is None. Raises InvalidValue."""
+    """Return an argument if it has the methods of a store or is None. Raises InvalidValue."""
     _check_methods("store", given, _METHODS_OF_STORES)
     return given
 
@@ -482,12 +482,12 @@ def _check_methods(what: str, given: object, names: tuple[str, ...]) -> None:
 
 
 class ChatMemoryProvider:
-    """One memory for each id; threads may share it.
+    """One memory for each id. Threads may share it.
 
         memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
         memories.get("order-7741").add(UserMessage("Where is my parcel?"))
 
-    It is what LangChain4j calls ChatMemoryProvider and ChatMemoryAccess.
+    LangChain4j calls it ChatMemoryProvider and ChatMemoryAccess.
     """
 
     def __init__(self, create: Callable[[str], ChatMemory]) -> None:
@@ -518,7 +518,7 @@ class ChatMemoryProvider:
     def evict(self, memory_id: str) -> bool:
         """Forget the object of a conversation, and return whether there was one.
 
-        Messages in a store of one's own stay there; a memory without a store loses them.
+        Messages in a shared store are kept; a memory without a store loses them.
         """
         with self._lock:
             return self._memories.pop(string_id(memory_id), None) is not None

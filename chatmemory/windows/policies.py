@@ -28,13 +28,13 @@ from chatmemory.windows.window import NOTHING, Totals, Weighable
 WHOLE = Decimal(1)
 DECIMALS = 9
 SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only", "free_system")
-# Fields that do not change what a message costs
+# Fields that do not change the cost of a message
 UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1], "clear_tool_results")
 DEFAULT_ESTIMATOR = "gpt-4o"
 
 
 class Oversized(StrEnum):
-    """What happens to a message that the limit has no room for even alone.
+    """The treatment of a message that the limit has no room for even alone.
 
     EVICT is LangChain4j's rule: it leaves at once, after every message that could make room. With
     REJECT it is refused. With KEEP the newest message stays, with its call and the other results of
@@ -70,7 +70,7 @@ class TokenWindowOptions(WindowOptions, total=False):
 
 
 class TokenOptions(PolicyOptions, total=False):
-    """The same of a token window, and what is derived from its estimator."""
+    """The options of token windows, and the fields derived from their estimator."""
 
     clear_tool_results: int
     fixed_overhead: int
@@ -83,9 +83,10 @@ class Policy(ABC):
     - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. That
       second part spares the newest message, with its call.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
-    - `oversized`: what happens to a message that the limit has no room for even alone.
-    - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever else is set.
-    - `free_system`: system messages cost nothing, so that the limit is for the conversation.
+    - `oversized`: the treatment of a message that the limit has no room for even alone.
+    - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
+      options.
+    - `free_system`: system messages cost nothing, so that the whole limit is for the conversation.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
     options leave out default values: never change the default of an option.
@@ -116,7 +117,7 @@ class Policy(ABC):
     free_system: bool = False
 
     def __post_init__(self) -> None:
-        """Read the options, which may be as JSON has them. Raises InvalidValue."""
+        """Read the options, which may be JSON values. Raises InvalidValue."""
         check_limit(self.java_name or self.limit_name, self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
@@ -152,9 +153,9 @@ class Policy(ABC):
 
     @abstractmethod
     def cost(self, message: Weighable) -> int:
-        """Return the part of the load that a message makes up, by its type and its tokens.
+        """Return the share of a message in the load, by its type and its tokens.
 
-        It is never negative, and the same wherever the message is.
+        It is never negative, and independent of the message's place.
         """
 
     def weigh(self, message: Weighable) -> int:
@@ -175,10 +176,10 @@ class Policy(ABC):
         return totals.cost + self.overhead if totals.count else 0
 
     def cost_of(self, totals: Totals) -> int | None:
-        """Return the costs of messages of which only count and tokens are known.
+        """Return the costs of messages from only their number and their tokens.
 
-        None if each message must be weighed. It spares pages and the migration of older
-        conversations to read them all; a kind need not have it.
+        None if each message must be weighed. With it, pages and the migration of older
+        conversations need not read all messages; a kind need not have it.
         """
         return None
 
@@ -206,7 +207,7 @@ class Policy(ABC):
 
     @property
     def least_limit(self) -> int:
-        """The smallest limit that goes together with the options."""
+        """The smallest limit that is compatible with the options."""
         share = Fraction(self.low_water)
         return 1 if share == 1 else ceil((self.overhead + 1) / share)
 
@@ -220,7 +221,7 @@ class Policy(ABC):
 
     @property
     def has_window_options(self) -> bool:
-        """Whether what leaves can differ from LangChain4j's rule."""
+        """Whether evictions can differ from LangChain4j's rule."""
         is_special = self.oversized is not Oversized.EVICT
         leaves_more = self.low_water != WHOLE or self.takes_whole_turns
         return leaves_more or is_special or self.meters_only
@@ -232,13 +233,15 @@ class Policy(ABC):
 
     @property
     def whole_results(self) -> int:
-        """How many of the newest tool results stay whole when a full window clears the older ones;
-        0 if it clears none.
+        """The number of newest tool results that stay whole when a full window clears the older
+        ones; 0 if it clears no results.
         """
         return 0
 
     def trim(self, head: Head) -> list[Eviction]:
-        """Take what exceeds the limit, and what is above the low mark if anything does."""
+        """Evict the messages above the limit, and then, if there are any, the messages above the
+        low mark.
+        """
         is_over = self.is_exceeded_by(head.totals)
         if self.meters_only or not (is_over or has_own_rule(type(self))):
             return []
@@ -248,7 +251,7 @@ class Policy(ABC):
         return evictions
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
-        """Take the rest of a turn that has lost its beginning, if the policy takes whole turns."""
+        """Evict the rest of a turn that has lost its beginning, if the options say so."""
         return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
     def _is_above_mark(self, totals: Totals) -> bool:
@@ -259,7 +262,7 @@ class Policy(ABC):
         return replace(self, meters_only=True)
 
     def enforced(self) -> Self:
-        """Return the policy that does not only measure: a replay asks what its limit would hold."""
+        """Return the policy with an enforced limit, for replays."""
         return replace(self, meters_only=False) if self.meters_only else self
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
@@ -293,7 +296,7 @@ def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:
 
 
 def has_own_rule(kind: type[Policy]) -> bool:
-    """Return whether a kind does not evict by the rule that all kinds share."""
+    """Return whether a kind evicts by a rule of its own."""
     return kind.evict is not Policy.evict or kind.is_exceeded_by is not Policy.is_exceeded_by
 
 
@@ -308,7 +311,7 @@ class MessageWindow(Policy):
     limit_name: ClassVar[str] = "max_messages"
     java_name: ClassVar[str] = "maxMessages"
 
-    if TYPE_CHECKING:  # what `Policy.__post_init__` reads is wider than the types of the fields
+    if TYPE_CHECKING:  # `Policy.__post_init__` accepts more than the types of the fields
 
         def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
 
@@ -323,8 +326,8 @@ class MessageWindow(Policy):
 class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
 
-    With `clear_tool_results`, a full window first clears all tool results but so many of the newest
-    (see `clearing`), and messages leave only if that is not enough.
+    With `clear_tool_results`, a full window first clears all tool results except so many of the
+    newest (see `clearing`), and messages leave only if that is not enough.
 
     The overhead is the estimator's count for an empty list, because LangChain4j's
     TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
@@ -373,8 +376,8 @@ class TokenWindow(Policy):
 class TurnWindow(Policy):
     """At most `limit` turns; the oldest leaves as a whole.
 
-    A turn begins with a message of the user. What comes before the first one belongs to no turn,
-    and leaves with the first turn.
+    A turn begins with a message of the user. Messages before the first one belong to no turn, and
+    leave with the first turn.
     """
 
     kind: ClassVar[str] = "turn_window"
@@ -396,7 +399,9 @@ class TurnWindow(Policy):
 
 
 def _is_kind(item: object) -> bool:
-    """Return whether something is a kind. Raises TypeError for one as earlier versions had them."""
+    """Return whether something is a kind. Raises TypeError for a kind with the methods of earlier
+    versions.
+    """
     if not (isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")):
         return False
     if item.load is not Policy.load:
@@ -424,7 +429,7 @@ def policy_kinds() -> dict[str, type[Policy]]:
 def check_limit(java_name: str, limit: object) -> None:
     """Raise InvalidValue unless the limit is a positive integer.
 
-    The text is LangChain4j's if LangChain4j makes the same check.
+    The text is LangChain4j's where LangChain4j makes the same check.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
@@ -469,7 +474,7 @@ def option_value(name: str, type_: type, value: object) -> Any:
 
 
 def stored_value(value: object) -> Any:
-    """Return the value of an option as JSON has it."""
+    """Return the value of an option for JSON."""
     if isinstance(value, Decimal):
         return written_share(value)
     return str(value) if isinstance(value, StrEnum) else value

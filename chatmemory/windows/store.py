@@ -1,5 +1,5 @@
-"""The port through which a memory keeps its messages, LangChain4j's ChatMemoryStore, and the store
-that a memory has if it is given none.
+"""The port through which a memory keeps its messages, LangChain4j's ChatMemoryStore, and the
+default store of a memory.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class ChatMemoryStore(ABC):
     take turns. LangChain4j's system messages have no attributes; a store that keeps them sets
     `keeps_system_attributes`, and memories report that other stores lose them.
 
-    Memories use what else a store has:
+    Memories use these optional members of a store:
 
     - `transact(memory_id, decide)` locks the memory, passes its window to `decide`, stores the
       resulting transition and returns it. If `decide` raises, nothing is stored.
     - `atomically(call)` runs a call whose changes are stored together; if it raises, none is.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
-    - `get_history(memory_id)` returns everything that was said.
-    - `estimator` counts for memories without an estimator of their own.
-    - `to_thread(call, *args)`, which is async, where connections belong to threads.
+    - `get_history(memory_id)` returns the whole history.
+    - `estimator` counts for memories without their own estimator.
+    - `to_thread(call, *args)`, which is async, if connections belong to threads.
     """
 
     keeps_system_attributes: ClassVar[bool] = False
@@ -93,8 +93,8 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
             raise InvalidValue(f"this store serves memory {self._memory_id!r}, not {memory_id!r}")
 
 
-# By store and memory id. A memory keeps its store and its turn, so that a store that is gone does
-# not share a number with a new one.
+# By store and memory id. A memory keeps its store and its lock, so that a new store cannot get the
+# id of one that is gone.
 _turns: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
 _guard = Lock()
 

@@ -11,8 +11,8 @@ The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChat
   goes to the end, or to the head where `always_keep_system_message_first` is set.
 - A read is trimmed and writes nothing back.
 
-Options of policies add to them: after its last trim, a change or a read of a policy that snaps
-takes the rest of a turn that lost its beginning. An add can be refused, and then changes nothing.
+Options of policies add to them: after its last trim, a change or a read under a policy that snaps
+evicts the rest of a turn that lost its beginning. An add can be refused, and then changes nothing.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Change(StrEnum):
 
 
 class CannotFit(StrEnum):
-    """The cause for which a message cannot stay although all that can leave has left.
+    """The reason why a message cannot stay although everything that can leave has left.
 
-    What remains is what a policy never evicts: a leading system message, or nothing. Pinned
-    messages do not count: an add that only they leave no room for is refused. Earlier versions took
+    Only messages that a policy never evicts remain: a leading system message, or nothing. Pinned
+    messages do not count: an add that would fit without them is refused. Earlier versions accepted
     some of these.
     """
 
@@ -66,16 +66,15 @@ class CannotFit(StrEnum):
 class Transition(NamedTuple):
     """The effect of one change on a window. `arrivals` is empty if an add was ignored.
 
-    It is also empty if nobody saw the message of a client's add, which left at once (see
-    `client_lists`).
+    It is also empty if the message of a client's add left at once, so that it is unknown (see
+    `lists`).
 
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
-    than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the
-    whole new list.
-    `policy_before` decides the trim before an append, `policy` the trim after it.
-    `pinned` is the part of `after` that pinned messages hold, as far as the decision came to them.
-    The arrival of an add `is_oversized` if the limit has no room for it even alone. A `note` is for
-    those who read the ledger, and decides nothing.
+    than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the whole
+    new list. `policy_before` is the policy of the trim before an append, `policy` that of the trim
+    after it. `pinned` is the part of `after` that pinned messages hold, as far as the decision came
+    to them. The arrival of an add `is_oversized` if the limit has no room for it even alone. A
+    `note` is for readers of the ledger, and decides nothing.
     """
 
     change: Change
@@ -98,7 +97,7 @@ class Transition(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Whether what arrived stays, and within the limit if the policy enforces it."""
+        """Whether the arrivals stay, and within the limit if the policy enforces it."""
         policy = self.policy
         if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
             return False
@@ -117,7 +116,7 @@ class Transition(NamedTuple):
         return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """Return the transition with entries replaced by the entries of the mapping."""
+        """Return the transition with its entries replaced according to a mapping."""
         return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
             evictions=tuple([eviction.with_entries(entries) for eviction in self.evictions]),
@@ -158,7 +157,7 @@ def admit(
     """
     transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
-        # What a lowered limit hides leaves in any case: pins did not take its room
+        # Messages that a lowered limit hides leave in any case: pins did not take their room
         entries = visible(window, policy)
         unpinned = Window(entry for entry in entries if not entry.pinned)
         if admit_beside_pins(unpinned, arrival, policy, policy_again).has_room:
@@ -173,8 +172,8 @@ def admit_beside_pins(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Return the same, also for a message that has no room beside what is pinned: it leaves at
-    once, as earlier versions let some of them.
+    """Return the transition of `admit`, also for a message without room beside the pinned ones: it
+    leaves at once, as in earlier versions.
     """
     head = Head(window, window.measure_with(policy), policy)
     evictions = policy.trim(head)
@@ -248,7 +247,7 @@ def refill(
 
 
 def clear(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition by which all messages leave."""
+    """Return the transition in which all messages leave."""
     left = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
     before = totals_under(policy, window)
     return Transition(Change.CLEAR, before, Totals(), policy, policy, evictions=left)
@@ -259,7 +258,7 @@ def set_pinned(
 ) -> Transition:
     """Return the transition that pins or unpins a message, in its place.
 
-    A tool call and the results directly behind it are pinned together.
+    A tool call and the results directly after it are pinned together.
     """
     entries = window.with_system_messages()
     chosen = group_of(entries, entries.index(entry))
@@ -277,7 +276,7 @@ def set_pinned(
 
 
 def unchanged(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition that leaves the window as it is."""
+    """Return the transition that changes nothing."""
     totals = totals_under(policy, window)
     return Transition(Change.KEEP, totals, totals, policy, policy)
 
@@ -288,7 +287,7 @@ def totals_under(policy: Policy | None, window: Window) -> Totals:
 
 
 def trim(head: Head, policy: Policy) -> list[Eviction]:
-    """Trim once, and take the rest of a turn that lost its beginning by it."""
+    """Trim once, and evict the rest of a turn that loses its beginning."""
     evictions = policy.trim(head)
     return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
 
@@ -306,8 +305,8 @@ def hidden_by_limit(
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
     """Return the evictions that come first when the next message finds no room.
 
-    They are one message and the tool results that leave with it, and with a low mark all that
-    leaves on the way to it. How full the window is now does not matter.
+    They are one message and the tool results that leave with it, and with a low mark all messages
+    that leave on the way to it. The present load of the window does not matter.
     """
     if policy.meters_only:
         return []
@@ -326,13 +325,13 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short message that costs something: of the model, or else of the user."""
+    """Return a short message with a cost: the model's, or else a user's."""
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
 
 
 def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
-    """Evict the first message that the policy takes, with the results that leave with it."""
+    """Evict the first message by the policy's rule, with the results that leave with it."""
     if not has_own_rule(type(policy)):
         return head.evict_at(head.oldest) if head.at(head.oldest) else []
     evictions = iter(policy.evict(head))
@@ -341,7 +340,7 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """Return the entries that a read gives: trimmed by the policy, without changing the window."""
+    """Return the entries of a read: trimmed by the policy, without changing the window."""
     totals = totals_under(policy, window)
     hidden = {eviction.entry for eviction in hidden_by_limit(window, totals, policy)}
     return [entry for entry in window if entry not in hidden]
@@ -361,7 +360,7 @@ def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[
         yield transition
 
 
-# Messages for which a limit has no room, which are refused or leave at once, and why
+# Messages for which a limit has no room: they are refused or leave at once
 #
 # A message is *oversized* if the limit has no room for it even alone: beside the leading system
 # message, and with what every request costs. Pinned messages do not count in that.
@@ -422,8 +421,8 @@ def refuse_beside_pins(
 ) -> NoReturn:
     """Raise NoRoomBesidePins for a message that fits the limit only if nothing is pinned.
 
-    `entries` are those in memory with the arrival in its place, and `evictions` what would leave.
-    The sum has what would stay, the message, and what would leave with it.
+    `entries` are in memory, with the arrival in its place, and `evictions` would leave. The sum has
+    the remaining messages, the message itself, and the messages that would leave with it.
     """
     gone = {eviction.entry for eviction in evictions}
     kept = [entry for entry in entries if entry not in gone]

@@ -1,7 +1,7 @@
 """A window: the messages that the model sees, in order.
 
-A window knows no limit. `policies` define how much fits, `eviction` takes messages from the head,
-and `transitions` define the effect of each change.
+A window has no limit. `policies` define how much fits, `eviction` takes messages from the head, and
+`transitions` define the effect of each change.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from chatmemory.messages.message import ChatMessage, MessageType
 class Totals(NamedTuple):
     """The number of messages in a window, and the sums of their tokens and of their costs.
 
-    The costs are a policy's (`Policy.weigh`), and 0 if no policy has measured the messages.
-    Overhead is in neither sum.
+    The costs are a policy's (`Policy.weigh`), and 0 if no policy has measured the messages. Neither
+    sum includes overhead.
     """
 
     count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
@@ -37,14 +37,14 @@ class Totals(NamedTuple):
 
 
 NOTHING = Totals()
-SAID = "SAID"  # the origin of a message that was said, and not put in by a client
+SAID = "SAID"  # the origin of a message of the history, which no client put in
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
     """A message's place in a window, with the facts that eviction needs.
 
-    Entries are equal if their keys are, because a window may hold equal messages twice. `message`
+    Entries are equal if their keys are, because a window may have equal messages twice. `message`
     is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
     never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
 
@@ -108,9 +108,9 @@ class Window:
     counted. `measured_by` is the policy whose costs the totals have, or None.
     """
 
-    # An add through a database reads the first entries only, as evictions take from the head: to
-    # read 1,000 takes several times as long as the add. `_read` has what was read, `_unread` is
-    # still in the source, and `_appended` was added behind that.
+    # An add through a database reads only the first entries, since evictions start at the head:
+    # reading 1,000 takes several times as long as the add. `_read` has been read, `_unread` is
+    # still in the source, and `_appended` was added after that.
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Window:
         return list(self._known_systems())
 
     def with_system_messages(self) -> list[Entry]:
-        """Return every entry in window order; the entries of system messages carry them."""
+        """Return every entry in window order. Entries of system messages have their message."""
         systems = {each: each for each in self.systems()}
         return [systems.get(each, each) for each in self]
 
@@ -201,7 +201,7 @@ class Window:
             self._appended.append(entry)
 
     def discard(self, entry: Entry) -> None:
-        """Remove an entry, also one that is not read yet."""
+        """Remove an entry, even if it has not been read yet."""
         if entry.type is MessageType.SYSTEM:
             self._known_systems().remove(entry)
         for known in (self._read, self._appended):
@@ -239,7 +239,7 @@ class Weighable(Counted, Protocol):
 
 
 class Costs(Protocol):
-    """What a policy knows of the costs of messages."""
+    """The methods of a policy that give the costs of messages."""
 
     def weigh(self, message: Weighable) -> int: ...
 
