@@ -31,7 +31,8 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Cause:
-    """A line of what needs somebody: its cases, what happened in the newest one, and what to do.
+    """A cause that needs attention, as a line: its cases, a sentence about the newest one, and what
+    to do.
 
     `address` leads to a preview for all of them. The flag is known by its name, because lines are
     cached and a flag may hold functions.
@@ -57,8 +58,8 @@ class Cause:
 
     @property
     def change(self) -> str:
-        """What followed the newest change of a policy: `3 a day before the change of 24 Nov, 1
-        after`. Empty where no case is a day older than the change.
+        """The numbers around the newest change of a policy: `3 a day before the change of 24 Nov, 1
+        after`. "" if no case is a day older than the change.
         """
         change, since = self.cases.change, self.cases.since
         if change is None or since is None or change.at - since < timedelta(days=1):
@@ -82,11 +83,11 @@ class Folded:
 
 @dataclass(frozen=True)
 class Headlines:
-    """What was counted of all conversations, when, and until when it is kept.
+    """The counts of all conversations, their time, and the time until which they are kept.
 
-    What changed after `moment` may be missing. `needing` are the conversations of all lines, each
-    counted once, and `questions` what rooms ask before they can say more. The causes that are
-    `mended` had cases earlier today, and have none any more.
+    Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
+    each counted once, and `questions` are the questions of rooms. `mended` causes had cases earlier
+    today, and have no cases any more.
     """
 
     at: datetime
@@ -108,7 +109,7 @@ class Headlines:
         return [each for each in self.folded if each.muted]
 
     def milliseconds_left(self) -> int:
-        """Return after how long it is counted again."""
+        """Return the time until they are counted again."""
         return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
 
 
@@ -116,8 +117,8 @@ def current_headlines(moment: int) -> Headlines:
     """Return the numbers that were counted last, or count again. `moment` is the newest change
     that the caller has seen: a new count includes it.
 
-    They read all steps of today, so they are kept for 20 times as long as the counting took, from
-    1 to 30 seconds, whoever asks.
+    Counting reads all steps of today, so that the counts are kept for 20 times as long as that
+    took, from 1 to 30 seconds, for all readers.
     """
     kept: Headlines | None = cache.get(CACHED_AS)
     if kept is not None:
@@ -133,12 +134,12 @@ def current_headlines(moment: int) -> Headlines:
 
 
 def forget_headlines() -> None:
-    """Count again at the next request: somebody changed what the lines are."""
+    """Count again at the next request: somebody has changed the lines."""
     cache.delete(CACHED_AS)
 
 
 def kept_seconds(took: float) -> float:
-    """Return for how long numbers are kept that took so many seconds to count."""
+    """Return how long counts are kept that took so many seconds."""
     return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
 
 
@@ -183,8 +184,8 @@ def _is_muted(flag: Flag, stats: OverviewStats, muted: Mapping[str, room.Muted])
 
 
 def _mended(stats: OverviewStats) -> Iterator[Folded]:
-    """Yield the causes whose last case went today, with their last number. The cache remembers what
-    was counted on a day.
+    """Yield the causes whose last case ended today, with their last number. The cache remembers the
+    counts of a day.
     """
     key = f"{COUNTED_AS}.{midnight():%Y-%m-%d}"
     before = cache.get(key, {})
@@ -196,7 +197,7 @@ def _mended(stats: OverviewStats) -> Iterator[Folded]:
 
 
 def _needing(lines: Sequence[Flag], stats: OverviewStats) -> int:
-    """Return how many conversations the lines are about, each counted once."""
+    """Return the number of conversations in the lines, each counted once."""
     if len(lines) < 2:
         return sum(stats.flagged[flag.name] for flag in lines)
     return count_with_any(lines)
@@ -213,9 +214,7 @@ def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
 
 
 def _with_mended(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
-    """Return cases with those that have been mended since: the cache remembers the most that was
-    counted of each day.
-    """
+    """Return cases including the mended ones: the cache remembers the highest count of each day."""
     if not cases.by_day:
         return cases
     key = f"{COUNTED_AS}.days.{name}"
@@ -230,7 +229,7 @@ def _with_mended(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
 
 
 def _address(flag: Flag) -> str:
-    """Return where a flag's verb leads; empty if that room is not installed."""
+    """Return the URL of a flag's verb, or "" if its room is not installed."""
     with suppress(NoReverseMatch):
         return f"{reverse(f'inspector:{flag.route}')}?{urlencode({'flagged': flag.name})}"
     return ""

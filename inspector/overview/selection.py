@@ -1,4 +1,4 @@
-"""What the address of the overview asks for, and the links to other such addresses."""
+"""The parameters in the URL of the overview, and the links to other such URLs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ ALWAYS_OFFERED = (("active", "1"),)
 
 @dataclass(frozen=True)
 class Chip:
-    """A filter with the number of conversations that it shows, if it is known; its link sets or
-    removes it.
+    """A filter with the number of conversations that it shows, if known. Its link sets or removes
+    it.
     """
 
     label: str
@@ -59,7 +59,7 @@ class OverviewQuery:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> OverviewQuery:
-        """Read the parameters of an address."""
+        """Read the parameters of a URL."""
         asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
         asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
         asked |= {name: today(asked[name]) for name in ("flagged", "sort")}
@@ -90,12 +90,12 @@ class OverviewQuery:
 
     @property
     def searches_ids_only(self) -> bool:
-        """Whether the search is too short to be a search of messages."""
+        """Whether the search is too short to search messages."""
         return bool(self.q) and not searches_messages(self.q)
 
     @property
     def is_short(self) -> bool:
-        """Whether the search is shorter than the words that an index may have."""
+        """Whether the search is shorter than the words in an index."""
         return len(self.q) < SHORTEST
 
     @property
@@ -112,7 +112,7 @@ class OverviewQuery:
 
     @property
     def lab(self) -> str:
-        """The address of the lab for conversations of which a flag knows when it happened last."""
+        """The URL of the lab for conversations with a flag that has the time of its newest case."""
         if not _newest_at(self.flagged):
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
@@ -128,8 +128,8 @@ class OverviewQuery:
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """The filters. A label, and most kinds of flags, are among them only while they are set; a
-        policy, and what the model did not have, while they are set or would show something.
+        """The filters. A label and most flags are included only while they are set; a policy, and
+        messages that never reached the model, while they are set or would show something.
         """
         return [
             Chip(
@@ -146,7 +146,9 @@ class OverviewQuery:
 
     @property
     def total(self) -> int | None:
-        """How many conversations match; None for a search that finds too much to count."""
+        """The number of matching conversations, or None for a search that finds too many to
+        count.
+        """
         return self._counts["", ""]
 
     @property
@@ -161,7 +163,7 @@ class OverviewQuery:
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str], int | None]:
-        """The number of conversations that match, and that would match with each filter set."""
+        """The number of matching conversations, and the number with each filter set."""
         selections = {
             (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered
         }
@@ -181,17 +183,17 @@ def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | N
 
 
 def usual_sort(flagged: str) -> str:
-    """Return the order of a list for which none is asked."""
+    """Return the default order of a list."""
     return flagged if _newest_at(flagged) else "activity"
 
 
 def orderings() -> dict[str, str]:
-    """Return by what the list can be sorted, with the words for it."""
+    """Return the possible orders of the list, with their words."""
     return OWN_ORDERINGS | {flag.name: flag.words for flag in flags() if flag.newest_at}
 
 
 def _newest_at(flagged: str) -> bool:
-    """Whether a flag knows when it happened last, by which a list can be sorted."""
+    """Whether a flag has the time of its newest case, by which a list can be sorted."""
     return any(flag.newest_at for flag in flags() if flag.name == flagged)
 
 

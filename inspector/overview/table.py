@@ -1,4 +1,4 @@
-"""What the overview shows, complete for the templates: its numbers, its rows and its feed."""
+"""The data of the overview for the templates: its numbers, its rows and its feed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ NO_ROOM = {
 
 
 class Hit:
-    """What the search found in a conversation: one line that begins shortly before the words.
+    """The search result of a conversation: one line that begins shortly before the words.
 
-    What a lowered limit hides does not leave where there is `no_room` for any message.
+    Messages that a lowered limit hides do not leave if there is `no_room` for any message.
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -88,7 +88,7 @@ class Row:
 
     @property
     def over_limit(self) -> str:
-        """Why the window is over its limit, in words; empty if it is not."""
+        """Why the window is over its limit, in words, or ""."""
         if not self.memory.is_over_limit:
             return ""
         count, no_room = self.hidden, self.no_room
@@ -98,7 +98,7 @@ class Row:
 
     @property
     def hidden(self) -> int:
-        """How many messages a lowered limit hides."""
+        """The number of messages that a lowered limit hides."""
         return len(self.row.window.over_limit) if self.row.window else 0
 
     @property
@@ -111,8 +111,8 @@ class Row:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The first labels, each with the link to all that have it; the one that is filtered by
-        comes first.
+        """The first labels, each with a link to all conversations that have it. The label of the
+        filter comes first.
         """
         given = self._labels
         texts = [f"{name}:{value}" if value else name for name, value in given.items()]
@@ -121,13 +121,13 @@ class Row:
 
     @property
     def _labels(self) -> dict[str, str]:
-        """The labels without the one that `source` has."""
+        """The labels without the label that `source` shows."""
         given = self.memory.given_labels
         return {name: given[name] for name in given if name != "from" or not self.source}
 
     @property
     def source(self) -> tuple[str, str] | None:
-        """Where it was saved from, such as `from:classroom step 9`, and the address of that."""
+        """The source of a branch, such as `from:classroom step 9`, and its URL."""
         source, step = self.memory.branched_from, self.memory.given_labels.get("from", "")
         return (f"from:{source} {step}".rstrip(), conversation_url(source)) if source else None
 
@@ -142,13 +142,13 @@ class Row:
 
     @property
     def find(self) -> str:
-        """The query that opens the conversation with the search, if the words were said in it."""
+        """The query that opens the conversation with the search, if a message has the words."""
         return "?" + urlencode({"find": self.asked.q}) if self.row.mention else ""
 
 
 class FeedRow:
-    """An entry of the feed: what left the memory of a conversation lately, which is new if the last
-    of it was later than `seen`.
+    """An entry of the feed: the latest departures from a conversation's memory. It is new if the
+    last one was later than `seen`.
     """
 
     is_first = False
@@ -166,7 +166,7 @@ class FeedRow:
 
     @property
     def within(self) -> str:
-        """`in 54 s`; empty if all left at once."""
+        """`in 54 s`, or "" if all left at once."""
         seconds = round((self.item.at - self.item.since).total_seconds())
         if not seconds:
             return ""
@@ -174,7 +174,7 @@ class FeedRow:
 
 
 class NewsRow:
-    """An entry of the feed that a room has."""
+    """An entry of the feed from a room."""
 
     def __init__(self, news: News, seen: int | None) -> None:
         self.news, self.moment, self.step = news, news.moment, news.step
@@ -183,10 +183,10 @@ class NewsRow:
 
 
 def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
-    """Return what left the memory of each conversation lately, and what rooms tell, the latest
-    first. What rooms tell stays on top for an hour.
+    """Return the latest departures from memory of each conversation, and the news of rooms, latest
+    first. News of rooms stay on top for an hour.
 
-    What is later than `seen` is new.
+    Entries later than `seen` are new.
     """
     rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in feed(FEED_SIZE)]
     rows += [NewsRow(news, seen) for news in rooms.news(FEED_SIZE)]

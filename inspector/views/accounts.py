@@ -25,8 +25,8 @@ YEAR = 365 * 24 * 3600
 
 @method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
-    """Ask for name and password, unless the project has a sign-in page of its own: that one may
-    ask for more than a password.
+    """Ask for name and password, unless the project has its own sign-in page, which may require
+    more than a password.
     """
 
     template_name = "inspector/accounts/sign_in.html"
@@ -55,7 +55,7 @@ class SignOut(LogoutView):
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Sign in the holder of an unused link, if the request comes from this machine.
 
-    Who is signed in already goes on with a used one, too.
+    Somebody who is already signed in may also use a used link.
     """
     user = use_token(token) if is_local(request) else None
     if user is None and request.user.is_authenticated:
@@ -77,7 +77,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
-    """Switch large type, or the marks of what leaves next, and return to `next`."""
+    """Switch large type, or the marks of messages that leave next, and return to `next`."""
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:
         raise Http404("there is no such switch")

@@ -38,13 +38,13 @@ JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
-    `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
-    step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
-    and `?replay=1` computes what would have kept the selected message in a long history. Rooms
-    have parameters of their own. `?limit=` replays what was said under that limit from the
-    first message on. `?trial=` simulates the drafts and the limit of a trial, `?draft=` selects
-    one of its drafts, and `?edit=` is one to be edited. `?time=` leads to the step at a time,
-    `?client_id=` to a client's message.
+    `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another step
+    and lists the messages above `?past=`, `?before=` and `?after=` page through the history, and
+    `?replay=1` computes the limit that would have kept the selected message in a long history.
+    Rooms have parameters of their own. `?limit=` replays the history under that limit from the
+    first message on. `?trial=` simulates the drafts and the limit of a trial, `?draft=` selects one
+    of its drafts, and `?edit=` edits one. `?time=` leads to the step at a time, `?client_id=` to a
+    client's message.
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -57,9 +57,9 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
             if not jump:
                 raise
             page = page_of(memory_id, replace(query, msg=None, find=jump), read)
-        except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
+        except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses the drafts
             read["problem"] = str(error)
-            msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
+            msg = query.msg if query.msg is not None and query.msg > 0 else None  # not a draft
             state = conversation_state(memory_id, replace(query, msg=msg), read)
             page = ConversationPage(state)
     return render_page_or_fragment(request, PAGE, {"page": page})
@@ -75,9 +75,9 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for a summary. A POST shows what it would do, or with `store` does it.
+    """Show the form for a summary. A POST previews the compaction, or with `store` carries it out.
 
-    What is chosen stays chosen when a message has come or left meanwhile.
+    The choice stays the same when a message has come or left meanwhile.
     """
     memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)
@@ -133,8 +133,8 @@ def _of_rooms(request: HttpRequest) -> dict[str, str]:
 
 
 def _sought_url(request: HttpRequest, memory_id: str) -> str:
-    """Return the URL of the step that was in force at a time, and of a client's message, which is
-    shown where it arrived if no step or time is asked for.
+    """Return the URL of the step at a time, or of a client's message, which is shown at its arrival
+    unless a step or time is given.
     """
     asked = {name: str(text) for name, text in request.GET.items()}
     time, client_id = asked.pop("time", ""), asked.pop("client_id", "")
@@ -147,8 +147,8 @@ def _sought_url(request: HttpRequest, memory_id: str) -> str:
 
 
 def _moment(text: str) -> datetime:
-    """Return a time in the zone of the site unless it names another, as late as it may be meant:
-    pages show whole seconds.
+    """Return a time, in the site's zone unless it has another, at the end of its second: pages show
+    whole seconds.
     """
     try:
         moment = parse_datetime(text)

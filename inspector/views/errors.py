@@ -32,9 +32,9 @@ _SERVER_ERROR = Problem(500, "Server error", "The server failed; its log has the
 
 
 def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """Return the page for an error of a view, None for one that is a bug of this program.
+    """Return the page for an error of a view, or None for a bug of this program.
 
-    No view has to handle these errors: it may raise them as late as in its template.
+    Views need not handle these errors: even their templates may raise them.
     """
     if isinstance(exception, (Http404, MemoryNotFound, MessageNotFound, StepNotFound)):
         return not_found(request, exception)
@@ -62,7 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def _told(request: HttpRequest, error: Problem, **context: object) -> HttpResponse:
-    """Show the page for the status of an error, or answer with the error below the API."""
+    """Show the page for the status of an error, or return problem details for URLs of the API."""
     if is_api(request.path):
         return error.to_http_response()
     page = f"inspector/errors/{error.status}.html"
@@ -75,7 +75,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    is_inside = isinstance(exception, MessageNotFound | StepNotFound)  # of one that exists
+    is_inside = isinstance(exception, MessageNotFound | StepNotFound)  # of an existing one
     found = request.resolver_match.kwargs if is_inside and request.resolver_match else {}
     page = _told(
         request,
@@ -83,13 +83,13 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
         problem=_missing(request, exception),
         conversation=found.get("memory_id"),
     )
-    if isinstance(exception, MemoryNotFound):  # the page that asked was one of it
+    if isinstance(exception, MemoryNotFound):  # the requesting page showed it
         trigger_client_event(page, "inspector:deleted")
     return page
 
 
 def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
-    """Show a page for a refusal of the method: 405, as for the address of a form that is opened."""
+    """Show a page for a refused method (405), such as when somebody opens the URL of a form."""
     page = render(request, "inspector/errors/405.html", status=405)
     page.headers["Allow"] = refusal.headers["Allow"]
     return page
@@ -113,7 +113,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
-    """Show 503, or answer with it below the API."""
+    """Show 503, or return it as problem details for URLs of the API."""
     if is_api(request.path):
         return database_problem(found).to_http_response()
     html = _page_of_node(request, found) if found.is_of_node else None
@@ -123,8 +123,8 @@ def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
 
 
 def _page_of_node(request: HttpRequest, found: Outage) -> str | None:
-    """Return the page for a node that is down, with its name and with what can be opened still;
-    None if the database does not answer any more.
+    """Return the page for a node that is down, with its name and with links that still work; None
+    if the database no longer responds.
     """
     try:
         context = {"outage": found, "nodes": unreachable_nodes()}

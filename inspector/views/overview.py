@@ -44,7 +44,7 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show a page of the conversations that the address asks for, or how to begin."""
+    """Show a page of the conversations in the URL's filter, or how to begin."""
     context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
     context["is_empty"] = not context["rows"] and not any_memory()
     return render_page_or_fragment(request, "inspector/overview/overview.html", context)
@@ -52,10 +52,10 @@ def conversations(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def now(request: HttpRequest) -> HttpResponse:
-    """Show what moves on an overview: its numbers, its rows, and what left memory last.
+    """Show the live parts of an overview: its numbers, its rows, and the latest departures.
 
-    With `?id=` the rows are these conversations in this order, so that a page that is in use keeps
-    its rows. What left after `?seen=` is marked as new.
+    With `?id=` the rows are these conversations in this order, so that a page in use keeps its
+    rows. Departures after `?seen=` are marked as new.
     """
     asked = OverviewQuery.read(request.GET.dict())
     held = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
@@ -72,7 +72,7 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 
 
 def _page(asked: OverviewQuery, held: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the context of a page. What changes while it is read is newer than its `moment`."""
+    """Return the context of a page. Changes during the read are newer than its `moment`."""
     moment = newest_change()
     total = asked.total
     if held:
@@ -151,7 +151,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
 
 
 def _ask(request: HttpRequest, chosen: Sequence[MemoryRow], form: BulkForm) -> HttpResponse:
-    """Show what would be deleted, and ask whether the branches are to be deleted, too."""
+    """Show the conversations to delete, and ask whether to delete their branches, too."""
     ids = [row.id for row in chosen]
     branches = services.known_branches(ids)
     outside = overview.outside(_shown(form), ids) or set()
