@@ -72,8 +72,8 @@ def test_the_tokens_are_those_that_were_stored_unless_another_estimator_counts(s
     [
         (["missing.json"], "No such file"),
         (["x.json", "--label", "a"], "name files, or"),
-        (["--format", "langchain4j"], "--format is that of files: name some"),
-        (["--format", "langchain4j", "--label", "a"], "--format is that of files: name some"),
+        (["--format", "langchain4j"], "--format is for files: name some"),
+        (["--format", "langchain4j", "--label", "a"], "--format is for files: name some"),
         ([], "there are no conversations"),
         (["--label", "nope"], "no conversation has the label 'nope'"),
         (["--label", "a:b", "--prefix", "x/"], "the label 'a:b' and an id that begins with 'x/'"),
