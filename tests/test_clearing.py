@@ -16,7 +16,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.explain import captions, receipts
-from chatmemory.explain.reasons import why_left
+from chatmemory.explain.reasons import why_in, why_left
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
@@ -178,6 +178,9 @@ def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
         pane = ConversationPage(conversation_state(agent, ConversationQuery(at=n - 1))).memory_pane
         assert pane.next_to_clear == (cleared.seq,)
     (step, *_) = clearings(agent)
+    before = windows.outline(agent, step - 1)
+    more = 300 - before.load + 1
+    assert why_in(before, 3).detail == f"It becomes a stub when {more} more tokens arrive."
     html = operator_client.get(f"/c/{agent}/?at={step - 1}").text
     assert "Result #3 becomes a stub when memory is full" in html
     assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}").text

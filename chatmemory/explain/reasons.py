@@ -234,8 +234,11 @@ def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str,
         return "It is the system message.", detail
     if policy.keeps_newest and policy.is_exceeded_by(window.totals):
         return _stays_as_newest(window, policy, row)
-    room = room_before(window, position)
+    is_cleared_first = row.seq in window.next_to_clear()
+    room = _until_full(window, policy) if is_cleared_first else room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else _at_next(policy)
+    if is_cleared_first:
+        return "There is room for it.", f"It becomes a stub {when}."
     may = "may leave" if policy.has_window_options or policy.whole_results else "leaves"
     return "There is room for it.", f"It {may} {when}."
 
@@ -281,8 +284,11 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     older = sum(
         policy.weigh(row) for row in window.rows[:first] if not row.pinned and row.seq != system
     )
-    until_full = policy.limit - load + 1
-    return max(until_full, policy.low_mark - load + older + 1)
+    return max(_until_full(window, policy), policy.low_mark - load + older + 1)
+
+
+def _until_full(window: WindowView[WindowPlace], policy: Policy) -> int:
+    return policy.limit - policy.load(window.totals) + 1
 
 
 def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
