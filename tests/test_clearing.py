@@ -190,6 +190,8 @@ def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
     assert simulated.text.count(STUB) == 1
     url = f"{simulated.wsgi_request.get_full_path()}&msg=3"
     assert "Would #3 become a stub?" in operator_client.get(url).text
+    lab = operator_client.post("/lab/", {"prefix": agent}, follow=True).text
+    assert "Some of today’s limits clear old tool results first." in lab
     compared = "/compare/?policy=token_window:300,clear_tool_results%3D1"
     assert "The replays clear no tool results" in operator_client.get(f"/c/{agent}{compared}").text
     services.create("whole", policy=TokenWindow(900))
