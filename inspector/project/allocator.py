@@ -1,8 +1,8 @@
-"""How memory goes back to the system: glibc's allocator keeps what large answers used.
+"""Memory of large answers goes back to the system.
 
-glibc maps a large block on its own and unmaps it when it is freed, but each one freed raises the
+glibc maps a large block on its own and unmaps it when it is freed. But each freed block raises the
 size from which it does so, up to 32 MB (mallopt(3), M_MMAP_THRESHOLD). From then on large blocks
-come from the heaps of threads, where freed ones stay between what lives longer.
+come from the heaps of threads, which keep them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import ctypes
 from contextlib import suppress
 
 _M_MMAP_THRESHOLD = -3
-LARGE = 256 * 1024  # bytes
+LARGE = 2**20  # bytes
 
 
 def unmap_large_blocks() -> None:
-    """Have every block of 256 kB or more unmapped when it is freed; other libraries stay as they
-    are.
-    """
-    with suppress(OSError, TypeError, AttributeError):  # not glibc
+    """Have each block of a megabyte or more unmapped when it is freed. Without glibc, do nothing."""
+    with suppress(OSError, TypeError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)
