@@ -15,6 +15,6 @@ LARGE = 2**20  # bytes
 
 
 def unmap_large_blocks() -> None:
-    """Have each block of a megabyte or more unmapped when it is freed. Without glibc, do nothing."""
+    """Have each block of a megabyte or more unmapped when it is freed; no effect without glibc."""
     with suppress(OSError, TypeError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)

@@ -91,7 +91,6 @@ PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "update_messages, a summary": lambda it: protocol.update_messages(
         it.id, [summary_message("They talked."), *NEW]
     ),
-    "prepare_update": lambda it: protocol.prepare_update(it.id, [*it.list[1:], *NEW]),
     "delete_messages": lambda it: protocol.delete_messages(it.id),
 }
 READS: dict[str, Callable[[Filled], object]] = {
