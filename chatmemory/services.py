@@ -45,7 +45,7 @@ from chatmemory.ledger.messages import (
     clear_messages,
     new_messages,
     pin,
-    prepare_list,
+    plan_list,
     set_messages,
     unpin,
 )
@@ -104,7 +104,7 @@ __all__ = [
     "newest_repair",
     "pin",
     "plan_compaction",
-    "prepare_list",
+    "plan_list",
     "preview_compaction",
     "preview_repair",
     "remade",

@@ -329,7 +329,7 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Before anything is locked, read a body, check and count its messages, prepare its list, plan
+    """Before anything is locked, read a body, check and count its messages, plan its list or
     its compaction, or count the window again for its policy.
 
     Errors are raised later, when the body is used.
@@ -341,11 +341,10 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
         elif "sent" in body:
             messages = services.storable_messages(body["sent"].messages)
             body["sent"] = replace(body["sent"], messages=messages)
-            prepare = protocol.prepare_update if shape is ListRequest else services.prepare_list
-            body["prepared"] = prepare(memory_id, messages, actor=actor_of(request))
+            plan = protocol.plan_update if shape is ListRequest else services.plan_list
+            body["planned"] = plan(memory_id, messages, **changed_by(request))
         elif "summary" in body:
-            options = {name: value for name, value in body.items() if name != "trigger"}
-            body["ahead"] = services.plan_compaction(memory_id, **options)
+            body["planned"] = services.plan_compaction(memory_id, **body, **changed_by(request))
         if (policy := body.get("policy")) is not None:
             body["recount"] = services.Recount.ahead(memory_id, policy.estimator)
 

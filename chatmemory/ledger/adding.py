@@ -25,7 +25,7 @@ from chatmemory.exceptions import (
 )
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.windows import stored_window
 from chatmemory.messages.codec import message_to_json, without_attributes
 from chatmemory.messages.estimators import (
@@ -314,7 +314,7 @@ class Recount:
 
     def put_into(self, recorder: Recorder) -> None:
         """Give the messages to the recorder's window, unless it was changed meanwhile."""
-        if recorder.is_at(self.memory):
+        if is_unchanged(recorder.memory, self.memory):
             recorder.window.refill(self.entries)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -11,12 +10,11 @@ from chatmemory.ledger.adding import appended_count, summarized
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import Planned, change_as_planned, planned
+from chatmemory.ledger.transaction import Planned, planned
 from chatmemory.ledger.validation import storable_messages
 from chatmemory.recall.compactions import LIMIT, dropped_terms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
-from chatmemory.windows.transitions import Transition
 
 
 def compact(
@@ -26,7 +24,6 @@ def compact(
     trigger: str = "",
     actor: str = "",
     expected_version: int | None = None,
-    ahead: Planned[Transition] | None = None,
     **options: Unpack[SummaryOptions],
 ) -> ChangeResult:
     """Replace messages of the window by a summary, as one step.
@@ -36,32 +33,39 @@ def compact(
     The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
     messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
     terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
-    the step, such as "auto", which a redaction keeps. It may be planned `ahead` with the same
-    arguments. Raises InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound
-    (not in memory), NotCompactable, VersionConflict.
+    the step, such as "auto", which a redaction keeps. Raises InvalidValue, InvalidMessage,
+    MessageTooLarge, MemoryNotFound, MessageNotFound (not in memory), NotCompactable,
+    VersionConflict.
     """
-    return change_as_planned(
+    return plan_compaction(
         memory_id,
-        _planning(summary, options),
-        Recorder.record,
+        summary,
+        trigger=trigger,
         actor=actor,
         expected_version=expected_version,
-        note=trigger,
-        ahead=ahead,
-    )
+        **options,
+    ).write()
 
 
 def plan_compaction(
-    memory_id: str, summary: str, **options: Unpack[SummaryOptions]
-) -> Planned[Transition]:
-    """Plan a compaction before anything is locked. Raises the exceptions of `compact`."""
-    return planned(memory_id, _planning(summary, options))
-
-
-def _planning(summary: str, options: SummaryOptions) -> Callable[[Recorder], Transition]:
+    memory_id: str,
+    summary: str,
+    *,
+    trigger: str = "",
+    actor: str = "",
+    expected_version: int | None = None,
+    **options: Unpack[SummaryOptions],
+) -> Planned[ChangeResult]:
+    """Plan `compact` before anything is locked. Raises its exceptions."""
     plan, words = SummaryPlan(**options), fact_words()
     storable_messages([summary_message(summary)])
-    return lambda recorder: summarized(recorder, summary, plan, words)
+    return planned(
+        memory_id,
+        lambda recorder: recorder.record(summarized(recorder, summary, plan, words)),
+        actor=actor,
+        note=trigger,
+        expected_version=expected_version,
+    )
 
 
 @dataclass(frozen=True)

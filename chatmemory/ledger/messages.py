@@ -19,7 +19,7 @@ from chatmemory.ledger.adding import (
 )
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import Prepared, locked, prepared
+from chatmemory.ledger.transaction import Planned, locked, planned
 from chatmemory.ledger.validation import (
     Storable,
     check_id,
@@ -103,13 +103,17 @@ def set_messages(
     expected_version: int | None = None,
 ) -> ChangeResult:
     """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
-    return prepare_list(memory_id, messages, actor=actor).write(expected_version)
+    return plan_list(memory_id, messages, actor=actor, expected_version=expected_version).write()
 
 
-def prepare_list(
-    memory_id: str, messages: Sequence[ChatMessage], *, actor: str = ""
-) -> Prepared[ChangeResult]:
-    """Prepare `set_messages` before anything is locked. Raises its exceptions."""
+def plan_list(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> Planned[ChangeResult]:
+    """Plan `set_messages` before anything is locked. Raises its exceptions."""
     check_id(memory_id)
     messages = storable_messages(messages)
     estimator, count = counted_ahead(memory_id, messages)
@@ -121,7 +125,7 @@ def prepare_list(
         return recorder.record(refill(recorder.window, arrivals, policy))
 
     many = 0 if estimator is None else count + len(messages)
-    return prepared(memory_id, change, actor=actor, messages=many)
+    return planned(memory_id, change, actor=actor, messages=many, expected_version=expected_version)
 
 
 def clear_messages(

@@ -27,7 +27,7 @@ from chatmemory.ledger.defaults import metering_policy
 from chatmemory.ledger.messages import clear_messages
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import STAY, WindowMessage, window_messages
-from chatmemory.ledger.transaction import Prepared, Result, locked, prepared, unsaved_memory
+from chatmemory.ledger.transaction import Planned, Result, locked, planned, unsaved_memory
 from chatmemory.ledger.validation import check_id, check_storable_limit, storable_messages
 from chatmemory.ledger.windows import (
     PART,
@@ -96,15 +96,23 @@ def update_messages(
     trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
     VersionConflict.
     """
-    return prepare_update(memory_id, messages, actor=actor).write(expected_version)
+    return plan_update(memory_id, messages, actor=actor, expected_version=expected_version).write()
 
 
-def prepare_update(
-    memory_id: str, messages: Sequence[ChatMessage], *, actor: str = ""
-) -> Prepared[ChangeResult]:
-    """Prepare `update_messages` before anything is locked. Raises its exceptions."""
+def plan_update(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> Planned[ChangeResult]:
+    """Plan `update_messages` before anything is locked. Raises its exceptions."""
     messages = storable_messages(messages)
-    return _by_client(memory_id, messages, lambda recorder: _replace(recorder, messages), actor)
+
+    def change(recorder: Recorder) -> ChangeResult:
+        return _replace(recorder, messages)
+
+    return _by_client(memory_id, messages, change, actor, expected_version)
 
 
 class RecordedCall(NamedTuple):
@@ -150,8 +158,9 @@ def _by_client(
     messages: Sequence[ChatMessage],
     change: Callable[[Recorder], Result],
     actor: str,
-) -> Prepared[Result]:
-    """Prepare a change by a client's lists with these messages, which are counted before."""
+    expected_version: int | None = None,
+) -> Planned[Result]:
+    """Plan a change by a client's lists with these messages, which are counted before."""
     check_id(memory_id)
     estimator, count = counted_ahead(memory_id, messages)
     policy = recount = None
@@ -167,8 +176,13 @@ def _by_client(
         return change(recorder)
 
     create = partial(unsaved_memory, memory_id, policy=policy)
-    return prepared(
-        memory_id, countable, actor=actor, messages=count + len(messages), create=create
+    return planned(
+        memory_id,
+        countable,
+        actor=actor,
+        create=create,
+        messages=count + len(messages),
+        expected_version=expected_version,
     )
 
 

@@ -47,6 +47,13 @@ from chatmemory.windows.transitions import Change, Transition, set_pinned, total
 from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 
+def is_unchanged(memory: Memory, before: Memory) -> bool:
+    """Return whether a conversation is as it was when its row was read before: deleted and created
+    again, it may be at the same step.
+    """
+    return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
+
+
 class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
@@ -81,13 +88,6 @@ class Recorder:
         self._rows = PendingRows(memory)
         # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
-
-    def is_at(self, memory: Memory) -> bool:
-        """Return whether the conversation is as it was when its row was read before: deleted and
-        created again, it may be at the same step.
-        """
-        now = self.memory
-        return (now.created_at, now.last_step) == (memory.created_at, memory.last_step)
 
     # The kinds of changes
 

@@ -12,7 +12,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.repairing import before_repair, mended
-from chatmemory.ledger.transaction import change_as_planned
+from chatmemory.ledger.transaction import planned
 from chatmemory.lint import PROVIDERS, RULES, Finding
 from chatmemory.lint.linter import lint
 from chatmemory.lint.linter import repair as repaired
@@ -83,13 +83,13 @@ def repair(
     VersionConflict, and NotRepairable if there is nothing to do, or if the provider would still
     refuse the window.
     """
-    return change_as_planned(
-        memory_id,
-        lambda recorder: _mended(recorder, provider),
-        lambda recorder, made: recorder.repair(made[0], _note(reason, made[1])),
-        actor=actor,
-        expected_version=expected_version,
-    )
+
+    def change(recorder: Recorder) -> ChangeResult:
+        transition, words = _mended(recorder, provider)
+        return recorder.repair(transition, _note(reason, words))
+
+    plan = planned(memory_id, change, actor=actor, expected_version=expected_version)
+    return plan.write()
 
 
 def undo_repair(
@@ -108,15 +108,14 @@ def undo_repair(
     and NotRepairable if nothing of it is left, or if the limit has no room for the messages that
     would come back.
     """
-    return change_as_planned(
+    note = _note(reason, f"Undone: the repair of step {step:,}.")
+    plan = planned(
         memory_id,
-        lambda recorder: _undone(recorder, step),
-        lambda recorder, undone: recorder.repair(
-            undone, _note(reason, f"Undone: the repair of step {step:,}.")
-        ),
+        lambda recorder: recorder.repair(_undone(recorder, step), note),
         actor=actor,
         expected_version=expected_version,
     )
+    return plan.write()
 
 
 def _undone(recorder: Recorder, step: int) -> Transition:

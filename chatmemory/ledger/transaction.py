@@ -27,9 +27,8 @@ from chatmemory.exceptions import (
     VersionConflict,
 )
 from chatmemory.ledger import sql
-from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.validation import check_change, check_ids
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.room import Recorded
@@ -43,7 +42,7 @@ from chatmemory.windows.window import Totals
 CHANNEL = "chatmemory"
 TOKENS_OF_A_ROW = 60
 PLANNED_AT_MOST = 5
-MANY = 500  # messages of which a change is made before the lock
+MANY = 500  # messages of which a list is compared before the lock
 
 _audit_log = logging.getLogger("chatmemory.audit")
 
@@ -73,7 +72,7 @@ def locked(
     with database.atomic():
         memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
         check_imported(memory, imported)
-        if made is not None and made.is_of(memory):
+        if made is not None and is_unchanged(memory, made.before):
             recorder = made.recorder
         else:
             recorder = Recorder(memory, actor, is_new=is_new, note=note)
@@ -94,39 +93,64 @@ class Made(NamedTuple, Generic[Result]):
     result: Result
     before: Memory
 
-    def is_of(self, memory: Memory) -> bool:
-        """Return whether the change can be written to this row as it was made."""
-        before = self.before
-        return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
-
 
 @dataclass(frozen=True)
-class Prepared(Generic[Result]):
-    """A change of a conversation that may have been `made` before the lock."""
+class Planned(Generic[Result]):
+    """A change of a conversation that is planned before the lock: it may be `made` already.
+
+    A change that `derives` takes too long to be made under the lock.
+    """
 
     memory_id: str
     change: Callable[[Recorder], Result]
     actor: str
+    note: str = ""
     create: Callable[[], Memory] | None = None
+    derives: bool = True
+    expected_version: int | None = None
     made: Made[Result] | None = None
 
-    def write(self, expected_version: int | None = None) -> Result:
-        """Write what was made, under the lock; make it there if the conversation has changed since.
+    def write(self) -> Result:
+        """Write what was made, under the lock.
 
-        Raises the exceptions of `locked` and of `change`.
+        If the conversation has changed meanwhile, the change is made again: under the lock, or a
+        few times before it if it derives. Raises VersionConflict if the conversation changes each
+        time, and the exceptions of `locked` and of `change`.
         """
-        with locked(
-            self.memory_id,
-            actor=self.actor,
-            create=self.create and self._new_row,
-            expected_version=expected_version,
-            made=self.made,
-        ) as recorder:
-            if self.made is not None and recorder is self.made.recorder:
-                return self.made.result
-            return self.change(recorder)
+        plan = self
+        for attempt in range(PLANNED_AT_MOST):
+            if attempt:
+                plan = plan.again()
+            with locked(
+                self.memory_id,
+                actor=self.actor,
+                create=self.create and plan.new_row,
+                expected_version=self.expected_version,
+                note=self.note,
+                made=plan.made,
+            ) as recorder:
+                if plan.made is not None and recorder is plan.made.recorder:
+                    return plan.made.result
+                if not self.derives:
+                    return self.change(recorder)
+        assert plan.made is not None
+        raise VersionConflict(self.memory_id, recorder.memory.version, plan.made.before.version)
 
-    def _new_row(self) -> Memory:
+    def again(self) -> Planned[Result]:
+        """Make the change from one state of the conversation, without a lock.
+
+        Raises MemoryNotFound, VersionConflict, ImportUnfinished and the exceptions of `change`.
+        """
+        with one_snapshot():
+            known = sql.read_memory(self.memory_id)
+            memory = known or (self.create and self.create()) or find_memory(self.memory_id)
+            _check_version(memory, self.expected_version)
+            check_imported(memory)
+            recorder = Recorder(memory, self.actor, is_new=known is None, note=self.note)
+            before = copy(memory)
+            return replace(self, made=Made(recorder, self.change(recorder), before))
+
+    def new_row(self) -> Memory:
         """Return the row of a new conversation: that for which the change was made, unless one of
         this id was deleted meanwhile.
         """
@@ -137,81 +161,25 @@ class Prepared(Generic[Result]):
         return row
 
 
-def prepared(
+def planned(
     memory_id: str,
     change: Callable[[Recorder], Result],
     *,
     actor: str,
-    messages: int,
-    create: Callable[[], Memory] | None = None,
-) -> Prepared[Result]:
-    """Return a change of a conversation, made from one state of it without a lock if it is about
-    many `messages`. Raises InvalidValue, ImportUnfinished and what `change` raises.
-    """
-    check_change(memory_id, actor, None)
-    still_to_make = Prepared(memory_id, change, actor, create)
-    if messages < MANY:
-        return still_to_make
-    with one_snapshot():
-        known = sql.read_memory(memory_id)
-        memory = known or (create and create())
-        if memory is None:
-            return still_to_make
-        check_imported(memory)
-        before, recorder = copy(memory), Recorder(memory, actor, is_new=known is None)
-        return replace(still_to_make, made=Made(recorder, change(recorder), before))
-
-
-Plan = TypeVar("Plan")
-
-
-@dataclass(frozen=True)
-class Planned(Generic[Plan]):
-    """A plan for a change. `memory` is the row of the conversation for which it was made."""
-
-    memory: Memory
-    plan: Plan
-
-
-def planned(
-    memory_id: str, plan: Callable[[Recorder], Plan], expected_version: int | None = None
-) -> Planned[Plan]:
-    """Plan a change from one state of a conversation, without a lock. Raises MemoryNotFound,
-    VersionConflict, ImportUnfinished.
-    """
-    with one_snapshot():
-        recorder = Recorder(find_memory(memory_id))
-        _check_version(recorder.memory, expected_version)
-        check_imported(recorder.memory)
-        return Planned(recorder.memory, plan(recorder))
-
-
-def change_as_planned(
-    memory_id: str,
-    plan: Callable[[Recorder], Plan],
-    record: Callable[[Recorder, Plan], ChangeResult],
-    *,
-    actor: str,
-    expected_version: int | None = None,
     note: str = "",
-    ahead: Planned[Plan] | None = None,
-) -> ChangeResult:
-    """Make a change whose planning takes long, without holding up other writers meanwhile.
+    create: Callable[[], Memory] | None = None,
+    messages: int | None = None,
+    expected_version: int | None = None,
+) -> Planned[Result]:
+    """Plan a change of a conversation, without holding up other writers.
 
-    It may have been planned `ahead`. Under the lock `record` only records the plan. If the
-    conversation has changed in between, it is planned again, a few times. Raises VersionConflict
-    if it changes each time, and the exceptions of `locked`.
+    A change by a list of `messages` is made under the lock if they are few. Raises InvalidValue
+    and the exceptions of `Planned.again`.
     """
     check_change(memory_id, actor, expected_version)
-    for _ in range(PLANNED_AT_MOST):
-        made = ahead or planned(memory_id, plan, expected_version)
-        with locked(
-            memory_id, actor=actor, expected_version=expected_version, note=note
-        ) as recorder:
-            if recorder.is_at(made.memory):
-                return record(recorder, made.plan)
-            version, ahead = recorder.memory.version, None
-    raise VersionConflict(memory_id, version, made.memory.version)
+    derives = messages is None
+    plan = Planned(memory_id, change, actor, note, create, derives, expected_version)
+    return plan.again() if messages is None or messages >= MANY else plan
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:

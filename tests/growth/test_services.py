@@ -19,11 +19,13 @@ from django.db import connection, transaction
 from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.ledger import protocol
+from chatmemory.ledger.transaction import MANY
 from chatmemory.models import Memory
 from chatmemory.reading import windows
 from chatmemory.windows.compaction import summary_message
 from inspector.conversation.state import ConversationQuery, conversation_state
 
+from ..conversations import numbered
 from ..rooms import of_rooms
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
 
@@ -71,7 +73,7 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "newest_repair": lambda it: services.newest_repair(it.id),
     "pin": lambda it: services.pin(it.id, it.text),
     "plan_compaction": lambda it: services.plan_compaction(it.id, "They talked.", keep_tokens=9),
-    "prepare_list": lambda it: services.prepare_list(it.id, [*it.list[::2], *NEW]),
+    "plan_list": lambda it: services.plan_list(it.id, [*it.list[::2], *NEW]),
     "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
     "preview_repair": lambda it: services.preview_repair(it.id, "openai"),
     "remade": lambda it: (services.keep(it.id), services.remade(it.id)),
@@ -165,6 +167,12 @@ def test_services(quick_shapes, db, act, shape, policy):
     assert_grows_in_line(prepared, N)
 
 
+LONG_LIST = numbered(MANY)
+LONG_LISTS: dict[str, Callable[[Filled], object]] = {
+    "set_messages, a long list": lambda it: services.set_messages(it.id, LONG_LIST),
+    "update_messages, a long list": lambda it: protocol.update_messages(it.id, LONG_LIST),
+    "update_messages, a new id": lambda it: protocol.update_messages("new", LONG_LIST),
+}
 # What is derived, which no change may do while it holds the lock of writers
 DERIVING = (
     "/chatmemory/lint/",
@@ -174,25 +182,28 @@ DERIVING = (
 )
 # Redactions look for summaries that hold a term of the message, which must not change meanwhile.
 ALLOWED = {"redact": {"/chatmemory/recall/"}}
+# A short list is compared with the window in less time than it takes to plan that.
+COMPARING = "/chatmemory/ledger/client_list.py"
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
-@pytest.mark.parametrize("name", ROWS | OF_ROOMS | PROTOCOL)
+@pytest.mark.parametrize("name", ROWS | OF_ROOMS | PROTOCOL | LONG_LISTS)
 def test_nothing_is_derived_under_a_lock(transactional_db, name):
     filled = Filled("m", [UserMessage("It is A-1182."), *SHAPES["n calls"](20)])
     services.create("m", MessageWindow(100))
     services.set_messages("m", filled.messages)
+    deriving = (*DERIVING, COMPARING) if name in LONG_LISTS else DERIVING
     derived = set()
 
     def called(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and connection.in_atomic_block:
             file = frame.f_code.co_filename
-            derived.update(part for part in DERIVING if part in file)
+            derived.update(part for part in deriving if part in file)
 
     sys.setprofile(called)
     try:
         with suppress(ChatMemoryError):
-            (ROWS | OF_ROOMS | PROTOCOL)[name](filled)
+            (ROWS | OF_ROOMS | PROTOCOL | LONG_LISTS)[name](filled)
     finally:
         sys.setprofile(None)
     assert derived <= ALLOWED.get(name, set())

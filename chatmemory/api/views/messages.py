@@ -32,7 +32,7 @@ from chatmemory.explain import receipts
 from chatmemory.explain.reasons import why_left, why_stub
 from chatmemory.formats import Rendering, render_each
 from chatmemory.ledger import protocol
-from chatmemory.ledger.transaction import Prepared
+from chatmemory.ledger.transaction import Planned
 from chatmemory.ledger.validation import check_id
 from chatmemory.lint.linter import lint, repair
 from chatmemory.lint.repairs import Repaired
@@ -81,7 +81,7 @@ class MemoryMessages(Resource):
         New messages of the list become part of the history, and the policy evicts messages beyond
         its limit.
         """
-        result = _written(services.prepare_list, request, memory_id, asked)
+        result = _written(services.plan_list, request, memory_id, asked)
         return _changes(memory_id, [result], asked["sent"])
 
     @changes(ChangesSerializer, name="clear_window")
@@ -159,15 +159,16 @@ def _window(
 
 
 def _written(
-    prepare: Callable[..., Prepared[ChangeResult]],
+    plan: Callable[..., Planned[ChangeResult]],
     request: Request,
     memory_id: str,
     asked: Asked,
 ) -> ChangeResult:
-    """Write a list that was sent, which may have been prepared before an Idempotency-Key."""
-    by = requests.changed_by(request)
-    change = asked.get("prepared") or prepare(memory_id, asked["sent"].messages, actor=by["actor"])
-    return change.write(by["expected_version"])
+    """Write a list that was sent, which may have been planned before an Idempotency-Key."""
+    planned = asked.get("planned") or plan(
+        memory_id, asked["sent"].messages, **requests.changed_by(request)
+    )
+    return planned.write()
 
 
 def _json(serializer: Any) -> str:
@@ -233,8 +234,10 @@ class Compaction(Resource):
         They leave memory with the reason SUMMARIZED and stay in history. The summary takes the
         place of the first of them, and stays until another one covers it.
         """
-        result = services.compact(memory_id, **asked, **requests.changed_by(request))
-        return _changes(memory_id, [result])
+        planned = asked.get("planned") or services.plan_compaction(
+            memory_id, **asked, **requests.changed_by(request)
+        )
+        return _changes(memory_id, [planned.write()])
 
 
 @one_snapshot()
@@ -295,7 +298,7 @@ class Store(Resource):
 
         An unknown id is created.
         """
-        _written(protocol.prepare_update, request, memory_id, asked)
+        _written(protocol.plan_update, request, memory_id, asked)
         return Response(status=204)
 
     @changes(None, status=204, name="delete_messages")
