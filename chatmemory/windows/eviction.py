@@ -18,7 +18,7 @@ from itertools import chain, takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.window import NOTHING, Costs, Entry, Totals
+from chatmemory.windows.window import NOTHING, Costs, Entry, Totals, Window
 
 
 class Reason(StrEnum):
@@ -92,13 +92,11 @@ def oldest_first(
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
     """Evict the messages before the next user message, or nothing if there is no such message."""
-    oldest = end = head.oldest
-    while (entry := head.at(end)) and entry.type is not _USER:
-        end += 1
-    if entry is not None:
-        while (oldest := head.unpinned(oldest)) < end:
-            yield Eviction(head.take(oldest), Reason.TURN)
-            end -= 1
+    oldest = head.oldest
+    end = head.next_user(oldest)
+    while end is not None and (oldest := head.unpinned(oldest)) < end:
+        yield Eviction(head.take(oldest), Reason.TURN)
+        end -= 1
 
 
 class Head:
@@ -112,6 +110,8 @@ class Head:
 
     def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
         self.totals = totals
+        self._window = entries if isinstance(entries, Window) else None
+        self._has_new_user = False
         self._weigh = policy.weigh
         self._read: list[Entry] = []
         self._unread = iter(entries)
@@ -178,6 +178,25 @@ class Head:
             read.append(entry)
         return read[index]
 
+    def next_user(self, index: int) -> int | None:
+        """Return the index of the first user message from an index on, or None.
+
+        A window remembers its user messages once it was read to its end in vain: it would be read
+        again for each message that is added.
+        """
+        window = self._window
+        if window is not None and window.users is not None and not self._has_new_user:
+            before = set(self._read[:index])
+            if all(user in before for user in window.users):
+                return None
+        while (entry := self.at(index)) is not None:
+            if entry.type is _USER:
+                return index
+            index += 1
+        if window is not None and window.users is None:
+            window.users = [each for each in window if each.type is _USER]
+        return None
+
     def is_of_newest(self, index: int) -> bool:
         """Return whether a message is followed only by results of the same call, or by nothing."""
         behind = index + 1
@@ -214,6 +233,7 @@ class Head:
 
     def place(self, entry: Entry, at_head: bool) -> None:
         """Add a message at the head or at the end."""
+        self._has_new_user |= entry.type is _USER
         if at_head:
             self._read.insert(0, entry)
         else:

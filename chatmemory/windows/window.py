@@ -105,7 +105,8 @@ class Window:
     `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
     as needed; pass `totals` with it. Without `totals` all entries are read and added up.
     `counted_by` names the estimator family that counted the tokens, or is None if they were not
-    counted. `measured_by` is the policy whose costs the totals have, or None.
+    counted. `measured_by` is the policy whose costs the totals have, or None. `users` are the user
+    messages, once somebody has looked for them.
     """
 
     # An add through a database reads only the first entries, since evictions start at the head:
@@ -133,6 +134,7 @@ class Window:
         self._unread = iter(()) if source is None else source.entries()
         self._appended: list[Entry] = []
         self._systems: list[Entry] | None = None
+        self.users: list[Entry] | None = None
 
     def __iter__(self) -> Iterator[Entry]:
         yield from self._read
@@ -193,6 +195,8 @@ class Window:
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()
             systems.insert(0 if at_head else len(systems), entry)
+        if entry.type is MessageType.USER and self.users is not None:
+            self.users.insert(0 if at_head else len(self.users), entry)
         if at_head:
             self._read.insert(0, entry)
         elif self._source is None:
@@ -204,6 +208,8 @@ class Window:
         """Remove an entry, even if it has not been read yet."""
         if entry.type is MessageType.SYSTEM:
             self._known_systems().remove(entry)
+        if entry.type is MessageType.USER and self.users is not None:
+            self.users.remove(entry)
         for known in (self._read, self._appended):
             if entry in known:
                 known.remove(entry)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from chatmemory.recall.incidents import incidents_under
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import all_but_last, check_covered, compact_with_terms
 from chatmemory.windows.policies import MessageWindow, TokenWindow
+from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Window
 
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
@@ -69,6 +71,20 @@ def test_recall(shape):
         return lambda: recall(messages, policies)
 
     assert_grows_in_line(prepared, N)
+
+
+def test_results_are_added_where_no_user_message_follows():
+    """The rest of a turn leaves before the next user message, which is looked for once."""
+
+    def prepared(n: int) -> Callable[[], object]:
+        *_, first = entries = [Entry.of(each) for each in SHAPES["n orphans"](n)]
+        pinned = replace(entries[0], pinned=True)
+        window = Window([pinned, *entries[1:]])
+        arrivals = [replace(first, key=object()) for _ in range(n)]
+        policy = MessageWindow(n, snap_to_user=True)
+        return lambda: [*fold(window, arrivals, policy)]
+
+    assert_grows_in_line(prepared, N // 4)
 
 
 @pytest.mark.parametrize("shape", SHAPES_CLEARED)

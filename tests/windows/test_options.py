@@ -293,6 +293,8 @@ def test_the_bound_holds_or_only_what_cannot_leave_remains(sequence, policy, pin
             assert list(window) == before
             check_sum(str(error))
             continue
+        as_new = admit(Window(before), arrival, policy)
+        assert (as_new.evictions, as_new.after) == (transition.evictions, transition.after)
         transition.apply_to(window)
         after = list(window)
         assert [each for each in after if each.pinned] == held
