@@ -139,8 +139,16 @@ def test_pages_show_what_was_cleared(agent, operator_client):
     html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
     assert "1 old tool result became a stub" in html
     assert "Just left" not in html
-    told = evidence(agent, step, Masker(Choice())).data["steps"]
-    assert [each["left"] for each in told if each["n"] == step] == [[]]
+    file = evidence(agent, step, Masker(Choice(words=("cleared",)))).data
+    (shown,) = [each for each in file["steps"] if each["n"] == step]
+    (result,) = [each for each in file["messages"] if each["seq"] == 3]
+    ((entered, _, tokens, stub),) = result["stubs"]
+    change = steps.step(agent, step).change
+    assert (shown["left"], [each["seq"] for each in shown["cleared"]]) == ([], [3])
+    assert "a stub took its place" in shown["cleared"][0]["why"]
+    assert FOUND.strip() in result["text"], "history keeps it whole"
+    assert (entered, tokens) == (step, change.gained)
+    assert stub == STUB.replace("cleared", "[redacted word #A1]")
     assert html.count(STUB) == 2, "in memory, and in the panel"
     assert STUB not in operator_client.get(f"/c/{agent}/?at={step - 1}&msg=3").text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,6 +15,7 @@ from chatmemory.database import in_list
 from chatmemory.explain import captions, receipts
 from chatmemory.explain.reasons import why_left
 from chatmemory.explain.wording import load_words, policy_words
+from chatmemory.ledger.overrides import is_of_stub, text_of_stub
 from chatmemory.models import Message, Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.rows import MessageDetail, StepDetail, with_stays
@@ -84,6 +85,7 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
         first, last = _range(state.step, memory.last_step)
         details = list(_details(memory_id, first, last))
         messages = _messages(memory_id, first, last)
+        stubs = _stubs(memory_id, [row.seq for row in messages])
     policy = memory.policy
     data = {
         "id": memory.id,
@@ -100,7 +102,7 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
         **masker.data(data),
         "policy": masker.without_words(policy_words(policy)),
         "estimator": masker.without_words(policy.estimator if policy else ""),
-        "messages": [_message(each, masker) for each in messages],
+        "messages": [_message(each, stubs.get(each.seq, ()), masker) for each in messages],
         "incidents": incident_cards(Shown(memory.id, rows, steps, whole, masker)),
         "head": memory.head,
         "left_out": sorted(whole),
@@ -134,14 +136,25 @@ def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...
     return with_stays(memory_id, list(rows))
 
 
+def _stubs(memory_id: str, seqs: Sequence[int]) -> Mapping[int, Sequence[Stay]]:
+    """Return the stays in which memory had a stub in a message's place, by seq."""
+    stays = Stay.objects.filter(in_list("seq", seqs), memory_id=memory_id, overrides__isnull=False)
+    found: dict[int, list[Stay]] = {}
+    for stay in stays.order_by("n"):
+        if is_of_stub(stay.overrides):
+            found.setdefault(stay.seq, []).append(stay)
+    return found
+
+
 def _is_whole(row: MessageDetail, masker: Masker) -> bool:
     return masker.is_whole(row.seq, LOOKS[row.type, row.has_calls].glyph)
 
 
-def _message(row: MessageDetail, masker: Masker) -> dict[str, Any]:
+def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> dict[str, Any]:
     look = LOOKS[row.type, row.has_calls]
     is_whole = _is_whole(row, masker)
     text = WHOLE if is_whole else masker.text(without_escapes(row.readable))
+    stub_texts = [WHOLE if is_whole else masker.text(_stub_text(each, row)) for each in stubs]
     return {
         "seq": row.seq,
         "role": "Summary" if row.is_summary else look.role,
@@ -152,13 +165,22 @@ def _message(row: MessageDetail, masker: Masker) -> dict[str, Any]:
         "tokens": row.tokens,
         "said": row.origin == "SAID",
         "times": [[entered, left] for entered, left, _ in row.visits],
+        "stubs": [
+            [stay.entered_step, stay.left_step, stay.tokens, words[:TEXT_MAX]]
+            for stay, words in zip(stubs, stub_texts, strict=True)
+        ],
     }
+
+
+def _stub_text(stay: Stay, row: MessageDetail) -> str:
+    """Return the text of a stub; that of its message if a redaction erased the stub."""
+    return without_escapes(text_of_stub(stay.overrides) or row.text)
 
 
 def _step(detail: StepDetail) -> dict[str, Any]:
     change = detail.change
     caption = captions.caption(change, detail.row.note)
-    left = () if change.clears else change.evicted  # what is cleared stays, as a stub
+    why = [_left(detail, each.seq) for each in change.evicted]
     return {
         "n": change.step,
         "at": detail.row.at.isoformat(timespec="seconds"),
@@ -166,7 +188,9 @@ def _step(detail: StepDetail) -> dict[str, Any]:
         "load": load_words(change.policy, change.after),
         "limit": change.policy.limit if change.policy else None,
         "arrived": [each.seq for each in change.arrived],
-        "left": [_left(detail, each.seq) for each in left],
+        # what is cleared stays, as a stub
+        "left": [] if change.clears else why,
+        "cleared": why if change.clears else [],
         "sums": [
             [line.label, line.amount, line.kind, line.sub]
             for line in receipts.shortened(receipts.receipt(change))

@@ -34,6 +34,21 @@ function leftAt(message, n) {
   return holds(message, n) || !ended.length ? null : Math.max(...ended);
 }
 
+// The stub in the message's place in memory after step n: its first step, end, tokens and text
+const stubAt = (message, n) => message.stubs.find(([entered, left]) => entered <= n && (left === null || left > n));
+
+// The message as memory has it after step n
+function inMemory(message, n) {
+  const [, , tokens, text] = stubAt(message, n) ?? [null, null, message.tokens, message.text];
+  return { ...message, tokens, text };
+}
+
+function fateOf(message, n) {
+  const [left, [since] = []] = [leftAt(message, n), stubAt(message, n)];
+  if (left) return `forgotten at step ${left.toLocaleString("en")}`;
+  return since ? `a stub in memory since step ${since.toLocaleString("en")}` : "";
+}
+
 function line(message, amount) {
   const button = element("button", "", `#${message.seq}`);
   button.type = "button";
@@ -53,11 +68,10 @@ function showHistory(leaving) {
   let isBelow = false;
   for (const row of document.querySelectorAll("[data-history] > .said")) {
     const message = messages.get(Number(row.dataset.seq));
-    const left = leftAt(message, now);
     const classes = ["said", `r-${message.glyph}`, lifeOf(message, leaving), message.seq === chosen ? "is-sel" : ""];
     row.className = classes.filter(Boolean).join(" ");
     row.hidden = !message.said;
-    row.querySelector("[data-tag]").textContent = left ? `forgotten at step ${left.toLocaleString("en")}` : "";
+    row.querySelector("[data-tag]").textContent = fateOf(message, now);
     isBelow ||= classes[2].startsWith("is-out");
     if (classes[2] === "is-in" && isBelow && !row.hidden) start ??= row;
   }
@@ -110,17 +124,22 @@ function sumsOf(step) {
   return element("table", "", element("tbody", "", ...rows));
 }
 
+function whyOf(message, left, stub, step) {
+  const why = (left ? step?.left : step?.cleared)?.find(({ seq }) => seq === message.seq)?.why;
+  const heading = left ? `Why did #${message.seq} leave?` : stub ? `Why is #${message.seq} a stub?` : `#${message.seq}`;
+  const answer = left ? `It left at step ${left}.` : stub ? `It is a stub since step ${stub[0]}.` : "It is in memory.";
+  return [element("h3", "", heading), element("p", "", why ?? answer)];
+}
+
 function showWhy() {
   const message = messages.get(chosen);
-  const step = steps.get(message ? leftAt(message, now) ?? -1 : now);
+  const [left, stub] = message ? [leftAt(message, now), stubAt(message, now)] : [null, null];
+  const step = steps.get(message ? left ?? stub?.[0] ?? -1 : now);
   const parts = [];
   if (!message) {
     parts.push(element("h3", "", "What happened at this step?"), element("p", "", step.words));
   } else {
-    const left = leftAt(message, now);
-    const why = step?.left.find(({ seq }) => seq === chosen)?.why;
-    const answer = left ? why ?? `It left at step ${left}.` : "It is in memory.";
-    parts.push(element("h3", "", left ? `Why did #${chosen} leave?` : `#${chosen}`), element("p", "", answer));
+    parts.push(...whyOf(message, left, stub, step));
   }
   if (step?.sums.length) parts.push(sumsOf(step));
   at("why").replaceChildren(...parts);
@@ -144,14 +163,14 @@ function justLeft(step, gone) {
 
 function show() {
   const step = steps.get(now);
-  const kept = data.messages.filter((message) => holds(message, now));
+  const kept = data.messages.filter((message) => holds(message, now)).map((each) => inMemory(each, now));
   const leaving = new Map(step.left.map((each) => [each.seq, each]));
   at("now").textContent = now.toLocaleString("en");
   at("range").value = now;
   at("words").textContent = step.words;
   const limit = step.limit ? ` of ${step.limit.toLocaleString("en")}` : "";
   at("load").textContent = `${kept.length} messages · ${step.load}${limit}`;
-  const gone = step.left.map(({ seq }) => messages.get(seq)).filter(Boolean);
+  const gone = step.left.map(({ seq }) => messages.get(seq)).filter(Boolean).map((each) => inMemory(each, now - 1));
   const lines = gone.map((each) => line(each, `−${each.tokens.toLocaleString("en")}`));
   at("left").replaceChildren(...(gone.length ? [justLeft(step, gone), ...lines] : []));
   at("memory").replaceChildren(...kept.map((each) => line(each, each.tokens.toLocaleString("en"))));
