@@ -30,14 +30,21 @@ function bindHistory() {
   document.body.addEventListener("htmx:historyCacheMiss", supersede);
 }
 
-// Copies the code beside a button, or the address of a link. Where nothing can be copied, the link is followed.
+// The code beside a button, the address of a link, or the sentence of a report with its address
+function copiedBy(control) {
+  if ("copyLink" in control.dataset) return control.href;
+  if ("copy" in control.dataset) return control.parentElement.querySelector("pre, textarea").textContent;
+  const sentence = control.closest(".report__main > *").querySelector(".report__say");
+  return `${sentence.innerText.replace(/\s+/g, " ").trim()}\n${control.href}`;
+}
+
+// Copies what a control is for. Where nothing can be copied, a link is followed.
 function bindCopy() {
   document.addEventListener("click", async (event) => {
-    const control = event.target.closest("[data-copy], [data-copy-link]");
+    const control = event.target.closest("[data-copy], [data-copy-link], [data-copy-report]");
     if (!control || !navigator.clipboard) return;
     event.preventDefault();
-    const beside = control.parentElement.querySelector("pre, textarea");
-    await navigator.clipboard.writeText("copyLink" in control.dataset ? control.href : beside.textContent);
+    await navigator.clipboard.writeText(copiedBy(control));
     control.textContent = "Copied";
   });
 }

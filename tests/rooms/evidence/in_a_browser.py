@@ -83,6 +83,11 @@ def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     assert "| Needed, 55 over the limit | 855 |" in lines
     assert lines[-1].endswith("/c/order-7741/?at=47>")
     assert lines[-1].startswith("<http://")
+    page.get_by_role("link", name="Copy report").click()
+    expect(page.locator("[data-copy-report]")).to_have_text("Copied")
+    sentence, address = page.evaluate("copied").splitlines()
+    assert sentence.startswith("The user had to say A-1182 again: #46 asked for it. #28 held it")
+    assert address.endswith("/c/order-7741/?at=47")
 
 
 def test_without_javascript_the_link_leads_to_the_card_and_the_markdown_can_be_read(
@@ -94,6 +99,7 @@ def test_without_javascript_the_link_leads_to_the_card_and_the_markdown_can_be_r
     text = page.get_by_label("Markdown")
     expect(text).to_have_value(re.compile(r"^\*\*A-1182 had to be said again\*\*"))
     expect(page.locator("[data-id='markdown incident'] button")).to_be_hidden()
+    expect(page.locator("[data-copy-report]")).to_be_hidden()
     page.get_by_role("link", name="Copy link").click()
     expect(page.locator("#incident")).to_contain_text("A-1182 had to be said again")
     assert page.url.endswith("?at=47")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from chatmemory import MessageWindow, UserMessage
+from playwright.sync_api import Page, expect
+
+from chatmemory import MessageWindow, TokenWindow, UserMessage
+from chatmemory.windows.clearing import STUB
 
 from ...conversations import create_and_add
+from ...test_clearing import FOUND, SAID
 from .test_evidence_file import HOSTILE
 
 
-def test_a_file_is_stepped_through_without_a_network(open_page, demo_conversations, tmp_path):
-    page = open_page("/c/order-7741/evidence/?at=43")
+@contextmanager
+def opened_from_disk(page: Page, file: Path) -> Iterator[tuple[Page, list[str]]]:
+    """Download the file of a form; yield it in a browser without a network, and its requests."""
     with page.expect_download() as downloaded:
         page.get_by_role("button", name="Download").click()
-    file = tmp_path / "evidence.html"
     downloaded.value.save_as(file)
     context = page.context.browser.new_context(offline=True)
     try:
@@ -22,6 +28,14 @@ def test_a_file_is_stepped_through_without_a_network(open_page, demo_conversatio
         asked: list[str] = []
         alone.on("request", lambda request: asked.append(request.url))
         alone.goto(file.as_uri())
+        yield alone, asked
+    finally:
+        context.close()
+
+
+def test_a_file_is_stepped_through_without_a_network(open_page, demo_conversations, tmp_path):
+    page, file = open_page("/c/order-7741/evidence/?at=43"), tmp_path / "evidence.html"
+    with opened_from_disk(page, file) as (alone, asked):
         expect(alone.locator("[data-now]")).to_have_text("43")
         alone.locator("#m25").click()
         expect(alone.locator("[data-why]")).to_contain_text("Why did #25 leave?")
@@ -35,23 +49,25 @@ def test_a_file_is_stepped_through_without_a_network(open_page, demo_conversatio
         expect(alone.locator("[data-now]")).to_have_text("42")
         expect(alone.locator("[data-why]")).to_contain_text("It is in memory")
         assert asked == [file.as_uri()]
-    finally:
-        context.close()
+
+
+def test_a_cleared_result_is_a_stub_in_memory_only(open_page, transactional_db, tmp_path):
+    create_and_add("m", TokenWindow(300, clear_tool_results=1), SAID)
+    page = open_page("/c/m/evidence/")
+    with opened_from_disk(page, tmp_path / "evidence.html") as (alone, _):
+        stub = alone.locator("[data-memory] li", has_text=STUB).last
+        number = stub.get_by_role("button").inner_text()
+        stub.get_by_role("button").click()
+        expect(alone.get_by_role("heading", name=f"Why is {number} a stub?")).to_be_visible()
+        result = alone.locator(f"#m{number.removeprefix('#')}")
+        expect(result).to_contain_text("a stub in memory since step")
+        expect(result).to_contain_text(FOUND.strip())
 
 
 def test_hostile_texts_are_harmless_from_a_file(open_page, transactional_db, tmp_path):
     create_and_add("m", MessageWindow(2), [UserMessage(text) for text in HOSTILE])
     page = open_page("/c/m/evidence/")
-    with page.expect_download() as downloaded:
-        page.get_by_role("button", name="Download").click()
-    file = tmp_path / "evidence.html"
-    downloaded.value.save_as(file)
-    context = page.context.browser.new_context(offline=True)
-    try:
-        alone = context.new_page()
-        alone.goto(file.as_uri())
+    with opened_from_disk(page, tmp_path / "evidence.html") as (alone, _):
         alone.locator("#m1").click()
         assert alone.title() == "m, evidence"
         assert alone.locator("img").count() == 0
-    finally:
-        context.close()
