@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from chatmemory.recall.advice import Advice, Chooser, Costed, percent_of
@@ -12,6 +13,9 @@ from inspector.rooms.lab.words import HALF, dominated_words, policy_short
 
 LETTER = 6.6  # pixels
 ROW = 15.0
+Box = tuple[float, float, float, float]  # left, top, right, foot
+Segment = tuple[float, float, float, float]  # from x, y to x, y
+EVERYTHING = "sending everything"  # above the line of its cost
 MOST_COST = 2.5
 LEAST_HELD = 0.5
 
@@ -57,6 +61,7 @@ class Size:
 
 
 WIDE = Size("front--wide", 1040, 430)
+TABLET = Size("front--tablet", 700, 380)
 PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.5)
 
 
@@ -107,13 +112,18 @@ class Frontier:
         others = [each for each in shown if id(each) not in lines]
         self.slide_path = self._path([*sliding, everything])
         self.block_path = self._path([*blocks, everything])
+        self._lines = [*self._segments([*sliding, everything])]
+        self._lines += self._segments([*blocks, everything])
         r = self.size.r
         self.dots = [self._dot("d-other", each, r - 1.5) for each in others]
         self.dots += [self._dot("d-slide", each, r) for each in sliding]
         self.dots += [self._dot("d-block", each, r) for each in blocks]
         self.all_x, self.all_y = (_px(float(at) - 5) for at in self._at(everything))
         self.rings: list[Dot] = []
-        self._boxes: list[tuple[float, float, float, float]] = []
+        self.title, half = EVERYTHING, LETTER * len(EVERYTHING) / 2
+        one = float(self.one)
+        self._lines.append((one, 0, one, self.size.foot))
+        self._boxes: list[Box] = [(one - half, 4, one + half, 18)]
         self.texts: list[Text] = []
         self.move = ""
         pick = self._advice.pick
@@ -122,28 +132,28 @@ class Frontier:
         if today is not None:
             self._draw_today(today, pick, yours)
         if pick is not None and pick.policy is not None:
-            self._label(pick, policy_short(pick.policy), "t-in")
+            self._label(pick, [("t-in", policy_short(pick.policy))])
         for each in (*blocks[::-1], *sliding[::-1]):
             is_named = pick is not None and each.policy == pick.policy
             is_yours = today is not None and each[1:] == today[1:]
             if each.policy and not is_named and not is_yours and self._held(each) < 1:
-                self._label(each, f"{each.policy.limit:,}", "")
+                self._label(each, [("", f"{each.policy.limit:,}")])
 
     def _draw_today(self, today: Costed, pick: Costed | None, yours: str) -> None:
         is_out = self._advice.beaten_by is not None
         self.rings.append(self._dot("ring" if is_out else "ring-in", today, self.size.r + 5.5))
         self.dots.append(self._dot("d-you" if is_out else "d-block", today, self.size.r + 1.5))
+        if pick is not None:
+            self.move = self._path([today, pick])
+            self._lines += self._segments([today, pick])
         css = "t-you" if is_out else "t-in"
-        # Below the point, because the line to what is suggested leads upwards
-        below = float(self._at(today)[1]) + 2 * ROW
-        dy = ROW if below < self.size.foot else 0
-        self._label(today, f"yours today{f': {yours}' if yours else ''}", css, dy)
+        rows = [(css, f"yours today{f': {yours}' if yours else ''}")]
         if self._advice.beaten_by is not None and self.size is WIDE:
             told = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
-            self._label(today, told, "t-mid", dy + ROW)
-        if pick is not None:
-            (x, y), (to_x, to_y) = self._at(today), self._at(pick)
-            self.move = f"M{x} {y}L{to_x} {to_y}"
+            rows.append(("t-mid", told))
+        # Below the point, because the line to what is suggested leads upwards
+        below = float(self._at(today)[1]) + 2 * ROW
+        self._label(today, rows, ROW if below < self.size.foot else 0)
 
     def _is_as_today(self, point: Costed, low_water: str) -> bool:
         kind = self._chooser.sums.tried.kind
@@ -153,25 +163,53 @@ class Frontier:
     def _path(self, points: Sequence[Costed]) -> str:
         return "M" + "L".join(" ".join(self._at(each)) for each in points)
 
+    def _segments(self, points: Sequence[Costed]) -> Iterator[Segment]:
+        places = [tuple(map(float, self._at(each))) for each in points]
+        for (x, y), (to_x, to_y) in pairwise(places):
+            yield x, y, to_x, to_y
+
     def _dot(self, css: str, point: Costed, r: float) -> Dot:
         held = f"{percent_of(point.tally.held, self._recalls)} %"
-        if self.size is PHONE:
+        if self.size is not WIDE:
             return Dot(css, *self._at(point), _px(r), "")
         title = f"{policy_short(point.policy)}: {held} held, cost {point.cost:.2f}"
         return Dot(css, *self._at(point), _px(r), title)
 
-    def _label(self, point: Costed, text: str, css: str, dy: float = 0) -> None:
-        """Add a label beside a point where it touches no other; else none."""
+    def _label(self, point: Costed, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
+        """Add a label of rows, each with its class, at the first place around a point where it
+        touches no other label and no line. A line may cross a row that has a class, if need be.
+        """
+        places = [each for each in self._places(point, rows, dy) if self._is_free(each[1])]
+        clear = [each for each in places if not self._is_crossed(each[1])]
+        chosen = clear or [each for each in places if rows[0][0]]
+        if not chosen:
+            return
+        anchor, box = chosen[0]
+        self._boxes.append(box)
+        at = {"start": box[0], "middle": (box[0] + box[2]) / 2, "end": box[2]}[anchor]
+        for n, (css, text) in enumerate(rows):
+            self.texts.append(Text(_px(at), _px(box[1] + 12 + n * ROW), anchor, css, text))
+
+    def _places(
+        self, point: Costed, rows: Sequence[tuple[str, str]], dy: float
+    ) -> Iterator[tuple[str, Box]]:
+        """Yield the places of a label right and left of a point, above and below it."""
         x, y = map(float, self._at(point))
-        width, gap = LETTER * len(text), self.size.r + 8
-        for anchor, start in (("start", x + gap), ("end", x - gap - width)):
-            box = (start, y - 8 + dy, start + width, y + 6 + dy)
-            inside = box[0] >= self.size.left - 20 and box[2] <= self.size.width
-            if inside and not any(_touch(box, other) for other in self._boxes):
-                self._boxes.append(box)
-                at = start if anchor == "start" else start + width
-                self.texts.append(Text(_px(at), _px(y + 4 + dy), anchor, css, text))
-                return
+        width, gap = LETTER * max(len(text) for _, text in rows), self.size.r + 8
+        height = 14 + ROW * (len(rows) - 1)
+        yield "start", (x + gap, y - 8 + dy, x + gap + width, y - 8 + dy + height)
+        yield "end", (x - gap - width, y - 8 + dy, x - gap, y - 8 + dy + height)
+        left, right = x - width / 2, x + width / 2
+        yield "middle", (left, y - gap - height, right, y - gap)
+        yield "middle", (left, y + gap, right, y + gap + height)
+
+    def _is_free(self, box: Box) -> bool:
+        """Whether a box is in the frame and touches no label."""
+        inside = box[0] >= self.size.left - 20 and box[2] <= self.size.width
+        return inside and box[3] <= self.size.foot and not any(_touch(box, o) for o in self._boxes)
+
+    def _is_crossed(self, box: Box) -> bool:
+        return any(_cross(line, box) for line in self._lines)
 
     @property
     def held_ticks(self) -> list[Tick]:
@@ -215,9 +253,21 @@ class Frontier:
         return f"{everything} Suggested: {policy_short(pick.policy)}, {held} % for {pick.cost:.2f}."
 
 
-def _touch(box: tuple[float, float, float, float], other: tuple[float, ...]) -> bool:
+def _touch(box: Box, other: Box) -> bool:
     left, top, right, foot = box
     return left < other[2] and other[0] < right and top < other[3] and other[1] < foot
+
+
+def _cross(line: Segment, box: Box) -> bool:
+    (x, y, to_x, to_y), (left, top, right, foot) = line, box
+    start, end = 0.0, 1.0  # the part of the line between the sides, then also between top and foot
+    for at, by, least, most in ((x, to_x - x, left, right), (y, to_y - y, top, foot)):
+        if by:
+            first, last = sorted(((least - at) / by, (most - at) / by))
+            start, end = max(start, first), min(end, last)
+        elif not least <= at <= most:
+            return False
+    return start <= end
 
 
 def _px(number: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from chatmemory.windows.policies import WHOLE
 from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.addresses import FleetAddress
-from inspector.rooms.lab.chart import PHONE, WIDE, Frontier
+from inspector.rooms.lab.chart import PHONE, TABLET, WIDE, Frontier
 from inspector.rooms.lab.reads import Fleet, Group, Loser, Measured
 from inspector.rooms.lab.words import (
     Headline,
@@ -179,8 +180,8 @@ class FleetPage:
     @cached_property
     def charts(self) -> list[Frontier]:
         yours = policy_short(self.today_policy) if self.today_policy else ""
-        wide = Frontier(self.chooser, self.advice, yours, WIDE)
-        return [wide, Frontier(self.chooser, self.advice, "", PHONE)]
+        sizes = ((WIDE, yours), (TABLET, yours), (PHONE, ""))
+        return [Frontier(self.chooser, self.advice, name, size) for size, name in sizes]
 
     # The panel
 
@@ -246,11 +247,19 @@ class FleetPage:
 
     @property
     def pick_policy(self) -> str:
-        """The text of the suggested window, if it is not in force already; empty for none."""
+        """The text of the suggested policy, if it is not in force already; empty for none."""
         pick = self.advice.pick
-        if pick is None or pick.policy is None or pick.policy == self.today_policy:
-            return ""
-        return text_of_policy(pick.policy)
+        policy = (pick.policy or self._everything) if pick else None
+        return "" if policy in (None, self.today_policy) else text_of_policy(policy)
+
+    @property
+    def _everything(self) -> Policy | None:
+        """The policy with which everything is sent: the highest limit in force, which then only
+        measures; None where no limit is in force.
+        """
+        in_force = (each.chosen.policy for each in self.measured)
+        limits = [each.limit for each in in_force if each and each.unit == self.kind.unit]
+        return replace(self.kind, limit=max(limits)).metering() if limits else None
 
     # The table
 
@@ -409,7 +418,9 @@ class FleetPage:
     def of_clients_words(self) -> str:
         count = len(self.found.of_clients)
         more = f" and {count - NAMED:,} more" if count > NAMED else ""
-        return f"{more} {'is' if count == 1 else 'are'} left out: the client decides."
+        has_limit = any(each.chosen.policy for each in self.found.of_clients)
+        why = "no limit is enforced" if has_limit else "the client decides"
+        return f"{more} {'is' if count == 1 else 'are'} left out: {why}."
 
     # The list
 

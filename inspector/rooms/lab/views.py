@@ -113,6 +113,7 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
         "asked": asked,
         "policy": text_of_policy(policy),
         "name": policy_words(policy),
+        "only_measures": policy.meters_only,
         "preview": preview,
         "changed": changed,
         "confirmed": is_confirmed,

@@ -7,6 +7,7 @@ import io
 import re
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from django.db import connection
@@ -90,12 +91,45 @@ def airline(db, data_file):
     list(services.import_all(replace(read, transcripts=found), TokenWindow(2_000), "air-"))
 
 
+def labels(chart) -> list:
+    """The labels of points, which are placed to be read."""
+    return [each for each in chart.findall("text") if each.get("dy") is None][1:]
+
+
+def crossed_labels(chart) -> list[str]:
+    """The labels that a line of the chart runs through."""
+    lines = [each.get("d") for each in chart.findall("path") if " " in each.get("d", "")]
+    points = [[tuple(map(float, at.split())) for at in d[1:].split("L")] for d in lines if "L" in d]
+    on_lines = [
+        (x + share / 99 * (to_x - x), y + share / 99 * (to_y - y))
+        for line in points
+        for (x, y), (to_x, to_y) in pairwise(line)
+        for share in range(100)
+    ]
+    found = []
+    for each in labels(chart):
+        x, y, text = float(each.get("x")), float(each.get("y")), "".join(each.itertext())
+        width = 6 * len(text)
+        left = x - {"start": 0, "middle": width / 2, "end": width}[each.get("text-anchor")]
+        if any(left < px < left + width and y - 9 < py < y for px, py in on_lines):
+            found.append(text)
+    return found
+
+
 def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_client, airline):
     """Without a price of cached input, tokens are compared."""
     text = computed(operator_client, "input=2.5")
     assert "Your 2,000 tokens cost 8 % more than sending everything, and hold" in text
     assert "Sending everything costs about the same as the cheapest limit that holds 95 %" in text
     assert "Suggested Send everything" in text
+    measures = "token_window:2000,meters_only=true"
+    html = operator_client.get("/lab/?input=2.5").text
+    assert f'value="{measures}"' in html
+    wide, tablet, phone = tree(html).findall(".//div[@class='bill__plot']//svg[@role='img']")
+    assert [crossed_labels(wide), crossed_labels(tablet)] == [[], []]
+    assert len(labels(phone)) > 5
+    preview = operator_client.post("/lab/adopt/", {"input": "2.5", "policy": measures}).text
+    assert "From then on nothing leaves memory: the limit only measures." in preview
     rows = table(operator_client, "input=2.5")
     assert rows["Everything suggested"][-2] == "1.00"
     held, *_, cost, money = rows["2,000 sliding yours today"]
