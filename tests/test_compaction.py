@@ -493,7 +493,8 @@ def test_after_a_redaction_the_page_names_the_summaries_that_are_left(talk, oper
     services.compact(talk, "Still A-1182.", keep_last=1)
     services.redact(talk, 2, summaries=[7])
     told = page_words(operator_client.get("/c/m/?msg=2"))
-    assert "Summary #9 stands for it and may hold exact terms of it: it is not redacted." in told
+    of_summary = "stands for this message and may contain its exact terms: it is not redacted."
+    assert f"Summary #9 {of_summary}" in told
     assert "Summary #7" not in told
 
 

@@ -244,7 +244,7 @@ def unsupported_image(sent: Sent) -> Iterator[Fault]:
             if isinstance(content, ImageContent):
                 kind = _kind_of(content.image)
                 if kind and kind not in _TAKEN[sent.provider]:
-                    what = f"{turn.name} has an image of a kind that is not taken: {kind}."
+                    what = f"{turn.name} has an image of a kind that is not accepted: {kind}."
                     yield Fault([turn], what, {"kind": kind})
                     break
 

@@ -380,7 +380,7 @@ def unsupported_file(sent: Sent) -> Iterator[Fault]:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))
             if kind := next(kinds, None):
-                what = f"{turn.name} has a file of a kind that is not taken: {kind}."
+                what = f"{turn.name} has a file of a kind that is not accepted: {kind}."
                 yield Fault([turn], what, {"kind": kind})
                 break
 

@@ -65,7 +65,7 @@ _ITEM_LENGTH = _TOO_LONG.replace("{list}[{at}].{path}", "input[{at}].{path}")
 FIELDS = [
     Rule(
         "call_id_form",
-        "A tool call id of a form that is not taken",
+        "A tool call id of a form that is not accepted",
         {
             OPENAI: _law(
                 _TOO_LONG,
@@ -116,13 +116,13 @@ FIELDS = [
         },
         bad=[DUE, *_called("find", _BAD_ID)],
         good=[DUE, *_called("find", "a1B2c3D4e")],
-        began="a tool call came with an id of a form that is not taken",
+        began="a tool call came with an id of a form that is not accepted",
         since=since.when_it_came,
         prevention="Shorten or map the ids of calls before the messages are added.",
     ),
     Rule(
         "tool_name",
-        "A tool call with a name that is not taken",
+        "A tool call with a name that is not accepted",
         {
             OPENAI: _law(_NO_MATCH, "mcp-use/mcp-use/issues/90", "2025-05", _names(64)),
             RESPONSES: _law(
@@ -157,13 +157,13 @@ FIELDS = [
         },
         bad=[DUE, *_called("weather.get", "a1B2c3D4e")],
         good=[DUE, *_called("weather_get", "a1B2c3D4e")],
-        began="a tool call came with a name that is not taken",
+        began="a tool call came with a name that is not accepted",
         since=since.when_it_came,
         prevention="Name tools with letters, digits, _ and - only.",
     ),
     Rule(
         "user_name",
-        "A name of a participant that is not taken",
+        "A name of a participant that is not accepted",
         {
             OPENAI: _law(
                 "Invalid 'messages[{at}].name': string does not match pattern. Expected a string "
@@ -182,7 +182,7 @@ FIELDS = [
         },
         bad=[{"role": "user", "name": "Ada Lovelace", "content": "When is it due?"}],
         good=[{"role": "user", "name": "Ada_Lovelace", "content": "When is it due?"}],
-        began="a message came with a name that is not taken",
+        began="a message came with a name that is not accepted",
         since=since.when_it_came,
         prevention="Give participants names without blanks.",
     ),
@@ -206,7 +206,7 @@ FIELDS = [
     ),
     Rule(
         "item_id",
-        "An item id of a form that is not taken",
+        "An item id of a form that is not accepted",
         {
             RESPONSES: _law(
                 "Invalid 'input[{at}].id': '{value}'. Expected an ID that begins with '{pattern}'.",
@@ -240,7 +240,7 @@ FIELDS = [
             {**found("call_1"), "id": "fc_1"},
             {"type": "function_call_output", "call_id": "call_1", "output": "found"},
         ],
-        began="an item came with an id of a form that is not taken",
+        began="an item came with an id of a form that is not accepted",
         since=since.when_it_came,
         prevention="Leave out ids of items that OpenAI did not make.",
     ),

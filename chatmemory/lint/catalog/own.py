@@ -434,7 +434,7 @@ OWN = [
     ),
     Rule(
         "role_order",
-        "Roles in an order that is not taken",
+        "Roles in an order that is not accepted",
         {
             MISTRAL: Law(
                 "refused",
@@ -456,7 +456,7 @@ OWN = [
         },
         bad=[DUE, call("a1B2c3D4e"), result("a1B2c3D4e"), DUE],
         good=[DUE, call("a1B2c3D4e"), result("a1B2c3D4e"), HI, DUE],
-        began="roles followed each other in an order that is not taken",
+        began="roles followed each other in an order that is not accepted",
         since=since.unknown,
         prevention="Join messages of one role, and answer results before the user goes on.",
     ),

@@ -458,7 +458,7 @@ SHAPE = [
     ),
     Rule(
         checks.unsupported_image,
-        "An image of a kind that is not taken",
+        "An image of a kind that is not accepted",
         {
             OPENAI: refused(
                 "You uploaded an unsupported image. Please make sure your image has of one the "
@@ -492,12 +492,12 @@ SHAPE = [
         },
         bad=[shown("a.tiff")],
         good=[shown("a.png")],
-        began="an image came of a kind that is not taken",
+        began="an image came of a kind that is not accepted",
         since=since.when_it_came,
     ),
     Rule(
         rendered.unsupported_file,
-        "A file of a kind that is not taken",
+        "A file of a kind that is not accepted",
         {
             RESPONSES: refused(
                 "The file type you uploaded is not supported. Please try again with a pdf",
@@ -508,7 +508,7 @@ SHAPE = [
         },
         bad=[DUE, call("1"), sound_as_file()],
         good=[DUE, call("1"), ToolExecutionResultMessage("1", "find", [PDF])],
-        began="a file came of a kind that is not taken",
+        began="a file came of a kind that is not accepted",
         since=since.when_it_came,
     ),
     Rule(

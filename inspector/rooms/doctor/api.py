@@ -51,9 +51,9 @@ class IllSerializer(Json):
     )
     ill_at = serializers.DateTimeField(help_text="Since when it breaks any rule.")
     version = serializers.IntegerField(source="memory.version")
-    known_until = serializers.IntegerField(help_text="The step at which the window was as told.")
+    known_until = serializers.IntegerField(help_text="The step up to which it was diagnosed.")
     is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
-    unreadable = serializers.CharField(help_text="Why nothing can be told of it; mostly empty.")
+    unreadable = serializers.CharField(help_text="Why it cannot be diagnosed; mostly empty.")
     refused_by = serializers.ListField(child=serializers.CharField())
     problems = ProblemOfWindowSerializer(many=True)
 

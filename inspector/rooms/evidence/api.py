@@ -26,7 +26,7 @@ from inspector.rooms.evidence.incidents import incidents_now
 class IncidentsQuery(Query):
     kind = fields.NameField(
         lambda: [kind.value for kind in IncidentKind],
-        "Only those of a kind.",
+        "Only incidents of this kind.",
         lambda name: FORMER.get(name, name),
     )
 
@@ -59,11 +59,11 @@ class IncidentSerializer(Json):
     again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
     step = serializers.IntegerField(help_text="The step at which that message arrived.")
     forced = serializers.BooleanField(
-        help_text="Whether the assistant had asked for a fact of it by its name, or the user says "
+        help_text="Whether the assistant had asked for one of its facts by name, or the user says "
         "that it was said before."
     )
     asked = serializers.IntegerField(
-        allow_null=True, help_text="Seq of the assistant's message that asked for it by its name."
+        allow_null=True, help_text="Seq of the assistant's message that asked for it by name."
     )
     facts = ForgottenFactSerializer(many=True, help_text="The best known first.")
     tool = serializers.CharField(required=False, help_text="What was called again.")
@@ -98,8 +98,8 @@ class LostTermSerializer(Json):
     back = serializers.CharField(help_text=f"One of {', '.join(CameBack)}.")
     is_told = serializers.BooleanField(help_text="Whether others mentioned it first.")
     is_rare = serializers.BooleanField(
-        help_text="Whether it is told, and in at most two of the newest 200 conversations with a "
-        "compaction."
+        help_text="Whether others mentioned it first, and at most two of the newest 200 "
+        "conversations with a compaction have it."
     )
 
 

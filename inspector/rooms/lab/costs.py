@@ -63,7 +63,7 @@ def how_much_more(memory_id: str) -> str:
     if provider is None or percent is None or percent < OVER:
         return ""
     label = provider.label.partition(",")[0]
-    return f"{percent - 100} % more at the price of {label}, because each prompt begins otherwise"
+    return f"{percent - 100} % more at the price of {label}, because each prompt begins differently"
 
 
 class CostKeeper(Keeper):
