@@ -1,11 +1,11 @@
 """The linter: windows that a provider will refuse, or take otherwise than meant, and why.
 
-    findings_in(turns, provider)    what rules find in a window
-    refusals_in(turns, provider)    what of it is refused
-    verdicts(turns)                 what providers say to a window, in a sentence each
+    findings_in(turns, provider)    the faults of a window, refused or mishandled
+    refusals_in(turns, provider)    the faults for which the provider refuses it
+    verdicts(turns)                 the answers of providers to a window, in a sentence each
     RULES                           the rules by id, each with its source and two examples
 
-`chatmemory.lint.linter` asks about messages.
+`chatmemory.lint.linter` does the same for messages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "verdicts",
 ]
 
-ASKED = (OPENAI, ANTHROPIC)  # the providers that lessons ask
+ASKED = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
@@ -42,15 +42,15 @@ def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) 
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
-    """Return the refusals of a provider in a window, or of one of its models if any are named."""
-    said = list(turns)
-    found = (findings_in(said, provider, model) for model in models or (None,))
-    return [each for findings in found for each in findings if each.severity == "refused"]
+    """Return the findings for which a provider, or any of the named models, refuses a window."""
+    window = list(turns)
+    by_model = (findings_in(window, provider, model) for model in models or (None,))
+    return [each for findings in by_model for each in findings if each.severity == "refused"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One provider's answer to a window, with the name that people have for it."""
+    """The answer of a provider to a window. `provider` is its name as people write it."""
 
     provider: str
     findings: Sequence[Finding] = ()
@@ -65,7 +65,7 @@ class Verdict:
 
     @property
     def answer(self) -> str:
-        """The answer in words, with the first finding that tells."""
+        """The answer in words, with the refusal or the first thing that is mishandled."""
         if refusal := self._refusal:
             return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"
         minded = [each for each in self.findings if each.severity != "conditional"]
@@ -76,5 +76,5 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return the verdicts of the providers that lessons ask."""
+    """Return the verdicts of the providers that lessons name."""
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in ASKED)

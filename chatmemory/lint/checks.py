@@ -1,7 +1,6 @@
 """The checks of rules: what is wrong in a window, and where, whichever provider gets it.
 
-A check yields its faults in the order of the window. `rendered` has those that read what a
-provider's format says.
+A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`.
 """
 
 from __future__ import annotations
@@ -51,17 +50,19 @@ def nothing_to_send(sent: Sent) -> Iterator[Fault]:
 
 
 def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
-    """No provider minds it, but the model has lost what it was asked."""
-    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
-    if sent.has_left and said and not any(turn.type is MessageType.USER for turn in said):
+    """No provider refuses it, but the model no longer has the question."""
+    dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    if sent.has_left and dialogue and not any(turn.type is MessageType.USER for turn in dialogue):
         yield Fault((), "No message of the user is in memory.")
 
 
 def first_not_user(sent: Sent) -> Iterator[Fault]:
-    """Providers that only mishandle it keep it: a greeting of the assistant may be first."""
-    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
-    if said and said[0].type not in (MessageType.USER, _RESULT):
-        first = said[0]
+    """Where a provider only mishandles it, nothing is repaired: a conversation may begin with a
+    greeting of the assistant.
+    """
+    dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    if dialogue and dialogue[0].type not in (MessageType.USER, _RESULT):
+        first = dialogue[0]
         name = "a tool call" if first.calls else _SPOKEN[first.type]
         after = "" if sent.turns[0] is first else " after system"
         what = f"The first message{after} is {name} ({first.name}), not User."
@@ -70,14 +71,14 @@ def first_not_user(sent: Sent) -> Iterator[Fault]:
 
 
 def asked_first(sent: Sent) -> int | None:
-    """Return the position of the first user message, with which memory could begin."""
+    """Return the position of the first user message, at which memory could begin."""
     return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
 
 
 def equal_roles(sent: Sent) -> Iterator[Fault]:
-    """Results in a row are one turn of the user; see `Turn.own` for what was said in one turn."""
-    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
-    for one, other in pairwise(said):
+    """Consecutive results are one turn of the user, and so are turns that `joins` connects."""
+    dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    for one, other in pairwise(dialogue):
         is_spoken = one.type in (MessageType.USER, MessageType.AI)
         if is_spoken and one.type is other.type and not other.joins:
             both = f"{_SPOKEN[one.type]} messages {one.name} and {other.name}"
@@ -85,11 +86,11 @@ def equal_roles(sent: Sent) -> Iterator[Fault]:
 
 
 def system_in_middle(sent: Sent) -> Iterator[Fault]:
-    said = False
+    has_begun = False
     for turn in sent.turns:
         if turn.type is not MessageType.SYSTEM:
-            said = True
-        elif said:
+            has_begun = True
+        elif has_begun:
             yield Fault([turn], f"System message {turn.name} is not at the beginning.")
 
 
@@ -250,13 +251,13 @@ def unsupported_image(sent: Sent) -> Iterator[Fault]:
 
 
 def _kind_of(media: Media) -> str | None:
-    """Return the declared media type, or that of the name."""
+    """Return the declared media type, or the one that the file name suggests."""
     kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
     return kind.lower() if kind else None
 
 
 def media_left_out(sent: Sent) -> Iterator[Fault]:
-    """Media that the format has no place for, so that what is sent lacks them."""
+    """Media for which the format has no place, so that they are not sent."""
     for turn in sent.turns:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
         if any(left):
@@ -265,7 +266,7 @@ def media_left_out(sent: Sent) -> Iterator[Fault]:
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
-    """Return the name of a content for which the provider's format has no place, else nothing."""
+    """Return the kind of a content for which the provider's format has no place, or ""."""
     if provider == GEMINI or turn.own:
         return ""
     is_chat, is_result = provider == OPENAI, turn.type is _RESULT

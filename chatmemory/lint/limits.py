@@ -1,7 +1,7 @@
 """The bounds of fields of a provider's JSON, as data: `Limit`, and the order of roles, `Order`.
 
-A path leads from a message to its values: `tool_calls[].id` are the ids of all items of a list, and
-`content[tool_use].id` those of the items of one type.
+A path leads from a message to its values: `tool_calls[].id` means the ids of all items of a list,
+`content[tool_use].id` the ids of the items of one type.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Place(NamedTuple):
 class Limit:
     """The bounds of a field: a text of a `pattern`, from `least` to `most` characters or items.
 
-    `what` is what people call the field, and `but` what is wrong with a text of another pattern.
-    The field is that of values of a `kind` (their type), or of one of the `roles`, where these are
-    given; values `without` a field have none of that name. One that `is_needed` is at fault where
-    it is missing.
+    `what` is the field's name for people, and `but` the fault of a text that does not match the
+    pattern. With a `kind` or `roles`, the limit applies only to values of that type, or to messages
+    of these roles; with `without`, only to values that lack the field of that name. If the field
+    `is_needed`, a value without it is at fault.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Limit:
     is_needed: bool = False
 
     def problem(self, value: Any) -> str:
-        """Return the fault of a value in words, or nothing."""
+        """Return the fault of a value in words, or ""."""
         if value is None:
             return "is missing" if self.is_needed else ""
         if not isinstance(value, str | list):
@@ -79,7 +79,7 @@ class Limit:
 
 
 def limited(*limits: Limit) -> Any:
-    """Return the check of a law whose limits these are: a fault for each message."""
+    """Return a check for some limits. It yields at most one fault for each message."""
 
     def check(sent: Sent) -> Iterator[Fault]:
         for turn in sent.turns:
@@ -95,15 +95,15 @@ def _beyond(turn: Turn, limits: Sequence[Limit]) -> Iterator[Fault]:
             for place in limit.places(value):
                 if problem := limit.problem(place.value):
                     what = f"{limit.what} of {turn.name} {problem}."
-                    yield Fault([turn], what, _told(place, limit))
+                    yield Fault([turn], what, _error_values(place, limit))
 
 
-def _told(place: Place, limit: Limit) -> dict[str, object]:
+def _error_values(place: Place, limit: Limit) -> dict[str, object]:
     value = place.value
     length = len(value) if isinstance(value, str | list) else 0
     shown = _shown(value) if isinstance(value, str) else ""
-    told = {"path": place.path, "n": place.n, "length": length, "value": shown}
-    return {**told, "most": limit.most, "pattern": limit.pattern}
+    values = {"path": place.path, "n": place.n, "length": length, "value": shown}
+    return {**values, "most": limit.most, "pattern": limit.pattern}
 
 
 def _shown(text: str) -> str:
@@ -136,7 +136,7 @@ def _walked(place: Place, parts: Sequence[tuple[str, str | None]]) -> Iterator[P
 class Order:
     """The order of roles in a provider's list: which follow each other, and which begin and end it.
 
-    Results of tools in a row are one turn. An empty set allows every role.
+    Consecutive results of tools are one turn. An empty set allows every role.
     """
 
     after: Mapping[str, str]
@@ -150,7 +150,7 @@ class Order:
         return _ROLES[turn.type]
 
     def faults(self, sent: Sent) -> Iterator[Fault]:
-        """Yield the turns whose role may not follow the one before."""
+        """Yield a fault for each turn whose role may not follow the role before it."""
         before: Turn | None = None
         for turn in sent.listed:
             if before is not None and not self._may_follow(before, turn):
@@ -166,13 +166,13 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_first(self, sent: Sent) -> Iterator[Fault]:
-        """Yield the first turn if its role may not begin the list."""
+        """Yield a fault if the role of the first turn may not begin the list."""
         first = next(iter(sent.listed), None)
         if first is not None and self.role(first) not in self.first.split():
             yield Fault([first], f"The first message is {_named(first, inside=True)}.")
 
     def at_last(self, sent: Sent) -> Iterator[Fault]:
-        """Yield the last turn if its role may not end the list; what comes next mends it."""
+        """Yield a pending fault if the role of the last turn may not end the list."""
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)
         if last is None or last.calls or is_prefix:

@@ -21,8 +21,8 @@ from chatmemory.messages.message import (
     text_of,
 )
 
-# The format in which a provider gets messages, and the calls and results of tools that run
-# elsewhere: calls of other types run at the provider.
+# For each provider, the format of its messages, and the types of calls and results of tools that
+# the client runs. Calls of other types run at the provider.
 FORMATS_OF = {
     "openai": "openai_chat",
     "openai_responses": "openai_responses",
@@ -49,13 +49,13 @@ def lint(
     model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> list[Finding]:
-    """Return what a provider would refuse or mishandle in a window, in its order.
+    """Return the findings of a provider in a window, refused or mishandled, in its order.
 
     `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini",
-    "mistral", "bedrock" (Converse) or "deepseek". What depends on the model is `conditional`,
-    unless the `model` is named and known. The findings call messages by their `numbers`, from 1
-    where none are given. Raises InvalidMessage for what is no message, and InvalidValue for
-    another provider.
+    "mistral", "bedrock" (Converse) or "deepseek". A finding that depends on the model is
+    `conditional`, unless the `model` is named and known. The findings name messages by their
+    `numbers`, from 1 if none are given. Raises InvalidMessage for an item that is not a message,
+    and InvalidValue for an unknown provider.
     """
     return findings_in(turns_of(messages, provider, numbers), provider, model)
 
@@ -67,13 +67,13 @@ def repair(
     model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> Repaired:
-    """Return a window that a provider takes, what was done for that, and what remains.
+    """Return the repaired window, the changes that were made, and the remaining findings.
 
-    System messages go first where they must; a result without its call and one of two results are
-    left out; a result in another place goes behind its call; messages before the first of the
-    user leave where their order is refused; a call without a result gets a placeholder. A clean
-    window stays as it is, and so does the order of all others. Raises as
-    `lint` does.
+    System messages move to the beginning if the provider wants them there. Results without a call,
+    and further results of the same call, are left out; a misplaced result moves behind its call. If
+    the provider refuses the messages before the first user message, they leave. A call without a
+    result gets a placeholder. A clean window is returned unchanged, and all other messages keep
+    their order. Raises the exceptions of `lint`.
     """
     said = chat_messages(messages)
     shown = range(1, len(said) + 1) if numbers is None else numbers
@@ -106,7 +106,7 @@ def example(window: Example, provider: str) -> list[ChatMessage]:
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
     """Return a line for each message of a small window, such as an example of a rule.
 
-    A message that keeps what only the provider's format can say is its JSON. Long lines are cut.
+    A message that keeps JSON of the provider is shown as this JSON. Long lines are cut.
     """
     lines = [line for turn in turns_of(messages, provider) for line in _lines(turn)]
     return [line if len(line) <= LINE else f"{line[:LINE]}…" for line in lines]
@@ -138,7 +138,7 @@ def _id(id: str | None) -> str:
 def turns_of(
     messages: Sequence[ChatMessage], provider: str, numbers: Sequence[int] | None = None
 ) -> list[Turn]:
-    """Return the turns of messages as a provider gets them. Raises as `lint` does."""
+    """Return messages as turns for a provider. Raises the exceptions of `lint`."""
     if provider not in PROVIDERS:
         raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
     said = chat_messages(messages)
@@ -154,7 +154,7 @@ def turns_by_provider(
     providers: Iterable[str],
     numbers: Sequence[int] | None = None,
 ) -> dict[str, list[Turn]]:
-    """Return the turns for several providers. Those that get one format have the same turns."""
+    """Return the turns by provider. Providers with the same format share the same list."""
     names = list(providers)
     of_format = {FORMATS_OF.get(name): name for name in names}
     turns = {format: turns_of(messages, name, numbers) for format, name in of_format.items()}
@@ -179,14 +179,14 @@ def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn
 
 
 def _continues(own: Mapping[str, Any]) -> bool:
-    """Whether a request said that it continues what OpenAI has stored."""
+    """Return whether a request continued a response or conversation that OpenAI has stored."""
     about = own.get("response")
     names = ("previous_response_id", "conversation")
     return isinstance(about, Mapping) and any(about.get(name) for name in names)
 
 
 def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
-    """Return a message in a format, with the parts that are beside the list."""
+    """Return a message as JSON values of a format, including values that go beside its list."""
     rendering = render_each([message], format)
     values = tuple(rendering.values)
     return (*values, rendering.beside) if rendering.beside else values

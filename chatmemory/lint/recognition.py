@@ -1,4 +1,4 @@
-"""Finds the laws that an error of a provider is about, by the words of their answers."""
+"""Recognizes the laws behind an error of a provider, by the known wording of their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPECIFIC = 12  # letters of an answer by which it can be recognized
 
 
 class Recognized(NamedTuple):
-    """A law that an error is about, and the index in the request that the error names."""
+    """A law that an error refers to, and the index in the request that the error names."""
 
     rule: Rule
     provider: str
@@ -27,8 +27,8 @@ class Recognized(NamedTuple):
 
 
 def recognized(error: str) -> list[Recognized]:
-    """Return the laws whose answer an error reads like, the most specific first: none if no law
-    knows it. The error is a text, or JSON that holds it.
+    """Return the laws whose answers match an error, the most specific first, or [] if none does.
+    The error is a text, or JSON that contains it.
     """
     said = list(_texts(error[:LONGEST]))
     found: dict[tuple[str, str], tuple[int, Recognized]] = {}
@@ -45,7 +45,7 @@ def recognized(error: str) -> list[Recognized]:
 
 
 def _matched(answer: str, text: str) -> tuple[int, int | None] | None:
-    """Return how much of an answer is the same in a text, and the index in it."""
+    """Return the number of letters of an answer that match a text, and the index in the text."""
     pattern, length = _pattern(answer)
     if length < _SPECIFIC or not (found := pattern.search(text)):
         return None
@@ -55,7 +55,7 @@ def _matched(answer: str, text: str) -> tuple[int, int | None] | None:
 
 @cache
 def _pattern(answer: str) -> tuple[re.Pattern[str], int]:
-    """Return the pattern of an answer, with values in the places of names, and its letters."""
+    """Return a pattern that matches an answer with any values, and its number of letters."""
     parts, done, names = [], 0, set()
     for each in _PIECE.finditer(answer):
         parts.append(re.escape(answer[done : each.start()]))

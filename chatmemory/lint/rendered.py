@@ -1,6 +1,6 @@
-"""The checks that read a window as the provider's format says it: its JSON values.
+"""The checks of a window in a provider's format: they read its JSON values.
 
-Those of one field are data, see `limits`.
+Checks of a single field are data, see `limits`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AI, _USER = MessageType.AI, MessageType.USER
 
 
 def _blocks(turn: Turn, *types: str) -> Iterator[Json]:
-    """Yield the blocks of a turn that are of these types."""
+    """Yield the blocks of a turn that have one of these types."""
     for value in turn.values:
         for block in _list_in(value, "content"):
             if isinstance(block, Mapping) and block.get("type") in types:
@@ -34,7 +34,7 @@ def _blocks(turn: Turn, *types: str) -> Iterator[Json]:
 
 
 def _nested(value: Any) -> Iterator[Json]:
-    """Yield the blocks of a message, and those within them."""
+    """Yield the blocks of a message, and the blocks within them."""
     for name in ("content", "system"):
         for block in _list_in(value, name):
             if isinstance(block, Mapping):
@@ -48,10 +48,10 @@ def _list_in(value: Any, name: str) -> list[Any]:
 
 
 def blank_text(sent: Sent) -> Iterator[Fault]:
-    """A text that is empty, or blanks where the message has no other text.
+    """A text that is empty, or that is blank while the message has no other text.
 
-    One of blanks beside another text was accepted, as https://github.com/LibreChat-AI/agents/pull/124
-    reports.
+    A blank text beside another text was accepted, as
+    https://github.com/LibreChat-AI/agents/pull/124 reports.
     """
     for turn in sent.turns:
         texts = [
@@ -65,7 +65,7 @@ def blank_text(sent: Sent) -> Iterator[Fault]:
 
 
 def blanks_at_the_end(sent: Sent) -> Iterator[Fault]:
-    """Blanks at the end of an answer that ends the list, which the next message mends."""
+    """Blanks at the end of an answer that ends the list. The next message repairs it."""
     last = _last_answer(sent)
     text = _last_text(last) if last else ""
     if last and text and text != text.rstrip():
@@ -103,7 +103,7 @@ def empty_error(sent: Sent) -> Iterator[Fault]:
 
 
 def _says(content: Any) -> bool:
-    """Whether content has more than empty texts."""
+    """Return whether a content has anything but empty texts."""
     if not isinstance(content, list):
         return bool(content)
     return any(not isinstance(each, Mapping) or each.get("text") != "" for each in content)
@@ -147,7 +147,7 @@ _BEGINNINGS = {
 
 
 def other_media_type(sent: Sent) -> Iterator[Fault]:
-    """An image whose bytes are of another kind than is declared."""
+    """An image whose bytes are of another type than the declared one."""
     for turn, block in _all_blocks(sent):
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, Mapping):
@@ -181,7 +181,7 @@ def unsigned_call(sent: Sent) -> Iterator[Fault]:
 
 
 def unsigned_earlier_call(sent: Sent) -> Iterator[Fault]:
-    """The same before the user's last message."""
+    """A call without its signature, as in `unsigned_call`, before the user's last message."""
     asked_at = _asked_at(sent)
     for turn in _unsigned(sent):
         if turn.position < asked_at:
@@ -213,7 +213,7 @@ def _calling(turn: Turn) -> dict[str, object]:
 
 
 def empty_part(sent: Sent) -> Iterator[Fault]:
-    """No parts, or one that is an empty text; a signature may come with one."""
+    """A message without parts, or an empty text without a signature."""
     for turn in sent.turns:
         if isinstance(turn.message, UserMessage) and not text_of(turn.message).strip():
             continue  # the message as a whole is empty
@@ -249,7 +249,7 @@ def repeated_item(sent: Sent) -> Iterator[Fault]:
             earlier[id] = turn
 
 
-# Items that name another one, and those that are a call and its result
+# Items that refer to another item, and the types of calls with the types of their results
 _TWICE = (
     *("item_reference", "mcp_approval_response", "local_shell_call_output"),
     *("mcp_call", "code_interpreter_call", "web_search_call", "file_search_call"),
@@ -305,7 +305,9 @@ SMALLEST_CONTEXTS = "|".join(
 
 
 def long_window(sent: Sent) -> Iterator[Fault]:
-    """More tokens than the model's context, or than the smallest usual one where none is named."""
+    """More tokens than the model's context, or than the smallest usual context if no model is
+    named.
+    """
     known = known_model(sent.model)
     most = known.prompt if known else _SMALLEST
     messages = [turn.message for turn in sent.turns if turn.message]
@@ -324,7 +326,7 @@ def _length(message: ChatMessage) -> int:
 
 
 def _counted(messages: list[ChatMessage], model: str) -> int:
-    """Return the tokens in a model's encoding, or in that of gpt-4o if it is not known."""
+    """Return the number of tokens in the encoding of a model, or of gpt-4o for an unknown model."""
     try:
         estimator = OpenAiTokenCountEstimator(model.rpartition("/")[2])
     except UnknownEstimator:
@@ -336,7 +338,7 @@ def _counted(messages: list[ChatMessage], model: str) -> int:
 
 
 def blank_content(sent: Sent) -> Iterator[Fault]:
-    """A text or a result that is blank: Converse takes neither."""
+    """A blank text or a blank result: Converse accepts neither."""
     for turn in sent.turns:
         said = turn.message
         if not isinstance(said, ChatMessage) or turn.type is MessageType.SYSTEM:
@@ -345,13 +347,13 @@ def blank_content(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"{turn.name} is blank.")
 
 
-# Faults in parts that only a format has
+# Faults in parts that exist in one format only
 
 
 def lone_reasoning(sent: Sent) -> Iterator[Fault]:
-    """Reasoning of OpenAI needs the item that it led to, which has an id of OpenAI's, too.
+    """Reasoning of OpenAI needs the item that it led to, which also has an id of OpenAI.
 
-    Other hosts of this API make ids of another form, and do not ask for it.
+    Other hosts of this API make ids of another form, and do not require the item.
     """
     for turn, following in zip_longest(sent.turns, sent.turns[1:]):
         for item, after in zip_longest(turn.own, turn.own[1:]):
@@ -375,7 +377,7 @@ def developer_role(sent: Sent) -> Iterator[Fault]:
 
 
 def unsupported_file(sent: Sent) -> Iterator[Fault]:
-    """A file that only the format can say, of a sound or a video."""
+    """A sound or a video as a file, which exists only in the provider's format."""
     for turn in sent.turns:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))

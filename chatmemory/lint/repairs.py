@@ -30,7 +30,7 @@ _NAMES = {
 @dataclass(frozen=True)
 class Done:
     """A change that a repair makes, in words that are true before and after it. `position` is the
-    index of the message in the window that was given; of a placeholder that of its call.
+    index of the message in the original window; for a placeholder, the index of its call.
     """
 
     repair: str
@@ -40,8 +40,8 @@ class Done:
 
 @dataclass(frozen=True)
 class Repaired:
-    """A window that was mended. `sources` are the indices that its messages had, None for a
-    placeholder. `left` is what remains, with indices of the mended window.
+    """A repaired window. `sources` are the original indices of its messages, None for a
+    placeholder. `left` has the remaining findings, with indices of the repaired window.
     """
 
     messages: Sequence[ChatMessage]
@@ -52,7 +52,7 @@ class Repaired:
 
 @dataclass
 class Place:
-    """A message of a window that is mended. `number` is what people call it."""
+    """A message of a window in repair. `number` is its number for people."""
 
     message: ChatMessage
     number: int
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass
 class Bench:
-    """A window while it is mended."""
+    """A window in repair."""
 
     places: list[Place]
     done: list[Done] = field(default_factory=list)
@@ -86,7 +86,7 @@ Repair = Callable[[Sent, Bench], None]
 
 
 def system_first(sent: Sent, bench: Bench) -> None:
-    """Move system messages to the beginning where they must be, and drop one that is said twice."""
+    """Move system messages to the beginning if the provider requires it, and drop repeated ones."""
     if not sent.has_system_beside:
         return
     first: list[Place] = []
@@ -106,7 +106,7 @@ def system_first(sent: Sent, bench: Bench) -> None:
 
 
 def drop_results(sent: Sent, bench: Bench) -> None:
-    """Drop results whose call is missing, and results of a call that another one answers."""
+    """Drop results whose call is missing, and further results of a call that has one."""
     gone: set[int] = set()
     for turn in sent.pairing.orphans:
         gone.add(turn.position)
@@ -145,10 +145,10 @@ def move_results(sent: Sent, bench: Bench) -> None:
 
 
 def add_placeholders(sent: Sent, bench: Bench) -> None:
-    """Answer each call that has no result, saying so.
+    """Give each call without a result a placeholder, whose text says that the result is missing.
 
-    Where a turn has results, they follow all of its messages, and so do placeholders; else each
-    stands behind its call.
+    If a turn has results, they follow all of its messages, and placeholders go there; otherwise
+    each placeholder directly follows its call.
     """
     added: dict[int, list[Place]] = {}
     for left in sent.pairing.dangling:
@@ -166,7 +166,7 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
     _put_behind(bench, added)
 
 
-# Each is tried on what the one before left.
+# Each repair works on the window that the one before left.
 REPAIRS: tuple[Repair, ...] = (
     system_first,
     drop_results,

@@ -1,4 +1,4 @@
-"""Rules, their laws, and how a window is examined by them."""
+"""Rules, their laws, and the examination of a window by them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BRACES = re.compile(r"\{(\w+)\}")
 
 
 class Fault(NamedTuple):
-    """Turns at fault, and what is wrong with them.
+    """Turns at fault, with a sentence about the fault.
 
-    `error` fills the words of the provider. `is_mendable` is False where no repair applies. A fault
-    that `is_pending` ends with what has to come next anyway.
+    `error` has the values for the provider's error message. `is_mendable` is False if no repair
+    applies. A fault that `is_pending` ends with the messages that must come next anyway.
     """
 
     turns: Sequence[Turn]
@@ -40,14 +40,15 @@ Example = Sequence[ChatMessage] | Sequence[Json]
 class Law:
     """The law of one provider for a fault.
 
-    `check` finds the faults where the law has bounds of its own; else that of its rule does.
-    `error` is what the provider's answer reads like, with {at} for the place of the first turn at
-    fault; it is empty where no words are known. `source` is the address of the report, and `date`
-    its month, empty where it is not known. `conflict` says what another source reports.
+    `check` finds the faults if the law has bounds of its own; otherwise the check of its rule does.
+    `error` is the wording of the provider's answer, with {at} for the place of the first turn at
+    fault; it is empty if no wording is known. `source` is the address of the report, and `date` its
+    month, empty if unknown. `conflict` describes the report of another source that disagrees.
 
-    A law that is `conditional` holds under a `condition`. Where that is the model, `refusing` is a
-    pattern of the models that refuse, and `taking` one of those that are known to take it. Where
-    the check asks the model, `sure` is a pattern of the models that refuse each such fault.
+    A law that is `conditional` applies under a `condition`. If the condition is the model,
+    `refusing` is a pattern of the models that refuse, and `taking` a pattern of the models that are
+    known to accept. If the check itself depends on the model, `sure` is a pattern of the models
+    that refuse each such fault.
     """
 
     severity: Severity
@@ -72,17 +73,17 @@ class Law:
 
     @property
     def dated(self) -> str:
-        """The month of the source, or that no source with a date was found."""
+        """The month of the source, or words for a source without a date."""
         return self.date or "no source with a date found"
 
     def severity_for(self, model: str | None) -> Severity | None:
-        """Return how severe a fault is for a model; None if the model is known to take it."""
+        """Return the severity of a fault for a model; None if the model is known to accept it."""
         if self.severity != "conditional" or not model:
             return self.severity
         return self._severity(self.refusing, model)
 
     def severity_unasked(self, model: str) -> Severity | None:
-        """Return how severe a fault is for a model, if it was found without asking any model."""
+        """Return the severity for a model of a fault that was found without naming a model."""
         if self.severity != "conditional":
             return self.severity
         return self._severity(self.sure or self.refusing, model)
@@ -94,20 +95,19 @@ class Law:
         return None if is_taken else "conditional"
 
     def answer(self, values: Mapping[str, object]) -> str:
-        """Return the provider's answer with these values in the places of their names."""
+        """Return the provider's answer, with values in place of the names in braces."""
         return _BRACES.sub(lambda found: str(values.get(found[1], found[0])), self.error)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, with its law for each provider that has it. Its `id` is the name of its check, or the
-    name that stands there where each law has a check of its own.
+    """A rule, with its law for each provider that has it. Its `id` is the name of its check, or
+    `check` itself if that is a name, because each law has a check of its own.
 
-    `bad` is a minimal window that breaks it, `good` one that does not; both are messages, or JSON
-    of the provider in whose format they are told. `began` says what happened at the step since
-    which a window breaks it, and `since` finds that step. `repairs` are the names of those that
-    mend it, and `prevention` says what would have prevented it. The doctor lists conversations by
-    a rule that `is_listed`.
+    `bad` is a minimal window that breaks the rule, `good` one that does not; both are messages, or
+    JSON of the provider `told_for`. `since` finds the step from which on a window breaks the rule,
+    and `began` says what happened at this step. `repairs` are the names of the repairs for it, and
+    `prevention` is advice. The doctor lists conversations by a rule that `is_listed`.
     """
 
     check: Check | str
@@ -126,14 +126,14 @@ class Rule:
         return self.check if isinstance(self.check, str) else self.check.__name__
 
     def check_of(self, law: Law | None) -> Check:
-        """Return the check of a law, or the check of a rule that no provider minds."""
+        """Return the check of a law; without a law, the check of the rule itself."""
         check = (law and law.check) or self.check
         assert not isinstance(check, str), f"a law of {self.id} has no check"
         return check
 
     @property
     def told_for(self) -> str:
-        """The provider in whose format the examples are told: the first one that minds."""
+        """The provider in whose format the examples are written: the first one with a law."""
         return next(iter(self.laws), OPENAI)
 
 
@@ -141,11 +141,11 @@ class Rule:
 class Finding:
     """A fault of a window for a provider, which refuses it or takes it otherwise than it was meant.
 
-    `positions` are the indices of the messages at fault, `message` says in one sentence what is
-    wrong, and `error` what the provider's error reads like. One that is `conditional` depends on
-    its `condition`. `repairs` are the names of those that apply. `source` and `basis` are those of
-    the `Law`. One that `is_pending` ends with what has to come next anyway, such as the results of
-    a call.
+    `positions` are the indices of the messages at fault, `message` is a sentence about the fault,
+    and `error` the wording of the provider's error. A `conditional` finding depends on its
+    `condition`. `repairs` are the names of the repairs that apply. `source` and `basis` come from
+    the `Law`. A finding that `is_pending` ends with the messages that must come next anyway, such
+    as the results of a call.
     """
 
     rule: str
@@ -190,5 +190,5 @@ def _found(sent: Sent, rule: Rule) -> Iterator[Finding]:
 
 
 def _under(condition: str, message: str) -> str:
-    """Return the words of a fault, with the condition under which it is one."""
+    """Return a sentence about a fault, with the condition under which the provider minds it."""
     return f"{message.removesuffix('.')} ({condition})." if condition else message

@@ -1,8 +1,9 @@
-"""Since which step a window breaks a rule, derived from when its messages came and others left.
+"""The step since which a window breaks a rule, derived from the times at which messages came or
+left.
 
 Each rule of the catalog names one of these functions. It gets the numbers of the messages at fault
-and returns the step from which on the window breaks the rule by them, or None where the times of
-messages do not show: their order was changed since, or it is longer ago than is known.
+and returns the step from which on they break the rule. It returns None if the times of messages do
+not show it, because their order was changed later, or because the past is not known that far back.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ CallIds = tuple[str | None, ...]
 
 _SYSTEM, _USER, _AI = MessageType.SYSTEM, MessageType.USER, MessageType.AI
 _RESULT, _CUSTOM = MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM
-_SILENT = (_SYSTEM, _CUSTOM)  # types that are not said
+_SILENT = (_SYSTEM, _CUSTOM)  # types that are no turn of a conversation
 
 
 class Place(NamedTuple):
     """The time of a message in a window, at one place: from step `entered` to before step `left`,
-    or until now. `rank` orders a window. `n` numbers the places in the order in which they began.
-    One that `is_moved` ended because the message went to another place, or was counted anew.
+    or until now. `rank` orders a window. `n` numbers the places in the order in which they began. A
+    place that `is_moved` ended because the message went to another place, or was recounted.
     """
 
     n: int
@@ -37,7 +38,7 @@ class Place(NamedTuple):
 
     @property
     def was_seen(self) -> bool:
-        """Whether it was in a window: a message may leave in the step that adds it."""
+        """Whether the message was in a window: it may have left in the step that added it."""
         return self.left is None or self.left > self.entered
 
     @property
@@ -46,10 +47,11 @@ class Place(NamedTuple):
 
 
 class Past:
-    """The places of a window, and of what left it from step `known_from` on.
+    """The places of the messages of a window, and of messages that left it from step `known_from`
+    on.
 
     `read_ids` returns the ids of the calls that messages make or answer, by number; it may leave
-    out those that are too many to be read.
+    out messages if there are too many to read.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Past:
         self._ordered_since = max([known_from, *moved, *_inserted(found)])
 
     def _joined(self, places: Iterable[Place]) -> list[Place]:
-        """Return places by rank, joining those of one message that follow without a pause."""
+        """Return places by rank. Places of one message that follow without a pause become one."""
         found: dict[int, Place] = {}
         moved: dict[tuple[int, int], Place] = {}
         for each in sorted(places, key=attrgetter("n")):
@@ -88,19 +90,19 @@ class Past:
         return self._places[seq]
 
     def came(self, seq: int) -> int:
-        """Return the step since which a message has been in the window, at whatever place."""
+        """Return the step since which a message has been in the window, in any place."""
         return self._came[self.place(seq).n]
 
     def sure(self, step: int, *named: Place) -> int | None:
-        """Return a step that depends on the order of the window; None if that was changed since."""
+        """Return a step that depends on the window's order; None if the order changed later."""
         if step < self._ordered_since:
             return None
         came = (self._came[each.n] for each in named if each.entered == step)
         return step if all(each == step for each in came) else None
 
     def touching(self, seqs: Iterable[int], since: int) -> list[Place] | None:
-        """Return what left after a step and made or answered a call with an id of these messages;
-        None if it cannot be read.
+        """Return the messages that left after a step and share the id of a call with these
+        messages; None if the ids cannot be read.
         """
         left = [each for each in self.left_after(since) if each.has_calls or each.type is _RESULT]
         if not left:
@@ -117,8 +119,8 @@ class Past:
 
 
 def _inserted(places: Iterable[Place]) -> list[int]:
-    """Return the steps at which messages came before others that were there. What a system message
-    at the head follows does not change.
+    """Return the steps at which messages were put before present ones. A system message at the head
+    does not count: it changes no message's predecessor.
     """
     found, first = [], None
     for each in sorted(places, key=attrgetter("rank"), reverse=True):
@@ -128,13 +130,13 @@ def _inserted(places: Iterable[Place]) -> list[int]:
     return found
 
 
-# Where a provider takes several messages as one turn, the first of them is named, and its calls may
-# be those of another: then it is not known since when.
+# If a provider combines several messages into one turn, a fault names the first of them, although
+# the calls may belong to another. Then the step is unknown.
 Since = Callable[[Past, Sequence[int]], int | None]
 
 
 def unknown(past: Past, seqs: Sequence[int]) -> int | None:
-    """The times of messages do not show since when."""
+    """The times of messages do not show the step."""
     return None
 
 
@@ -149,7 +151,7 @@ def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """There is more than one system message, the one that is named came first, and none left."""
+    """There are several system messages, the named one came first, and none has left."""
     step = sorted(map(past.came, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
     return None if has_left or past.came(seqs[0]) > step else step
@@ -170,7 +172,7 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
-    """Directly before a call was neither a user nor a result since the last of those left."""
+    """Since the last user message or result before a call left, neither is directly before it."""
     place = past.place(seqs[0])
     if not place.has_calls:
         return None
@@ -186,7 +188,7 @@ def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """A result is without its call since it came, or since the call left."""
+    """A result lacks its call since the result came, or since the call left."""
     place = past.place(seqs[0])
     calls = past.touching(seqs[:1], place.entered)
     if calls is None or not all(each.has_calls for each in calls):
@@ -211,7 +213,7 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """A result is not directly behind its call, or not the only one."""
+    """A result does not directly follow its call, or the call has another result."""
     one, other = (past.place(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
         return None
@@ -223,7 +225,7 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """The message that a message needs behind it never followed, or left."""
+    """The message that must follow another one never came, or has left."""
     place = past.place(seqs[0])
     behind = (each.rank for each in past.window if each.rank > place.rank)
     following = min(behind, default=None)
@@ -234,7 +236,7 @@ def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_no_user_was_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """Messages are in memory, and the last one of a user has left."""
+    """There are messages in memory, but the last user message has left."""
     users = (each.left or 0 for each in past.left if each.type is _USER)
     last = max(users, default=None)
     others = [each for each in (*past.window, *past.left) if each.is_said]

@@ -1,7 +1,7 @@
-"""A window as a provider gets it, and which result answers which call.
+"""A window as a provider gets it, and the pairing of calls and results.
 
-Rules ask a `Sent` window. Its turns are made of messages, or of the columns of stays, which tell
-the types and the ids of calls: rules about contents then find nothing.
+Rules examine a `Sent` window. Its turns are made from messages, or from the columns of stays, which
+have only types and ids of calls: then rules about contents find nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chatmemory.messages.texts import named
 
 OPENAI, RESPONSES, ANTHROPIC, GEMINI = "openai", "openai_responses", "anthropic", "gemini"
 MISTRAL, BEDROCK, DEEPSEEK = "mistral", "bedrock", "deepseek"
-# The providers by name, and how people call them.
+# The names of providers, and their names for people.
 PROVIDERS = {
     OPENAI: "OpenAI",
     RESPONSES: "OpenAI Responses",
@@ -43,13 +43,12 @@ Json = Mapping[str, Any]
 class Turn(NamedTuple):
     """One message as far as rules need it.
 
-    `position` is its index in the window, and `number` is what people call it: #12. `calls` are the
-    ids of its tool calls and `answers` the id of the call that a result answers; None is no id.
-    Calls of tools that run at the provider are `optional`: nobody has to answer them, and their
-    results are turns of the AI. A turn that `joins` was said in one with the turn before it.
-    `values` are the message as the provider's format says it. They are its `own` where the message
-    keeps what only that format can say. A turn that `continues` follows others that the provider
-    has stored.
+    `position` is its index in the window, and `number` its number for people: #12. `calls` are the
+    ids of its tool calls and `answers` the id of the call that a result answers; None means no id.
+    Calls of tools that run at the provider are `optional`: the client need not answer them, and
+    their results are turns of the AI. A turn that `joins` is part of the same turn as the one
+    before it. `values` are the message in the provider's format; they are its `own` if the message
+    keeps JSON of that format. A turn that `continues` follows turns that the provider has stored.
     """
 
     position: int
@@ -88,17 +87,17 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The calls of a turn that have no result yet, and the results of the others by id.
+    """The calls of a turn that have no result yet, and the results of its other calls by id.
 
-    `before` is the turn that came while they waited; None is the window's end.
+    `before` is the turn that came while they waited; None means the end of the window.
     """
 
     def __init__(self, call: Turn = NO_CALL) -> None:
         self.call = call
         self.answered: dict[str | None, Turn] = {}
         self.before: Turn | None = None
-        # A turn may have thousands of calls: their ids in order, the places at which each id
-        # waits, and the places that wait no more.
+        # A turn may have thousands of calls, so look-ups must be fast: the ids in order, the places
+        # at which each id waits, and the places that no longer wait.
         self._ids: list[str | None] = []
         self._places: dict[str | None, deque[int]] = {}
         self._settled: set[int] = set()
@@ -120,15 +119,15 @@ class Waiting:
         return self._open > 0
 
     def add(self, ids: Iterable[str | None]) -> None:
-        """Let more calls wait."""
+        """Add calls that wait for a result."""
         for id in ids:
             self._places.setdefault(id, deque()).append(len(self._ids))
             self._ids.append(id)
             self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
-        """Take a result of one of the calls. One without an id answers the first call that has
-        none, else the first that waits.
+        """Take a result of one of the calls, and return False if it is of none. A result without an
+        id answers the first call that has none, or else the first call that waits.
         """
         id = result.answers
         if id is None and None not in self._places:
@@ -140,7 +139,7 @@ class Waiting:
         return True
 
     def settle(self, id: str | None) -> None:
-        """Let the first call with this id wait no more."""
+        """Mark the first waiting call with this id as answered."""
         places = self._places[id]
         self._settled.add(places.popleft())
         if not places:
@@ -157,9 +156,9 @@ class Waiting:
 class Pairing:
     """The faults between calls and results.
 
-    `dangling` are calls that wait for a result. `apart` are results with their call, which does not
-    stand directly before them, and `repeated` are results of a call that another one answered, with
-    that one.
+    `orphans` are results without a call, `dangling` calls that wait for a result. `apart` has each
+    result that does not directly follow its call, with the call. `repeated` has each further result
+    of an answered call, with the result that answered it.
     """
 
     orphans: list[Turn] = field(default_factory=list)
@@ -169,8 +168,8 @@ class Pairing:
 
 
 class Sent:
-    """A window as a model of one provider gets it. Custom messages are not among its turns.
-    `has_left`: something left the window before.
+    """A window as a model of one provider gets it, without custom messages. `has_left` is True if
+    any message has left the window before.
     """
 
     def __init__(
@@ -194,7 +193,7 @@ class Sent:
 
     @cached_property
     def _parts(self) -> dict[int, list[Turn]]:
-        """The turns that are one in the provider's list, by the position of the first of them."""
+        """The turns that the provider's list has as one, by the position of the first."""
         found: dict[int, list[Turn]] = {}
         last: list[Turn] = []
         for turn in self.turns:
@@ -205,12 +204,12 @@ class Sent:
         return found
 
     def _are_one(self, turn: Turn) -> bool:
-        """Whether a turn is one with a turn of its type before it."""
+        """Return whether the provider combines a turn with a turn of its type before it."""
         is_ai = turn.type is MessageType.AI
         return turn.joins or (is_ai and self.provider in COMBINING)
 
     def parts(self, turn: Turn) -> list[Turn]:
-        """Return the turns that are one with the first of them."""
+        """Return the turns that the provider combines with a turn, beginning with that turn."""
         return self._parts[turn.position]
 
     @cached_property
@@ -218,13 +217,13 @@ class Sent:
         return {turn.position: place for place, turn in enumerate(self.listed)}
 
     def place(self, turn: Turn) -> int:
-        """Return the index that the provider's error would have for a turn."""
+        """Return the index of a turn in the provider's list, as its errors name it."""
         return self._places.get(turn.position, turn.position)
 
     @cached_property
     def pairing(self) -> Pairing:
-        """The faults between calls and results. OpenAI Responses finds a result wherever it
-        stands behind its call; the others want it directly there.
+        """The faults between calls and results. OpenAI Responses accepts a result anywhere after
+        its call; the others require it directly after the call.
         """
         found = Pairing(orphans=[*self._orphans_within_answers()])
         unpaired = list(self._unpaired(found))
@@ -246,11 +245,11 @@ class Sent:
                 found.orphans.append(result)
         found.dangling = [each for each in found.dangling if each.is_open]
         if any(turn.continues for turn in self.turns):
-            found.orphans = []  # their calls are where the provider keeps them
+            found.orphans = []  # the provider has stored their calls
         return found
 
     def _orphans_within_answers(self) -> Iterator[Turn]:
-        """Yield the results of Anthropic's own tools whose call is not there."""
+        """Yield the results of Anthropic's own tools whose call is missing."""
         called: set[str | None] = set()
         for turn in self.turns if self.provider == ANTHROPIC else ():
             if turn.type is MessageType.AI and turn.answers and turn.answers not in called:
@@ -258,7 +257,7 @@ class Sent:
             called.update(turn.calls)
 
     def _unpaired(self, found: Pairing) -> Iterator[Turn]:
-        """Yield the results that do not stand directly behind their call; all calls dangle yet."""
+        """Yield the results that do not directly follow their call. All calls dangle so far."""
         found.dangling = [waiting := Waiting()]
         for turn in self.listed:
             if turn.type is not MessageType.TOOL_EXECUTION_RESULT:
@@ -273,7 +272,7 @@ class Sent:
 
 
 def _as_one(parts: Sequence[Turn]) -> Turn:
-    """Return the turn that some turns are together."""
+    """Return one turn with the calls of several."""
     if len(parts) == 1:
         return parts[0]
     calls = tuple(id for part in parts for id in part.calls)
@@ -283,8 +282,8 @@ def _as_one(parts: Sequence[Turn]) -> Turn:
 
 
 def _nearest(waiting: list[Waiting], result: Turn) -> Waiting | None:
-    """Take the call that a result is nearest to, of those before it if there are any. They are in
-    the order of the window.
+    """Remove and return the nearest waiting calls before a result, or else after it. `waiting` is
+    in the order of the window.
     """
     if not waiting:
         return None

@@ -1,4 +1,4 @@
-"""The rules, as data: who minds what, in which words, from which source, with two examples."""
+"""The rules as data: providers, wording of errors, sources, and two examples each."""
 
 from __future__ import annotations
 

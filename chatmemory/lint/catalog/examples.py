@@ -37,7 +37,7 @@ def mishandled(source: str, error: str = "", date: str = "", conflict: str = "")
 
 
 def _address(source: str) -> str:
-    """Return the address of a source, which is a thread of GitHub unless it is an address."""
+    """Return the address of a source, which is a GitHub thread unless it is an address itself."""
     return source if source.startswith("https://") else GITHUB + source
 
 
@@ -58,7 +58,7 @@ def said_by_developer() -> SystemMessage:
 
 
 def reasoned(answer: Any) -> AiMessage:
-    """Return an answer with a reasoning item before its own one."""
+    """Return an answer with a reasoning item before its own item."""
     reasoning = {"=": {"id": "rs_1", "summary": [], "type": "reasoning"}}
     inner = {"items": {"items": [reasoning, answer]}}
     differs = {"items": [{"at": "items#0", "in": inner}]}
@@ -88,24 +88,24 @@ PAIR: list[ChatMessage] = [DUE, call("1"), result("1")]
 ASKED: dict[str, Any] = {"role": "user", "content": "When is it due?"}
 
 
-def found(id: str) -> dict[str, Any]:
+def call_item(id: str) -> dict[str, Any]:
     """Return a call as an item of OpenAI Responses."""
     return {"type": "function_call", "call_id": id, "name": "find", "arguments": "{}"}
 
 
-def called(id: str, *before: dict[str, Any]) -> dict[str, Any]:
-    """Return a call as a message of Anthropic, behind other blocks."""
+def call_turn(id: str, *before: dict[str, Any]) -> dict[str, Any]:
+    """Return a call as a message of Anthropic, after other blocks."""
     use = {"type": "tool_use", "id": id, "name": "find", "input": {}}
     return {"role": "assistant", "content": [*before, use]}
 
 
-def said(id: str, **others: object) -> dict[str, Any]:
+def result_turn(id: str, **others: object) -> dict[str, Any]:
     """Return the result of a call as a message of Anthropic."""
     block = {"type": "tool_result", "tool_use_id": id, "content": "found", **others}
     return {"role": "user", "content": [block]}
 
 
 def picture(media_type: str) -> dict[str, Any]:
-    """Return a block of Anthropic with a PNG that is declared as of a type."""
+    """Return an image block of Anthropic: a PNG, declared as `media_type`."""
     source = {"type": "base64", "media_type": media_type, "data": "iVBORw0KGgoAAAANSUhEUg=="}
     return {"type": "image", "source": source}

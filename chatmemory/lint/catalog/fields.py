@@ -1,9 +1,9 @@
-"""The rules about single fields: which form and length of a value a provider takes."""
+"""The rules about single fields: the forms and lengths of values that a provider accepts."""
 
 from __future__ import annotations
 
 from chatmemory.lint import since
-from chatmemory.lint.catalog.examples import ASKED, DUE, found
+from chatmemory.lint.catalog.examples import ASKED, DUE, call_item
 from chatmemory.lint.limits import Limit, limited
 from chatmemory.lint.rules import Law, Rule, Severity
 from chatmemory.lint.turns import ANTHROPIC, BEDROCK, MISTRAL, OPENAI, RESPONSES
@@ -32,7 +32,7 @@ def _law(
     condition: str = "",
     conflict: str = "",
 ) -> Law:
-    """Return the law of some limits; its source is a thread of GitHub unless it is an address."""
+    """Return a law for some limits. `source` is a GitHub thread or an address."""
     source = source if source.startswith("https://") else _GITHUB + source
     return Law(
         severity,
@@ -53,7 +53,7 @@ def _names(most: int | None = None) -> Limit:
     return Limit("tool_calls[].function.name", _NAME, _WORD, _NO_WORD, least=1, most=most)
 
 
-def _called(name: str, id: str) -> list[AiMessage | ToolExecutionResultMessage]:
+def _call_and_result(name: str, id: str) -> list[AiMessage | ToolExecutionResultMessage]:
     call = AiMessage(None, [ToolExecutionRequest(id, name, "{}")])
     return [call, ToolExecutionResultMessage(id, name, "found")]
 
@@ -114,8 +114,8 @@ FIELDS = [
                 "API_runtime_ToolUseBlock.html",
             ),
         },
-        bad=[DUE, *_called("find", _BAD_ID)],
-        good=[DUE, *_called("find", "a1B2c3D4e")],
+        bad=[DUE, *_call_and_result("find", _BAD_ID)],
+        good=[DUE, *_call_and_result("find", "a1B2c3D4e")],
         began="a tool call came with an id of a form that is not accepted",
         since=since.when_it_came,
         prevention="Shorten or map the ids of calls before the messages are added.",
@@ -155,8 +155,8 @@ FIELDS = [
                 _names(64),
             ),
         },
-        bad=[DUE, *_called("weather.get", "a1B2c3D4e")],
-        good=[DUE, *_called("weather_get", "a1B2c3D4e")],
+        bad=[DUE, *_call_and_result("weather.get", "a1B2c3D4e")],
+        good=[DUE, *_call_and_result("weather_get", "a1B2c3D4e")],
         began="a tool call came with a name that is not accepted",
         since=since.when_it_came,
         prevention="Name tools with letters, digits, _ and - only.",
@@ -217,7 +217,7 @@ FIELDS = [
                     for type, first in _BEGINNINGS.items()
                     for but in [f"does not begin with {first}"]
                 ),
-                # Other hosts of this API have their ids, and say their reasoning in `content`
+                # Other hosts of this API have ids of their own, and put reasoning into `content`
                 Limit(
                     "id",
                     "The id of the reasoning item",
@@ -231,13 +231,13 @@ FIELDS = [
         },
         bad=[
             ASKED,
-            {**found("call_1"), "id": "call_1"},
+            {**call_item("call_1"), "id": "call_1"},
             {"type": "function_call_output", "call_id": "call_1", "output": "found"},
         ],
         good=[
             ASKED,
             {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
-            {**found("call_1"), "id": "fc_1"},
+            {**call_item("call_1"), "id": "fc_1"},
             {"type": "function_call_output", "call_id": "call_1", "output": "found"},
         ],
         began="an item came with an id of a form that is not accepted",

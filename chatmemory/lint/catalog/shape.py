@@ -314,7 +314,7 @@ SHAPE = [
     Rule(
         checks.missing_call_id,
         "A tool call or a result without an id",
-        # Not refused: whatever sends the messages must make ids up, as our formats do.
+        # Not refused: the code that sends the messages must invent ids, as our formats do.
         {
             OPENAI: mishandled(
                 "MadcowD/ell/issues/325",
