@@ -53,7 +53,7 @@ class ForgottenFactSerializer(ForgottenSerializer):
 
 
 class IncidentSerializer(Json):
-    """What came up again in one message, of the first kind that applies."""
+    """The fields of an incident: the facts or the call that came up again in one message."""
 
     kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
     again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
@@ -117,7 +117,7 @@ class NeededSerializer(Json):
 
 
 class EvidenceSerializer(Json):
-    """What a summary lost of the exact terms that the assistant needed so far."""
+    """The fields of a compaction's losses: exact terms that were needed after the summary."""
 
     until = serializers.IntegerField(help_text="The step up to which the conversation was read.")
     replaced = serializers.IntegerField(help_text="How many messages.")
@@ -140,7 +140,7 @@ class EvidenceSerializer(Json):
     )
 
     def get_attribute(self, instance: Any) -> dict[str, Any] | None:
-        """Return the fields of what the summary of a step lost, given the answer about the step."""
+        """Return the fields of a compaction's losses, given the response for its step."""
         if instance["kind"] != Step.Kind.COMPACT:
             return None
         shown = evidence_of(instance["memory_id"], instance["n"])
@@ -148,7 +148,7 @@ class EvidenceSerializer(Json):
 
 
 def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
-    """Return the fields of what a summary lost."""
+    """Return the losses of a compaction as fields of the API."""
     found, terms = shown.evidence, shown.terms
     return {
         **found._asdict(),
@@ -172,7 +172,7 @@ def _needed(found: NeededTerms, level: Level) -> dict[str, Any]:
 
 
 def evidence_of_a_step() -> EvidenceSerializer:
-    """Return the field that the answer about a step has for it."""
+    """Return the serializer field for the losses of a step's compaction."""
     return EvidenceSerializer(
         allow_null=True,
         help_text="Of a compaction: what the summary lost. Null while that is not found, and of "
@@ -185,8 +185,8 @@ class MemoryIncidents(Resource):
     def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """List the facts that left memory and came up again.
 
-        They are in the order of their steps, and known up to the step `known_until`. Those of a
-        long conversation are found soon after each change: until then `is_current` is false.
+        They are in the order of their steps, and known up to the step `known_until`. In a long
+        conversation they are found shortly after each change: until then `is_current` is false.
         """
         kind = asked.get("kind")
         known = incidents_now(memory_id, QUICK_MESSAGES)

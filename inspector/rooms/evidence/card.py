@@ -1,4 +1,4 @@
-"""The card of an incident: what came up again, how it was lost, and what would have kept it."""
+"""The card of an incident: the fact that came up again, how it left, and a limit to keep it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
 
 @dataclass(frozen=True)
 class Stop:
-    """A part of the way of a fact: a message with a quote, or the step at which it left, in words.
-
-    `is_out`: the fact was not in memory then.
+    """A point in the history of a fact: a message with a quote, or words for the step at which the
+    fact left. `is_out` is True if the fact was not in memory then.
     """
 
     label: str
@@ -88,24 +87,24 @@ class IncidentCard:
 
     @property
     def kept_number(self) -> int:
-        """The number in the addresses of its messages, whose *Why?* answers for its fact."""
+        """The incident's number in the addresses of its messages: then *Why?* is about its fact."""
         return self.number
 
     @property
     def url(self) -> str:
-        """The address of this card, which does not move with what comes later."""
+        """The address of this card, which later changes of the conversation do not alter."""
         number = self._shown.number_then if self._shown.number_then > 1 else None
         return conversation_url(self._state.memory.id, at=self._incident.step, incident=number)
 
     @property
     def try_url(self) -> str:
-        """The replay of what was said under that limit, just before the fact came up again."""
+        """The address of the replay under that limit, just before the fact came up again."""
         before = self._incident.step - 1
         return conversation_url(self._state.memory.id, at=before, limit=self.limit)
 
     @property
     def price_url(self) -> str:
-        """The comparison of the policy then with that limit: what each holds, and what it costs."""
+        """The address of the lab, which compares the policy of that time with that limit."""
         policy, remedy = self._shown.policy, self._remedy
         if remedy is None:
             return ""
@@ -114,14 +113,14 @@ class IncidentCard:
 
     @property
     def markdown(self) -> str:
-        """The card for a ticket."""
+        """The card as Markdown, for a ticket."""
         told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
         lines = receipts.receipt(self._shown.left)
         return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
 
     @property
     def test(self) -> str:
-        """The card as a test of a project."""
+        """The card as a test, for the project's own suite."""
         incident, shown = self._incident, self._shown
         fact, why = incident.fact if incident.facts else "", incident_words(incident)
         about = incident.kind.value, fact, shown.said_before, why
@@ -129,7 +128,7 @@ class IncidentCard:
 
     @cached_property
     def dots(self) -> Mapping[int, str]:
-        """The classes of the dots of the incident on the timeline, by step."""
+        """The CSS classes of the incident's dots on the timeline, by step."""
         incident = self._incident
         return {
             self._shown.said_step: "cell__was",
@@ -139,7 +138,7 @@ class IncidentCard:
 
 
 class UsedTerms:
-    """The presenter of what the assistant used without a recorded mention in memory."""
+    """The presenter of terms that the assistant used without a recorded mention in memory."""
 
     def __init__(self, found: IncidentsAt) -> None:
         self.words = words.used_words(found.used, found.are_imported)

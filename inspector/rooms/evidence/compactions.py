@@ -1,7 +1,7 @@
 """The terms that the compactions of a stored conversation lost: found in its ledger, kept as
 numbers.
 
-The term of a kept row is read again from a message that mentions it.
+The words of a term are not stored: they are read again from a message that mentions it.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ from inspector.rooms.evidence.messages import injected_between, messages_of
 from inspector.rooms.evidence.models import KeptCompactions
 from inspector.rooms.evidence.stretches import first_behind, settled_until, was_settled_at
 
-NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
+NEWEST_COMPACTIONS = 100  # of a conversation, whose losses are found
 LOST_LISTED = 100
 SUMMED = 2_000  # conversations whose compactions are summed up
-LOSS_RULES = 2  # raise it with each change of what a loss is
-NAME_LENGTH = 80  # of a model
+LOSS_RULES = 2  # raise it with each change of the rules by which losses are found
+NAME_LENGTH = 80  # characters of the name of a model
 
 
 class KeptTerm(NamedTuple):
-    """The numbers that are kept of a needed term; see `NeededTerm`. It is that at a `place` among
-    what the message that used it could name, in order. By its `digest` it is looked for in others.
+    """The stored numbers of a needed term; see `NeededTerm`. `place` is its index among the terms
+    that the message which used it could name. `digest` finds it in other conversations.
     """
 
     used: int
@@ -86,7 +86,7 @@ class KeptTerm(NamedTuple):
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
-        """Return the term, whose words are not kept; by the corpus it is rare or not."""
+        """Return the term, with its words if they are given. It is rare or not by the corpus."""
         back = CameBack.UNKNOWN
         if self.came is not None:
             back = CameBack.USER if self.by_user else CameBack.TOOL
@@ -106,12 +106,12 @@ class KeptTerm(NamedTuple):
 
 
 class StoredEvidence(NamedTuple):
-    """The evidence of a step's compaction, as the numbers that are kept; its messages are seqs.
+    """The stored numbers of the evidence of a step's compaction. Messages are seqs.
 
-    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
-    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
-    hold there are `dropped_count`; the best 50 have `dropped_tokens` together, and `dropped` are
-    the messages that mention them and the places of the terms among theirs.
+    `trigger` is the note of the step, and `summarizer` the author of the summary, if known. The
+    summary replaced the messages from `first` to `last`. `dropped_count` is the number of terms
+    that it lacks. For the best 50 of them, `dropped_tokens` is the sum of their tokens, and
+    `dropped` has the messages that mention them, with the index of each term in its message.
     """
 
     step: int
@@ -136,20 +136,20 @@ class StoredEvidence(NamedTuple):
 
     @property
     def why_left_out(self) -> str | None:
-        """Why the compaction cannot be measured; None if it can."""
+        """The reason why the compaction cannot be measured; None if it can."""
         return why_left_out(self.coverage, is_opaque=self.is_opaque)
 
     @property
     def not_needed(self) -> int:
-        """The number of terms that the summary does not hold, and that nobody needed so far."""
+        """The number of terms that the summary lacks, and that were not needed so far."""
         return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 
-# Keeping it
+# Keeping compactions
 
 
 class CompactionKeeper(Keeper):
-    """Keeps what the newest 100 compactions of each conversation lost."""
+    """Keeps the losses of the newest 100 compactions of each conversation."""
 
     model = KeptCompactions
 
@@ -170,13 +170,13 @@ class CompactionKeeper(Keeper):
 
 
 class FoundCompactions(NamedTuple):
-    """Compactions by step, and the digests of the terms among which they were found, as text."""
+    """Compactions by step, and the digests of all terms of the messages that were read, as text."""
 
     compactions: list[StoredEvidence]
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return these behind the settled compactions before the message `first`."""
+        """Return the settled compactions before the message `first`, followed by these."""
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
         return FoundCompactions(newest, joined(settled.mentioned, self.mentioned))
@@ -188,8 +188,8 @@ def found_compactions(memory: Memory) -> list[StoredEvidence]:
 
 
 def _gone_on(memory: Memory, before: KeptRow | None) -> FoundCompactions:
-    """Find the terms that compactions lost. The settled part is taken from the row before, if it
-    has it; see `stretches`. Compactions before the first message that is read now have only that.
+    """Find the terms that compactions lost. The settled part comes from the row before, if there is
+    one (see `stretches`); it is all that is known of compactions before the messages read now.
     """
     settled = settled_until(memory.last_seq)
     first = first_behind(memory, settled)
@@ -203,7 +203,7 @@ def _gone_on(memory: Memory, before: KeptRow | None) -> FoundCompactions:
 
 
 def _known(before: KeptRow | None) -> FoundCompactions | None:
-    """Return the compactions of the row before; None without a row that can be read."""
+    """Return the compactions of the row before; None if there is no readable row."""
     with suppress(CorruptRow):
         if isinstance(before, KeptCompactions):
             with before.reading() as values:
@@ -212,7 +212,7 @@ def _known(before: KeptRow | None) -> FoundCompactions | None:
 
 
 def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
-    """Find the terms that compactions lost whose summaries are among these messages."""
+    """Find the losses of the compactions whose summaries are among these messages."""
     compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
     among = compacting.filter(seq__gte=first, seq__lte=last)
     newest = list(among.order_by("-n")[:NEWEST_COMPACTIONS])
@@ -319,8 +319,8 @@ def _kept(
 
 
 def _summarizer(session: Session, one: Compaction) -> str:
-    """Return the format that has attributes of the messages, with the model of the last answer
-    before the summary; empty if neither is known.
+    """Return the format of the messages, from their attributes, and the model of the last answer
+    before the summary; "" if neither is known.
     """
     known = ""
     for position in reversed((*one.covered, one.summary)):
@@ -358,8 +358,8 @@ def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
 @one_snapshot()
 def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil:
     """Return the compactions up to the newest step, with the terms that each lost. If they are not
-    kept yet, they are computed, and not stored; with `most`, only of a conversation of so many
-    messages. Raises MemoryNotFound.
+    kept yet, they are computed and not stored; with `most`, only for a conversation of at most that
+    many messages. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -390,7 +390,7 @@ def _rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
 
 @one_snapshot()
 def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
-    """Return the evidence of a step's compaction; None while it is not known, and of other steps.
+    """Return the evidence of a step's compaction; None until it is known, and for other steps.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """
@@ -398,7 +398,7 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return the evidence of a step's compaction, of a conversation whose row was read."""
+    """Return the evidence of a step's compaction, given the row of the conversation."""
     kept = CompactionKeeper().row(memory)
     if kept is None:
         return None
@@ -409,11 +409,11 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """The evidence of a compaction, as far as the conversation was read: up to step `until`.
+    """The evidence of a compaction, from the conversation up to step `until`.
 
-    `terms` are the needed ones; those of the `level` are shown first. Of the lost terms,
-    the first 100 are `listed`, and `tools` are the names of those that brought some back, by seq.
-    `dropped` are the best 50 terms that the summary does not hold, if they were asked for.
+    `terms` are the needed terms; terms of the `level` are shown first. `listed` are the first 100
+    lost terms, and `tools` the names of the tools that brought some back, by seq. `dropped` are the
+    best 50 terms that the summary lacks, if the caller wants them.
     """
 
     evidence: StoredEvidence
@@ -452,7 +452,7 @@ def shown_evidence(
     )
 
 
-# Of many conversations
+# Compactions of many conversations
 
 
 @dataclass(frozen=True)
@@ -465,10 +465,11 @@ class CompactionOf:
 
 @dataclass(frozen=True)
 class Compactions:
-    """The compactions of the conversations that a filter finds, as far as they were found.
+    """The kept compactions of the conversations that match a filter.
 
-    `left_out` of them cannot be measured. Of `matching` conversations with a compaction, the newest
-    2,000 are read. `unreadable` has a sentence for each kept row that cannot be read.
+    `left_out` is the number of compactions that cannot be measured. Of the `matching` conversations
+    with a compaction, the newest 2,000 are read. `unreadable` has a sentence for each unreadable
+    row.
     """
 
     measured: Sequence[CompactionOf]

@@ -1,6 +1,6 @@
-"""The corpus by which terms are rare: the newest 200 conversations with a compaction.
+"""The corpus that decides which terms are rare: the newest 200 conversations with a compaction.
 
-A kept row has digests of all terms that a conversation mentions, which name none of them.
+A kept row has digests of all terms that a conversation mentions, and no words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def digest_of(term: str) -> int:
     return int.from_bytes(digest)
 
 
-# The digests of a conversation are text, whose first part has the digests of settled messages.
+# The digests of a conversation are one text. Its first part has the digests of settled messages.
 _BETWEEN = " "
 
 
@@ -39,7 +39,7 @@ def packed(digests: Iterable[int]) -> str:
 
 
 def joined(first: str, others: str) -> str:
-    """Return the digests of two texts as one."""
+    """Return one text with the digests of two."""
     return _BETWEEN.join((first, others))
 
 
@@ -48,7 +48,7 @@ def first_part(text: str) -> str:
 
 
 def unpacked(text: str) -> set[int]:
-    """Return the digests of a text; none for a part that somebody altered."""
+    """Return the digests of a text, without parts that somebody altered."""
     digests = array("I")
     for part in text.split(_BETWEEN):
         with suppress(ValueError):
@@ -58,8 +58,8 @@ def unpacked(text: str) -> set[int]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The conversations of the corpus: their number, how many mention each term, by its digest, and
-    the ids of those whose summaries lost a term of the headline.
+    """The conversations of the corpus: their number, the number that mention each term, by its
+    digest, and the ids of conversations whose summaries lost a term of the headline.
     """
 
     size: int
@@ -68,11 +68,11 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level that is told first."""
+        """The level that pages show first."""
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether a term that the assistant had been told belongs to the headline."""
+        """Return whether a term that the assistant knew belongs to the headline."""
         return self.headline is Level.TOLD or self.has_few(digest)
 
     def has_few(self, digest: int) -> bool:
@@ -81,7 +81,7 @@ class Corpus:
 
 
 def corpus_now() -> Corpus:
-    """Return the corpus, which is counted again after one of its conversations has changed."""
+    """Return the corpus. It is counted again after one of its conversations has changed."""
     state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
     return _corpus(state["newest"], state["count"]) if state["count"] else NONE
 
@@ -95,7 +95,7 @@ def _rows() -> QuerySet[KeptCompactions]:
 
 @lru_cache(maxsize=1)
 def _corpus(newest: int, count: int) -> Corpus:
-    """Return the corpus as it is since its newest row was stored."""
+    """Return the corpus with this newest row and this number of rows."""
     rows = list(_rows().order_by("-memory__updated_at", "memory_id").defer("content")[:NEWEST])
     mentions = Counter(digest for row in rows for digest in unpacked(row.mentioned))
     corpus = Corpus(len(rows), mentions, frozenset())
@@ -104,7 +104,7 @@ def _corpus(newest: int, count: int) -> Corpus:
 
 
 def _digests(text: str) -> list[int]:
-    """Return the digests of a column; none of one that somebody altered."""
+    """Return the digests of a column, or [] if somebody altered it."""
     with suppress(ValueError, TypeError):
         return [each for each in json.loads(text) if isinstance(each, int)]
     return []

@@ -1,6 +1,6 @@
 """Finds the incidents of stored conversations, in the ledger as it was.
 
-A long conversation is read in stretches, see there.
+A long conversation is read in stretches, see `stretches`.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def found_incidents(memory: Memory) -> list[Incident]:
 
 
 def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents up to the last message whose incident is settled."""
+    """Find the incidents up to the last settled message."""
     if not settled:
         return []
     return _incidents_between(memory, first_of_newest(memory.pk, settled), settled)
 
 
 def later_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents behind that message."""
+    """Find the incidents after the last settled message."""
     found = _incidents_between(memory, first_behind(memory, settled), memory.last_seq)
     return [each for each in found if each.again > settled]
 
 
 def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
-    """Find the incidents in the messages from `first` to `last`, with their limits: those of the
-    policies in force at their steps.
+    """Find the incidents in the messages from `first` to `last`, with the limits that would have
+    prevented them, under the policies in force at their steps.
     """
     rows = _rows(memory, first, last)
     said = [row for row in rows if row.origin == Message.Origin.SAID]
@@ -85,7 +85,7 @@ def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
 
 
 def _rows(memory: Memory, first: int, last: int) -> list[Message]:
-    """Return the messages from `first` to `last`, and those before that memory held since."""
+    """Return the messages from `first` to `last`, and earlier ones that memory held since then."""
     messages = Message.objects.filter(memory=memory).order_by("seq")
     rows = list(messages.filter(seq__gte=first, seq__lte=last))
     if first == 1:
@@ -127,8 +127,8 @@ def _with_what_is_known(found: Incident, first: int) -> Incident:
 def _with_limits(
     memory: Memory, found: list[Incident], own: History, said: Sequence[Message]
 ) -> list[Incident]:
-    """Return incidents with their limits, in their order: those of equal policies are found
-    together, whatever the limits of these policies are.
+    """Return incidents with their limits, in the same order. Limits under policies that differ only
+    in their limit are computed together.
     """
     needed = {step for each in found for step in (each.step, each.shown.left_step)}
     steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}

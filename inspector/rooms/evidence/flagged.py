@@ -1,4 +1,4 @@
-"""The flags of conversations in which something came up again, or a summary lost something."""
+"""The flags of conversations with an incident, or with a summary that lost a term."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Incidents of stored conversations, kept as numbers.
 
-The fact of a kept incident is read again from its message.
+The words of a fact are not stored: they are read again from its message.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class IncidentsUntil:
 
 
 class KeptFact(NamedTuple):
-    """The numbers that are kept of what was forgotten; see `Forgotten`. Its `place` is that among
-    what the message could name; None for the result of a call.
+    """The stored numbers of a forgotten fact; see `Forgotten`. `place` is its index among the facts
+    that the message could name; None for the result of a call.
     """
 
     place: int | None
@@ -58,7 +58,7 @@ class KeptFact(NamedTuple):
 
 
 class KeptIncident(NamedTuple):
-    """The numbers that are kept of an incident; see `Incident`."""
+    """The stored numbers of an incident; see `Incident`."""
 
     kind: str
     again: int
@@ -109,8 +109,8 @@ class IncidentKeeper(Keeper):
 
 
 def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
-    """Return the incidents of a conversation. Settled ones are read from the row before, if it has
-    them.
+    """Return the incidents of a conversation. Settled incidents come from the row before, if there
+    is one.
     """
     settled, known = settled_until(memory.last_seq), _known(before)
     if before is None or known is None or was_settled_at(memory, before.step) != settled:
@@ -120,7 +120,7 @@ def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
 
 
 def _known(before: KeptRow | None) -> list[KeptIncident] | None:
-    """Return the incidents of the row before; None if there is none, or if it cannot be read."""
+    """Return the incidents of the row before; None if there is no readable row."""
     with suppress(CorruptRow):
         if before is not None:
             with before.reading() as values:
@@ -134,7 +134,7 @@ def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncid
 
 
 def _names(memory: Memory, seqs: Iterable[int]) -> dict[int, list[str]]:
-    """Return the facts that some messages could name, by seq."""
+    """Return the facts that messages could name, by seq."""
     messages = messages_of(memory.pk, set(seqs))
     return {seq: nameable(message, fact_words()) for seq, message in messages.items()}
 
@@ -188,7 +188,7 @@ def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
 
 @one_snapshot()
 def incidents(memory_id: str) -> IncidentsUntil:
-    """Return the incidents of a conversation that were found last.
+    """Return the incidents of a conversation that are kept, as of the last time they were found.
 
     Raises MemoryNotFound, and CorruptRow for a kept row that somebody altered.
     """
@@ -198,8 +198,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
 
 @one_snapshot()
 def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
-    """Return the incidents up to the newest step. What is not kept yet is computed, and not stored;
-    with `most`, only of a conversation of so many messages. Raises MemoryNotFound.
+    """Return the incidents up to the newest step. If they are not kept yet, they are computed and
+    not stored; with `most`, only for a conversation of at most that many messages. Raises
+    MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)
@@ -217,7 +218,7 @@ def with_facts(memory_id: str, rows: Iterable[KeptIncident]) -> list[Incident]:
 
 
 def incident_of_row(row: KeptIncident, again: ChatMessage) -> Incident:
-    """Return the incident of a row, given the message in which it happened."""
+    """Return the incident of a row, given the message in which the facts came up again."""
     names = nameable(again, fact_words())
     parts = [_forgotten(each, names) for each in row.facts]
     is_call = row.facts[0].place is None

@@ -27,8 +27,8 @@ from inspector.rooms.evidence.models import KeptIncidents
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest incident by which a user had to say something again, among `count` of them in a
-    conversation. It happened `at` that time.
+    """The newest incident of a conversation in which a user had to repeat a fact, of `count`
+    incidents. It happened at the time `at`.
     """
 
     memory_id: str
@@ -39,16 +39,14 @@ class NewestIncident:
 
 @dataclass(frozen=True)
 class NewestIncidents:
-    """The newest incidents of some conversations by id, and the rows that cannot be read, with the
-    sentence that says so.
-    """
+    """The newest incidents of conversations by id, and a sentence for each unreadable row."""
 
     by_id: Mapping[str, NewestIncident]
     unreadable: Mapping[str, str]
 
 
 def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
-    """Return the newest incident of each of these conversations that has any, by one query."""
+    """Return the newest incident of each of these conversations that has one, by one query."""
     messages = Message.objects.select_related("memory__keptincidents").filter(
         memory__in=list(memory_ids),
         seq=F("memory__keptincidents__newest_seq"),
@@ -58,8 +56,8 @@ def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
 
 
 def latest_incidents(size: int) -> NewestIncidents:
-    """Return the newest incidents of the conversations that had one last, the latest first,
-    without those of imports and branches.
+    """Return the newest incident of each of the `size` conversations with the latest ones, the
+    latest first, without imports and branches.
     """
     version = IncidentKeeper().version()
     live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))
@@ -69,8 +67,8 @@ def latest_incidents(size: int) -> NewestIncidents:
 
 
 def newest_said_again(memory_id: str) -> str:
-    """Return the fact that a user had to say again last: `A-1182 was in #25, left at step 43, …`.
-    Empty if nothing is known.
+    """Return a sentence about the newest fact that a user had to repeat, or "":
+    `A-1182 was in #25, left at step 43, …`.
     """
     found = newest_incidents([memory_id]).by_id.get(memory_id)
     if found is None:
@@ -84,7 +82,7 @@ def newest_said_again(memory_id: str) -> str:
 
 
 def came_up_again(found: NewestIncident) -> str:
-    """Say what came up again: `A-1182 had to be said again`."""
+    """Return the words for an incident: `A-1182 had to be said again`."""
     return f"{found.incident.what} {found.incident.words.happened}"
 
 
@@ -96,7 +94,7 @@ def _with_messages(kept: Sequence[KeptIncidents]) -> NewestIncidents:
 
 
 def _read(rows: Iterable[tuple[KeptIncidents, Message | None]]) -> NewestIncidents:
-    """Return the incidents whose message can be read: a redaction may have changed it meanwhile."""
+    """Return the incidents whose message is readable: a redaction may have changed it meanwhile."""
     found: dict[str, NewestIncident] = {}
     unreadable: dict[str, str] = {}
     for kept, message in rows:

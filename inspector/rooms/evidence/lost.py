@@ -24,8 +24,8 @@ from inspector.rooms.evidence.compactions import ShownEvidence, StoredEvidence
 
 @dataclass(frozen=True)
 class HeldBar:
-    """A bar: how many of the needed terms the summary holds, or the summary with terms appended,
-    which has `more`, or the end of the window, which `is_tail`.
+    """A bar: the number of needed terms that the summary holds, or that it holds with `more` terms
+    appended, or that the end of the window would hold (`is_tail`).
     """
 
     label: str
@@ -43,7 +43,9 @@ LEVELS = {
 
 
 class EvidenceCard:
-    """The presenter of what the summary of a step lost; `is_over` if nothing more will be said."""
+    """The presenter of the terms that a step's summary lost. `is_over` is True for an
+    imported conversation, which does not go on.
+    """
 
     def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
         self._shown, self._terms, self._level = shown, shown.terms, shown.level
@@ -65,7 +67,7 @@ class EvidenceCard:
 
     @property
     def headline(self) -> str:
-        """The number of terms of the headline that the summary holds."""
+        """A sentence with the number of terms of the headline that the summary holds."""
         name = LEVELS[self._level]
         if not self.needed_first:
             return f"The assistant needed no {name} {self.when} that it had been told."
@@ -75,7 +77,7 @@ class EvidenceCard:
 
     @property
     def told(self) -> str:
-        """How many of all terms that it had been told, if the headline is of rarer ones."""
+        """A sentence about all known terms, where the headline is about rare ones."""
         if self._level is Level.TOLD:
             return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
@@ -125,7 +127,7 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term, how it came back, and the words before the message by which it did."""
+    """A lost term, how it came back, and the words before the message that brought it back."""
 
     term: NeededTerm
     how: str
@@ -133,9 +135,7 @@ class LostTerm(NamedTuple):
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[HeldBar]:
-    """Yield what summaries hold, what they would with terms, and what the ends of the windows
-    would.
-    """
+    """Yield the bars of the summary as it is, with appended terms, and of the window's ends."""
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
         return
@@ -150,12 +150,12 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
 
 
 def bars_in_words(bars: Sequence[HeldBar], needed: int) -> str:
-    """Return the figures of bars as a sentence, for who cannot see them."""
+    """Return the figures of bars as a sentence, for screen readers."""
     told = ", ".join(f"{each.label} {each.count:,}" for each in bars)
     return f"Held of {wording.counted(needed, 'term')}: {told}"
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return the tokens of the ends that are shorter than what there was."""
+    """Return the sizes, in tokens, of the ends that are shorter than the replaced messages."""
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

@@ -1,4 +1,4 @@
-"""Messages of a conversation by seq: some of them, and those that were put into the window."""
+"""Messages of a conversation by seq, and messages that clients put into its window."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chatmemory.models import Memory, Message
 
 
 def injected_between(memory: Memory, first: int, last: int) -> dict[int, ChatMessage]:
-    """Return the messages that were put into the window, such as summaries, from a seq to another
-    one.
+    """Return the messages that a client put into the window, such as summaries, from the seq
+    `first` to `last`.
     """
     rows = Message.objects.filter(memory=memory, seq__gte=first, seq__lte=last)
     return {row.seq: read_message(row) for row in rows.filter(origin=Message.Origin.SYNTHETIC)}

@@ -14,7 +14,7 @@ _HAVING = Q(newest_at__isnull=False)
 class KeptIncidents(KeptRow):
     """The incidents of a conversation, as `incidents` reads them; only numbers.
 
-    The newest is that by which a user had to say something again.
+    The newest is the newest incident in which a user had to repeat a fact.
     """
 
     forced = models.IntegerField(default=0, help_text="incidents that the assistant forced")

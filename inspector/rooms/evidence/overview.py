@@ -19,8 +19,8 @@ FOLDER = "rooms/evidence"
 
 
 def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
-    """Return the badge of each conversation by id: the fact that a user had to say again last, or
-    that the kept row cannot be read.
+    """Return the badge of each conversation by id: the newest fact that a user had to repeat, or a
+    note that the kept row cannot be read.
     """
     found = newest_incidents([row.id for row in rows])
     again = {memory_id: [_badge(each)] for memory_id, each in found.by_id.items()}
@@ -38,7 +38,7 @@ def _badge(found: NewestIncident) -> Badge:
 
 
 def news(size: int) -> Iterator[News]:
-    """Yield what had to be said again last, and which rows cannot be read, which come first."""
+    """Yield news about unreadable rows, then about the latest facts that users had to repeat."""
     latest = latest_incidents(size)
     for memory_id, words in latest.unreadable.items():
         context = {"memory_id": memory_id, "unreadable": words}

@@ -1,4 +1,4 @@
-"""The page of the compactions of many conversations: what summaries held of what was needed."""
+"""The page of the compactions of many conversations: how many needed terms summaries held."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WITH_TERMS = (25, 50)
 
 
 class CompactionRow(NamedTuple):
-    """A row of the table: compactions of one summarizer and trigger, or all of them."""
+    """A row of the table: the compactions of one summarizer and trigger, or all compactions."""
 
     summarizer: str
     trigger: str
@@ -64,7 +64,7 @@ class CompactionsPage:
 
     @property
     def levels(self) -> list[tuple[str, str, bool]]:
-        """The levels: name, address, and whether it is the chosen one."""
+        """The levels: name, address, and whether the level is chosen."""
         given = {name: value for name in FIELDS if (value := getattr(self.asked, name))}
         address = reverse("inspector:lab-compactions")
         return [
@@ -95,7 +95,7 @@ class CompactionsPage:
         )
 
     def _rows(self) -> list[CompactionRow]:
-        """Return the sums of each summarizer and trigger, the most frequent first, then of all."""
+        """Return a row for each summarizer and trigger, the most frequent first, then the total."""
         groups: defaultdict[tuple[str, str], list[CompactionOf]] = defaultdict(list)
         for each in self.found.measured:
             groups[each.evidence.summarizer, each.evidence.trigger].append(each)
@@ -116,7 +116,7 @@ class CompactionsPage:
 
     @property
     def losing(self) -> Iterator[LosingCompaction]:
-        """The compactions that lost most, the first 50."""
+        """The 50 compactions that lost most."""
         found = [(len(self._sum([each]).lost(self.level)), each) for each in self.found.measured]
         found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
         for lost, each in found[:LISTED]:

@@ -17,7 +17,7 @@ FOLDER = "rooms/evidence"
 
 
 def cards(view: ConversationState) -> Iterator[Card]:
-    """Yield the cards of a stored step. They are shown beside the answer to a search, too."""
+    """Yield the cards of a stored step, also beside the results of a search."""
     if view.is_simulated or view.stored is None:
         return
     for read in (_lost, _incidents):
@@ -32,7 +32,9 @@ def _card(name: str, **context: object) -> Card:
 
 
 def _lost(view: ConversationState) -> Iterator[Card]:
-    """Yield what the summary of the step lost, or that it is not known yet."""
+    """Yield the card of the terms that the step's summary lost, or a note that they are not known
+    yet.
+    """
     if view.stored is None or view.detail is None or view.detail.row.kind != "compact":
         return
     found = evidence_at(view.stored.memory, view.at, "terms" in view.query.of_rooms)
@@ -44,7 +46,7 @@ def _lost(view: ConversationState) -> Iterator[Card]:
 
 
 def _incidents(view: ConversationState) -> Iterator[Card]:
-    """Yield the incident that is asked for or the newest, and what was used unseen."""
+    """Yield the card of the requested or the newest incident, and the card of unseen uses."""
     found = incidents_shown(view)
     if not found:
         return

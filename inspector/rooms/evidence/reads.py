@@ -1,4 +1,4 @@
-"""The incidents on the page of a conversation, and when a message was next needed."""
+"""The incidents on the page of a conversation, and the next need of a message."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from inspector.rooms.evidence.incidents import (
 )
 from inspector.rooms.evidence.messages import messages_of
 
-LISTED = 100  # uses without a recorded mention
-LOOKED_AT = 1_000  # incidents whose facts are read at a time
+LISTED = 100  # uses without a recorded mention on a page
+LOOKED_AT = 1_000  # incidents whose facts are read at once
 
 
 @dataclass(frozen=True)
 class ShownIncident:
-    """An incident with what a page says of it: number `number` of `count`, the newest first.
+    """An incident with the details for a page: number `number` of `count`, the newest first.
 
     At its own step it is number `number_then`. `left` is the change by which the last mention of
-    what it is of left memory, and `policy` the one in force at its step. `texts` are those of its
-    messages, as people read them. What it is of was said at `said_step`, and `said_before` messages
-    had been said before `again`.
+    its fact left memory, and `policy` the one in force at its step. `texts` are its messages as
+    people read them. The fact was said at `said_step`, and the history had `said_before` messages
+    before `again`.
     """
 
     incident: Incident
@@ -56,11 +56,11 @@ class ShownIncident:
 
 @dataclass(frozen=True)
 class IncidentsAt:
-    """The incidents up to a step, as far as they were found, which is up to step `until`.
+    """The incidents up to a step, of those that were found, up to step `until`.
 
-    `shown` is the one of a user or a tool that was asked for. `used` is the number of uses without
-    a recorded mention, and `listed` are the newest of them, if they were asked for. `are_imported`
-    tells that those came with an import, of which nobody knows what memory held.
+    `shown` is the requested incident of a user or a tool. `used` is the number of uses without a
+    recorded mention, and `listed` are the newest of these, if requested. `are_imported` is True if
+    the uses came with an import, for which the state of memory is unknown.
     """
 
     until: int
@@ -72,7 +72,7 @@ class IncidentsAt:
 
 
 def row_of(memory: Memory, read: dict[str, Any]) -> KeptRow | None:
-    """Return the row kept of a conversation, which is read once for a page."""
+    """Return the kept row of a conversation. It is read once per page."""
     if "kept incidents" not in read:
         read["kept incidents"] = kept_row(memory)
     found: KeptRow | None = read["kept incidents"]
@@ -88,9 +88,9 @@ def incidents_at(
     *,
     lists_used: bool = False,
 ) -> IncidentsAt | None:
-    """Return the incidents up to a step, with the one of a number; None if none are kept.
+    """Return the incidents up to a step, with the one that has a number; None if none are kept.
 
-    Only the messages of what is shown are read. Raises CorruptRow for an altered row.
+    Only the messages of the shown incident are read. Raises CorruptRow for an altered row.
     """
     if kept is None:
         return None
@@ -145,9 +145,9 @@ def next_need(
     at: int,
     number: int | None,
 ) -> NextNeed | None:
-    """Return when a message that left at a step was next needed: the incident of a number among
-    those up to step `at`, if one is asked for that happened later, or else the next incident of
-    something that the message said. None if no incidents are kept.
+    """Return the next need of a message that left at a step. It is the incident with the requested
+    number among those up to step `at`, if it happened later, or else the next incident about a fact
+    of the message. None if no incidents are kept.
     """
     if kept is None:
         return None
@@ -166,7 +166,7 @@ def next_need(
 
 
 def _needed_of(incident: Incident, seq: int, said: Collection[str]) -> Forgotten | None:
-    """Return the part of an incident that a message mentioned; None if it mentioned none."""
+    """Return the fact of an incident that a message mentioned, or None."""
     if incident.result and incident.result.said == seq:
         return incident.result
     return next((each for each in incident.facts if each.fact in said), None)

@@ -1,4 +1,4 @@
-"""The sentence on top of a conversation: what came up again, how it was lost, and what to do."""
+"""The sentence on top of a conversation: the fact that came up again, how it left, and a remedy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reports(view: ConversationState) -> Iterator[Report]:
     try:
         found = incidents_shown(view)
     except CorruptRow:
-        return  # a card says so
+        return  # a card shows the error
     if found and found.shown:
         yield Report("rooms/evidence/_report.html", {"said": IncidentReport(view, found.shown)})
 
@@ -56,14 +56,14 @@ class IncidentReport:
         self.last, self.said = first.last, first.said
         self.left_step = first.left_step
         self.how = words.how_it_left(shown.left, first.last)
-        self.sign = "," if self.how.startswith("when ") else ":"  # before it
+        self.sign = "," if self.how.startswith("when ") else ":"  # before `how`
         self.is_forced = incident.is_forced
         number = shown.number_then if shown.number_then > 1 else None
         self.url = conversation_url(view.memory.id, at=incident.step, incident=number)
 
     @property
     def before(self) -> str:
-        """The words before the term: who had to do what."""
+        """The words before the term, such as `The user had to say`."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "The user had to say" if self.is_forced else "The user said"
         if self.kind is IncidentKind.USER_SUPPLIED:
@@ -72,7 +72,7 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """The words behind the term."""
+        """The words after the term."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "again"
         if self.kind is IncidentKind.USER_SUPPLIED:
@@ -99,7 +99,7 @@ class IncidentReport:
 
     @property
     def pin(self) -> PinPreview | None:
-        """The effect of a pin of the message that mentions it now; None where that left, too."""
+        """The effect of pinning the message that mentions it now; None if that one left, too."""
         view = self._view
         if not view.is_live or self.kind is IncidentKind.CALL_REPEATED:
             return None
@@ -112,7 +112,7 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """The remedy in words; empty where the card has a verb for it."""
+        """The remedy in words; "" if the card has a verb for it."""
         if self.limit or self._view.memory.policy is None:
             return "" if self.limit else "The client writes this window."
         enough, rest = words.cure(self._shown, self._view.memory.policy)

@@ -18,7 +18,7 @@ from inspector.rooms.evidence.compactions import (
 from inspector.rooms.evidence.incidents import IncidentsUntil, incidents_now
 from inspector.shell.agents import SIZE, Agent, Answer
 
-SUMMARIES = 5  # of an answer
+SUMMARIES = 5  # in an answer
 
 
 def incidents(agent: Agent, conversation: str) -> Answer:
@@ -86,7 +86,7 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
 
 
 def _incident_words(conversation: str, incident: Incident) -> str:
-    """Return an incident with how its fact left, and where the assistant asked for it."""
+    """Return an incident in words: how its fact left, and where the assistant asked for it."""
     first = incident.shown
     left = steps.step(conversation, first.left_step).change
     asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""

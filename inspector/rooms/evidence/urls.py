@@ -1,4 +1,4 @@
-"""The page of what summaries lost."""
+"""The page of the terms that summaries lost."""
 
 from django.urls import path
 

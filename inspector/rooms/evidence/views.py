@@ -14,7 +14,7 @@ from inspector.shell.chosen import ChosenConversations
 
 @require_safe
 def compactions(request: HttpRequest) -> HttpResponse:
-    """Show what summaries of the chosen conversations held of the terms that were needed."""
+    """Show how many of the needed terms the summaries of the chosen conversations held."""
     asked = ChosenConversations.read(request.GET.dict())
     found = fleet_compactions(asked.which)
     level = next((each for each in Level if each == request.GET.get("level")), None)

@@ -1,6 +1,6 @@
-"""Incidents in words: what came up again, how it left, and what would have kept it.
+"""Incidents in words: how a fact left, and the limit that would have kept it.
 
-And compactions: what became a summary, and how what it lost came back.
+And compactions in words: the messages that became a summary, and how lost terms came back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BACK = {
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return why a message left by a change: `when #43 arrived: 55 over the limit`."""
+    """Return the reason why a change let a message leave: `when #43 arrived: 55 over the limit`."""
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
     return f"{when}{_why_it_left(change, seq)}"
@@ -44,7 +44,7 @@ def _why_it_left(change: ChangeResult, seq: int) -> str:
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
     """Return the limit that would have kept the fact, and the rest of the sentence about it.
 
-    The limit is empty where none would have, or none is known.
+    The limit is "" if no limit would have kept it, or if none is known.
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:
@@ -69,7 +69,7 @@ def _why_no_limit(shown: ShownIncident) -> str:
 
 
 def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
-    """Return the sentence for the limit that would have kept a fact, beside today's limit."""
+    """Return a sentence that compares the limit that would have kept a fact with today's limit."""
     if today is None:
         return "would have kept it (today the client decides)"
     if not can_decide(today) or today.unit != policy.unit:
@@ -100,8 +100,8 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
-    """Return the tokens before and after: `91,204 tok in 2,711`. Those that an agent recorded are
-    of its prompts, and not those of the `window`; empty if none are known.
+    """Return the tokens before and after: `91,204 tok in 2,711`. An agent's recording counts its
+    prompts, and otherwise the `window` is counted; "" if nothing is known.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     told = "" if (before, after) == window else "prompts of "
@@ -111,5 +111,5 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
 
 
 def came_back(back: CameBack) -> str:
-    """Return how a lost term was there again: it is never said that it was invented."""
+    """Return the way in which a lost term came back. Never claim that it was invented."""
     return _BACK[back]

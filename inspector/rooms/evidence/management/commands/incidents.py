@@ -23,7 +23,7 @@ class Command(ReportCommand):
 
 
 def _of_stored() -> Iterator[tuple[str, Sequence[Incident]]]:
-    """Yield the incidents of each conversation; what is found is kept."""
+    """Yield the incidents of each conversation, and keep them."""
     for memory_id in Memory.objects.order_by("id").values_list("id", flat=True).iterator():
         with suppress(MemoryNotFound):
             yield memory_id, current_incidents(memory_id).incidents
