@@ -1,4 +1,4 @@
-"""REST: which windows providers in use would refuse."""
+"""REST: the windows that providers in use would refuse."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from inspector.shell.room import Badge, Card, Fragment, Link, Part
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
-    """Return the diagnosis of the window that a page shows, read once."""
+    """Return the diagnosis of the window on a page. It is read once."""
     if "doctor" not in view.read:
         view.read["doctor"] = _known(view)
     found: KnownDiagnosis = view.read["doctor"]
@@ -66,7 +66,7 @@ def cards(view: ConversationState) -> Iterator[Card]:
 
 
 def _repaired(view: ConversationState) -> str:
-    """Return the words of the newest step, if that is the repair which the address names."""
+    """Return the note of the newest step if it is the repair that the address names, or ""."""
     row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
     named = view.query.of_rooms.get("repaired")
     return row.note if row and row.kind == "repair" and named == str(view.at) else ""
@@ -83,7 +83,7 @@ def _answers(view: ConversationState) -> dict[str, object]:
 
 
 def _test(view: ConversationState, found: KnownDiagnosis) -> str:
-    """Return the refusals of chosen providers as a test of a project; empty if they accept it."""
+    """Return the refusals of chosen providers as a test for a project, or "" if they accept it."""
     use = use_of(view)
     refused = found.under(use).refused_by if use.is_chosen and not view.is_simulated else ()
     if not refused:
@@ -93,7 +93,7 @@ def _test(view: ConversationState, found: KnownDiagnosis) -> str:
 
 
 def links(view: ConversationState) -> Iterator[Link]:
-    """Yield the flag of a window that a provider in use refuses now, once they are chosen."""
+    """Yield the flag of a window that a provider in use refuses, once providers are chosen."""
     use = use_of(view)
     found = known(view).under(use) if view.is_live and use.is_chosen else NOT_KNOWN
     if found.refused_by:
@@ -110,7 +110,7 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
 
 
 def who_refuses(memory_id: str) -> str:
-    """`OpenAI refuses it: a tool call without its result`; empty if nothing is kept of it."""
+    """`OpenAI refuses it: a tool call without its result`; "" if no refusal is kept."""
     row = KeptDiagnosis.objects.filter(pk=memory_id).first()
     if row is None:
         return ""
@@ -128,7 +128,7 @@ def who_refuses(memory_id: str) -> str:
 
 
 def never_reached(memory_id: str) -> str:
-    """`#12 has 1,427 tokens, its window 300`; empty if nothing is kept of it."""
+    """`#12 has 1,427 tokens, its window 300`; "" if no such message is kept."""
     row = KeptDiagnosis.objects.filter(pk=memory_id, missed_step__isnull=False).first()
     if row is None:
         return ""
@@ -148,7 +148,7 @@ def never_reached(memory_id: str) -> str:
 
 
 def questions() -> Iterator[Fragment]:
-    """Yield the question which providers are in use, until somebody has chosen."""
+    """Yield the form that asks for the providers in use, until somebody has chosen."""
     if not choices().is_made:
         rows = words.provider_rows(None, would_find(ALL), seen_in())
         yield Fragment("rooms/doctor/_question.html", {"rows": rows})

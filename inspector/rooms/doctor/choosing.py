@@ -1,5 +1,5 @@
-"""The providers that a site uses: those of CHATMEMORY["PROVIDERS"], else those that people chose on
-the page, for all conversations or by the beginning of their ids. The longest prefix applies.
+"""The providers that a site uses: from CHATMEMORY["PROVIDERS"], or else chosen on the page, for all
+conversations or by a prefix of their ids. The longest prefix applies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """All choices by prefix. They are `fixed` where a setting makes them."""
+    """All choices by prefix. They are `fixed` if they come from the setting."""
 
     by_prefix: Mapping[str, Choice]
     fixed: bool = False
@@ -51,13 +51,13 @@ class Choices:
         return bool(self.by_prefix)
 
     def of(self, memory_id: str) -> InUse:
-        """Return the providers that get a conversation."""
+        """Return the providers in use for a conversation."""
         prefixes = [prefix for prefix in self.by_prefix if memory_id.startswith(prefix)]
         return self.by_prefix[max(prefixes, key=len)].use if prefixes else self._unset
 
     @property
     def _unset(self) -> InUse:
-        """All providers until somebody has chosen; then none where no choice is for."""
+        """The providers without a matching choice: all until somebody has chosen, then none."""
         return InUse({}) if self.is_made else ALL
 
     @property
@@ -69,8 +69,8 @@ class Choices:
         return in_use(dict.fromkeys(each for use in uses for each in use.written()))
 
     def naming(self, provider: str) -> Choices:
-        """Return the choice of one provider for all conversations, with its models; without a name
-        these choices. Raises InvalidValue.
+        """Return choices of one provider for all conversations, with its models in use. Without a
+        name, return these choices. Raises InvalidValue.
         """
         if not provider:
             return self
@@ -80,8 +80,8 @@ class Choices:
         return Choices({"": Choice("", InUse(known.models))})
 
     def where(self, rule: str = "", severities: str = "!") -> Q:
-        """Return the condition for conversations that a provider in use minds. `severities` are the
-        marks of those that count: `!`, or `!~`.
+        """Return the condition for conversations with a problem for a provider in use. `severities`
+        are the marks of the severities that count: `!`, or `!~`.
         """
         if not self.is_made:
             return _minded(ALL, rule, severities)
@@ -92,7 +92,7 @@ class Choices:
         return reduce(or_, parts)
 
     def _at(self, prefix: str) -> Q:
-        """Return the condition for the conversations that a prefix is for."""
+        """Return the condition for the conversations to which the choice of a prefix applies."""
         condition = Q(id__startswith=prefix) if prefix else Q()
         for other in self.by_prefix:
             if other != prefix and other.startswith(prefix):
@@ -101,7 +101,7 @@ class Choices:
 
 
 def _minded(use: InUse, rule: str, severities: str) -> Q:
-    """Return the condition for windows that these providers mind, by a rule if one is named."""
+    """Return the condition for windows with a problem for these providers, by one rule or any."""
     found = NONE
     if not rule:
         bits = sum(BITS[name] for name in use.models)
@@ -133,22 +133,22 @@ def _with_bits(column: str, bits: int) -> Q:
     return Q(**{f"keptdiagnosis__{column}__in": numbers})
 
 
-_request = Local()  # has what was read for the request that is answered
+_request = Local()  # holds the choices that were read for the current request
 
 
 def remember(**_: object) -> None:
-    """Receives `request_started`: read the choices once for the request."""
+    """Receives `request_started`: let the request read the choices once."""
     _request.choices = None
 
 
 def forget(**_: object) -> None:
-    """Receives `request_finished`."""
+    """Receives `request_finished`: drop the choices of the request."""
     if hasattr(_request, "choices"):
         del _request.choices
 
 
 def choices() -> Choices:
-    """Return which providers are in use. Raises InvalidValue for a setting that names others."""
+    """Return the choices of providers. Raises InvalidValue for unknown providers in the setting."""
     if not hasattr(_request, "choices"):
         return _choices()
     if _request.choices is None:
@@ -172,7 +172,7 @@ def _choice(row: ProvidersInUse) -> Choice:
 
 
 def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> None:
-    """Set which providers get the conversations whose ids begin with a prefix.
+    """Choose the providers of the conversations whose ids begin with a prefix.
 
     Raises InvalidValue, and UnstorableText.
     """
@@ -186,7 +186,7 @@ def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> 
 
 
 def forget_providers(prefix: str, actor: str = "") -> None:
-    """Remove a choice. A second time changes nothing. Raises InvalidValue, and UnstorableText."""
+    """Remove a choice. A second call changes nothing. Raises InvalidValue, and UnstorableText."""
     _check(prefix, actor)
     with database.atomic():
         if ProvidersInUse.objects.filter(prefix=prefix).delete()[0]:

@@ -38,15 +38,15 @@ from inspector.rooms.doctor.seen import providers_seen
 from inspector.rooms.doctor.using import InUse
 
 MessagesBySeq = Mapping[int, ChatMessage]
-LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
+LEFT_AT_ONCE = 400  # places of messages that left, which are read at once
 BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
 _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step", "reason", "size")
 _LEFT_STEP = _COLUMNS.index("left_step")
 
 
 def diagnosis_of(state: StoredState, said: MessagesBySeq | None = None) -> Diagnosis:
-    """Return the diagnosis of the window as it is stored, with what a lowered limit hides. `said`
-    are its messages by number, where they are read.
+    """Return the diagnosis of the stored window, including messages that a lowered limit hides.
+    `said` are its messages by number, if the caller has read them.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
@@ -126,7 +126,7 @@ class KnownDiagnosis:
 
     @property
     def as_of(self) -> int | None:
-        """The step of which the diagnosis is, if the window has changed since."""
+        """The step of the diagnosis, if the window has changed since then."""
         return None if self.is_current or self.diagnosis is None else self.diagnosis.step
 
 
@@ -134,9 +134,9 @@ NOT_KNOWN = KnownDiagnosis()
 
 
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
-    """Return the diagnosis of a window of up to 2,000 messages; of a larger one, the kept one.
+    """Return the diagnosis of a window of up to 2,000 messages, or the kept one of a larger window.
 
-    A kept diagnosis is of the newest window or of one before it.
+    A kept diagnosis is about the newest window or an earlier one.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -155,7 +155,7 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
 def diagnosis_of_rows(
     memory_id: str, step: int, seqs: Sequence[int], known: Mapping[int, ChatMessage]
 ) -> KnownDiagnosis:
-    """Return the diagnosis of a window that is not stored, some of whose messages are `known`."""
+    """Return the diagnosis of a window that is not stored. Some of its messages are `known`."""
     if len(seqs) > AT_ONCE:
         return KnownDiagnosis(None, _too_many(len(seqs)))
     wanted = [seq for seq in seqs if seq not in known]
@@ -172,16 +172,16 @@ def _too_many(count: int) -> str:
     return f"a page examines up to {AT_ONCE:,} messages, and memory holds {count:,}"
 
 
-# Keeping it
+# Keeping diagnoses
 
-RULES_READ = 3  # raise it with each change of what a rule of the linter finds
+RULES_READ = 3  # raise it with each change of the linter's rules
 LATELY_STEPS = 40
 BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
 
 
 class DiagnosisKeeper(Keeper):
-    """Keeps the diagnosis of each conversation with what its limit had no room for lately, and
-    tells by a signal which rules the window breaks now and did not break at the last look.
+    """Keeps the diagnosis of each conversation, and the messages for which its limit had no room
+    lately. A signal names the rules that the window has broken since the last diagnosis.
     """
 
     model = KeptDiagnosis
@@ -211,8 +211,8 @@ class DiagnosisKeeper(Keeper):
         return memory.window_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send `problems_found`, with the rules that the providers in use mind."""
-        from inspector.rooms.doctor.choosing import choices  # which asks for BITS
+        """Send `problems_found` with the newly broken rules of the providers in use."""
+        from inspector.rooms.doctor.choosing import choices  # which imports BITS
 
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()
@@ -240,7 +240,7 @@ def _is_refused(row: KeptRow, use: InUse) -> bool:
 
 
 def _columns_of(found: Diagnosis) -> dict[str, Any]:
-    """Return the columns by which lists find a diagnosis."""
+    """Return the values of the columns that lists filter by."""
     marked = [each for each in found.problems if each.marks()]
     marks = sorted({mark for each in marked for mark in each.marks()})
     times = [each.at for each in marked if each.at]
@@ -257,7 +257,7 @@ def _bits(providers: Iterable[str]) -> int:
 
 
 def _rules_of(row: KeptRow, use: InUse) -> set[str]:
-    """Return the rules by which a row is listed for these providers."""
+    """Return the rules for which these providers list a row."""
     try:
         with row.reading() as values:
             found = Diagnosis.from_list(row.step, values).under(use)
@@ -276,12 +276,12 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
     return found
 
 
-# What a limit had no room for
+# Messages for which a limit had no room
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Return, of the last 40 steps, the newest one whose message the window had no room for even
-    alone, and the newest one whose message left in it; None where there is none.
+    """Look at the last 40 steps, and return the newest one whose message was too large even for an
+    empty window, and the newest one whose message left in the same step, or None for each.
 
     Only adds that a policy decided count.
     """
@@ -306,7 +306,9 @@ def without_room(memory: Memory) -> tuple[int | None, int | None]:
 
 
 def _is_oversized(arrival: Stay, step: Step) -> bool:
-    """Return whether an add left too much, or its message left, for want of room even alone."""
+    """Return whether an added message was too large even for an empty window: it left in the same
+    step, or the window remained over its limit.
+    """
     policy, after = step.policy, totals_after(step)
     if not can_decide(policy):
         return False
@@ -319,6 +321,6 @@ def _is_oversized(arrival: Stay, step: Step) -> bool:
 
 
 def leading_system(step: Step) -> Stay | None:
-    """Return the place of the system message with which the window after a step begins."""
+    """Return the stay of the system message at the head of the window after a step, or None."""
     first = stays_at(step).filter(pinned=False).order_by("rank").first()
     return first if first and first.type == MessageType.SYSTEM else None

@@ -1,6 +1,6 @@
-"""The diagnosis of a window: which rules of providers it breaks, since which step, for whom.
+"""The diagnosis of a window: the rules that it breaks, for which providers, and since which step.
 
-It is one object for the header and the panel of a page, lists, the API, the command and agents.
+The header and the panel of a page, lists, the API, the command and agents all use this object.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from chatmemory.lint.turns import OPENAI
 from chatmemory.messages.message import ChatMessage
 from inspector.rooms.doctor.using import InUse
 
-LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there
+LOOKED_AT = 50  # faults of a rule whose first step is looked for
 MARKS = {"refused": "!", "conditional": "?", "mishandled": "~"}
 
 Named = tuple[int, ...]
-# By a rule, and whether it is pending: the messages at fault, and how severe it is for whom
+# By rule and by whether it is pending: the messages at fault, and the severity by provider
 FoundProblems = dict[tuple[str, bool], dict[Named, dict[str, str]]]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A rule that a window breaks, and the providers that refuse or mishandle it for that.
+    """A rule that a window breaks, and the providers that refuse or mishandle the window for it.
 
-    for `conditional_for` it depends on the model or a parameter. `seq` is the
-    message at fault, 0 for the window as a whole. It is so since step `since`, which was `at` that
-    time; None where that is not known. A repair for a provider of `mendable_for` makes a window
-    that this provider takes. One that `is_pending` ends with what has to come next anyway, such as
-    the results of a call.
+    For providers in `conditional_for` it depends on the model or a parameter. `seq` is the message
+    at fault, 0 for the window as a whole. The problem began with step `since`, at the time `at`;
+    None if unknown. A repair for a provider in `mendable_for` makes the window acceptable to it. A
+    problem that `is_pending` ends with the messages that must come next anyway, such as the results
+    of a call.
     """
 
     rule: str
@@ -49,12 +49,12 @@ class Problem:
 
     @property
     def is_listed(self) -> bool:
-        """Whether it lists a conversation: it ends not by itself, and somebody minds it."""
+        """Whether the doctor lists a conversation for it, unlike pending or conditional ones."""
         is_alarm = bool(self.refused_by or self.mishandled_by or not RULES[self.rule].laws)
         return is_alarm and RULES[self.rule].is_listed and not self.is_pending
 
     def severity_for(self, provider: str) -> str:
-        """Return `refused`, `conditional` or `mishandled`; empty where a provider does not mind."""
+        """Return `refused`, `conditional` or `mishandled`; "" if the provider accepts it."""
         named = {
             "refused": self.refused_by,
             "conditional": self.conditional_for,
@@ -63,7 +63,7 @@ class Problem:
         return next((each for each, names in named.items() if provider in names), "")
 
     def marks(self) -> list[str]:
-        """Return the words by which a table finds it: `openai:dangling_call!`."""
+        """Return the marks for the column that lists filter by: `openai:dangling_call!`."""
         if self.is_pending or not RULES[self.rule].is_listed:
             return []
         if not RULES[self.rule].laws:
@@ -72,7 +72,7 @@ class Problem:
         return [mark(name, self.rule, severity) for name, severity in known if severity]
 
     def under(self, use: InUse) -> Problem | None:
-        """Return the problem as the providers in use have it; None if none of them minds it."""
+        """Return the problem for the providers in use; None if all of them accept it."""
         severities = {name: self._severity(name, models) for name, models in use.models.items()}
         if RULES[self.rule].laws and not any(severities.values()):
             return None
@@ -103,31 +103,29 @@ def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The problems of the window after a step, those first that a provider refuses, then the
-    oldest.
-    """
+    """The problems of the window after a step: refused ones first, then the oldest first."""
 
     step: int
     problems: tuple[Problem, ...] = ()
 
     @property
     def listed(self) -> tuple[Problem, ...]:
-        """The problems by which the doctor lists a conversation."""
+        """The problems for which the doctor lists a conversation."""
         return tuple(each for each in self.problems if each.is_listed)
 
     @property
     def refused_by(self) -> tuple[str, ...]:
-        """The providers that refuse the window, whatever comes next."""
+        """The providers that refuse the window for a listed problem."""
         found = {name for each in self.listed for name in each.refused_by}
         return tuple(name for name in PROVIDERS if name in found)
 
     @property
     def ill_at(self) -> datetime | None:
-        """Since when the window has a problem by which it is listed; None without any."""
+        """The time since which the window has a problem of `listed`; None if it has none."""
         return min((each.at for each in self.listed if each.at), default=None)
 
     def under(self, use: InUse) -> Diagnosis:
-        """Return the verdict of the providers in use on the window."""
+        """Return the diagnosis for the providers in use."""
         found = [each for problem in self.problems if (each := problem.under(use))]
         found.sort(key=lambda each: not each.refused_by)
         return replace(self, problems=tuple(found))
@@ -137,14 +135,14 @@ class Diagnosis:
         return [each for each in self.problems if each.severity_for(provider)]
 
     def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
-        """Return the diagnosis with the times of its steps: where it is not known since when a
-        problem is there, it was seen at the step of the diagnosis.
+        """Return the diagnosis with the times of its steps. A problem with an unknown beginning
+        gets the time of the diagnosis.
         """
         timed = (replace(each, at=times.get(each.since or self.step)) for each in self.problems)
         return replace(self, problems=tuple(timed))
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Return the problems as JSON has them, without the step."""
+        """Return the problems as values for JSON, without the step."""
         return [_written(each) for each in self.problems]
 
     @classmethod
@@ -192,7 +190,7 @@ def _read(stored: Mapping[str, Any]) -> Problem:
 
 
 def listed_rules() -> tuple[str, ...]:
-    """Return the rules by which conversations are listed."""
+    """Return the names of the rules for which the doctor lists conversations."""
     return tuple(sorted(rule.id for rule in RULES.values() if rule.is_listed))
 
 
@@ -206,8 +204,8 @@ def diagnose(
 ) -> Diagnosis:
     """Return the diagnosis of a window whose messages have these numbers, without times.
 
-    `has_left`: something left it before. `past_of` returns the past of the window, with
-    all places of some messages; without it, it is not known since when a problem is there.
+    `has_left` is True if any message has left the window before. `past_of` returns the past of the
+    window, with all places of some messages; without it, the beginnings of problems are unknown.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -231,8 +229,8 @@ def diagnose(
 def _since(
     found: FoundProblems, past_of: Callable[[Collection[int]], Past]
 ) -> dict[tuple[str, bool], tuple[int, Named]]:
-    """Return the first step at which messages were at fault, with them, by rule, where that is
-    known.
+    """Return, by rule, the first step at which messages were at fault, with these messages. Rules
+    with an unknown step are left out.
     """
     asked = {key: sorted(each)[:LOOKED_AT] for key, each in found.items() if not key[1]}
     if not asked:
@@ -265,8 +263,8 @@ def _problem(
 
 
 def _with_mends(problems: Sequence[Problem], messages: Sequence[ChatMessage]) -> list[Problem]:
-    """Return problems with the providers for which a repair mends them, and leaves nothing that is
-    refused.
+    """Return problems with the providers for which a repair ends them, so that the provider accepts
+    the window.
     """
     plans: dict[str, Collection[str] | None] = {}  # by provider: the rules that are still broken
 

@@ -1,5 +1,5 @@
-"""The flags of conversations that providers in use would refuse, and of messages for which a limit
-had no room.
+"""The flags of conversations that providers in use would refuse, and of conversations whose limit
+had no room for a message.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ LATELY_STEPS = 40
 
 
 def _lately(column: str) -> Q:
-    """Return the condition for a step among the last ones."""
+    """Return the condition for a step of this column among the last 40 steps."""
     return Q(**{f"keptdiagnosis__{column}__gt": F("last_step") - LATELY_STEPS})
 
 
 def _refused(*rules: str) -> Q:
-    """Return the condition for windows that a provider in use refuses for one of these rules, or
-    for any.
+    """Return the condition for windows that a provider in use refuses, by one of these rules or, if
+    none are given, by any.
     """
     from inspector.rooms.doctor.choosing import choices
 
@@ -32,7 +32,7 @@ def _refused(*rules: str) -> Q:
 
 
 def _are_chosen() -> bool:
-    """Whether somebody has chosen providers: nothing is red before."""
+    """Return whether somebody has chosen providers. Until then no flag is red."""
     from inspector.rooms.doctor.choosing import choices
 
     return choices().is_made

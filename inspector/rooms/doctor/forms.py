@@ -15,7 +15,7 @@ from inspector.rooms.doctor.using import MODEL
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Return the versions of conversations by id that a page sends back, written as JSON.
+    """Return the versions of conversations by id, from the JSON that a page sends back.
 
     Raises InvalidValue for anything else, and for more than `most`.
     """
@@ -34,7 +34,8 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Return the policies that conversations had, each with a version, as a page sends them back.
+    """Return former policies of conversations, each with a version, from JSON that a page sends
+    back.
 
     Raises InvalidValue for anything else, and for more than `most`.
     """
@@ -51,7 +52,7 @@ def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
 
 
 class RepairForm(forms.Form):
-    """A repair: for which provider, why, and of which version of the conversation."""
+    """The form of a repair: provider, reason, and version of the conversation."""
 
     provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
     reason = forms.CharField(required=False, max_length=ID_LENGTH)
@@ -66,7 +67,7 @@ class RepairForm(forms.Form):
 
 
 class ProvidersForm(forms.Form):
-    """The form of providers, with their models, for conversations whose ids begin with a text."""
+    """The form for the providers, with models, of conversations whose ids begin with a prefix."""
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     providers = forms.MultipleChoiceField(

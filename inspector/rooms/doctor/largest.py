@@ -19,11 +19,11 @@ from chatmemory.reading.feed import microseconds, time_of
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide
 
-RECORDED = 2_000  # messages in which turns are looked for, the latest
+RECORDED = 2_000  # the latest messages, in which turns are looked for
 
 
 class SizedMessage(NamedTuple):
-    """A message of the history: its type, its cost under the policy, and the step it came in."""
+    """A message of the history: its type, its cost under the policy, and the step that added it."""
 
     type: str
     cost: int
@@ -31,14 +31,16 @@ class SizedMessage(NamedTuple):
 
 
 class NeededLimit(NamedTuple):
-    """The limit that the largest turn needs with the system message, and since which step."""
+    """The limit that the largest turn needs with the system message, and the first step at which a
+    turn needed more than today's limit.
+    """
 
     limit: int
     step: int
 
 
 def limit_needed(said: Iterable[SizedMessage], policy: Policy) -> NeededLimit | None:
-    """Return the limit that the largest turn needs; None if today's limit has room for each."""
+    """Return the limit that the largest turn needs; None if today's limit has room for it."""
     system = turn = 0
     found: NeededLimit | None = None
     for each in said:
@@ -53,8 +55,9 @@ def limit_needed(said: Iterable[SizedMessage], policy: Policy) -> NeededLimit | 
 
 
 def needed_by(memory: Memory) -> dict[str, int | None]:
-    """Return the columns of the largest recorded turn: the limit that it needs, and
-    since when; None where the limit is enough, or where no limit of a common kind decides.
+    """Return the columns about the largest recorded turn: the limit that it needs, and the time
+    since which today's limit is too small. Both are None if the limit is large enough, or if no
+    policy of a common kind decides.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
@@ -94,7 +97,7 @@ class ShortWindow:
 
 
 def short_windows(id_prefix: str = "", most: int = 20_000) -> list[ShortWindow]:
-    """Return the conversations whose limit is too small, those that became so last first."""
+    """Return the conversations whose limit is too small, the newest case first."""
     rows = Memory.objects.beginning_with(id_prefix)
     rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))
     rows = rows.select_related("keptdiagnosis").order_by("-keptdiagnosis__short_at", "-id")[:most]

@@ -10,8 +10,8 @@ from chatmemory.managers import TableManager
 
 
 class KeptDiagnosis(KeptRow):
-    """The rules of providers that the window breaks, as `diagnosing` reads it, and what the limit
-    had no room for lately: numbers, and the names of rules and providers.
+    """The diagnosis of a window (see `diagnosing`), and the messages for which its limit had no
+    room lately: only numbers, and names of rules and providers.
     """
 
     problems = models.TextField(
@@ -60,7 +60,7 @@ class KeptDiagnosis(KeptRow):
 
 
 class ProvidersInUse(models.Model):
-    """The providers that get the conversations whose ids begin with a prefix, as people chose."""
+    """The providers that people chose for the conversations whose ids begin with a prefix."""
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)
     providers = models.JSONField(default=list, help_text='such as ["openai", "gemini:gemini-3"]')

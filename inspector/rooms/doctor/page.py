@@ -31,11 +31,11 @@ from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
 from inspector.shell.days import Bar, bars_of
 
-SHOWN = 7  # conversations of a cause
+SHOWN = 7  # conversations under a cause
 
 
 class Row(NamedTuple):
-    """A conversation of a line: what follows its address, what happened to it, and when."""
+    """A conversation of a line: the query of its link, a sentence about it, and a time."""
 
     memory_id: str
     query: str
@@ -44,10 +44,10 @@ class Row(NamedTuple):
 
 
 class Line(ABC):
-    """A line of the page: conversations that one change would mend. It opens to some of them.
+    """A line of the page: conversations that one change would repair. It opens to some of them.
 
-    `verb` is what would mend them, with the route and the fields of its preview; it is empty where
-    nothing does.
+    `verb` is the label of that change, with the route and the fields of its preview; it is "" if
+    there is no such change.
     """
 
     is_red = False
@@ -80,7 +80,7 @@ class Line(ABC):
 
     @property
     def new(self) -> int:
-        """The number that is new today."""
+        """The number of conversations that are new today."""
         return sum(at >= self._midnight for at in self.times)
 
     @property
@@ -93,7 +93,7 @@ class Line(ABC):
 
 
 class CauseLine(Line):
-    """A rule that windows break, for the same providers."""
+    """The line of a rule that windows break for the same providers."""
 
     action = "inspector:repair-many"
 
@@ -102,7 +102,7 @@ class CauseLine(Line):
         self.issue, self.id, self.times = issue, issue.id, issue.times
         self.count = len(issue.cases)
         self.title, self.why = words.issue_title(issue), words.issue_why(issue)
-        # Windows would fail now at a provider in use
+        # A provider in use would refuse these windows now
         self.is_red = is_used and issue.severity == "refused"
         self.prevention = RULES[issue.rule].prevention
         provider = issue.mendable_for or next(iter(issue.providers), "")
@@ -125,7 +125,7 @@ class CauseLine(Line):
 
 
 class ShortLine(Line):
-    """The windows that are smaller than their largest recorded turn, which nobody refuses yet."""
+    """The line of windows that are smaller than their largest recorded turn, but not refused."""
 
     id, title, action = "short-windows", words.SHORT, "inspector:raise-limits"
 
@@ -144,7 +144,7 @@ class ShortLine(Line):
 
 
 class DoctorPage:
-    """All causes; the causes for providers in use come first."""
+    """The presenter of all causes; causes for providers in use come first."""
 
     def __init__(self, midnight: datetime) -> None:
         self._midnight = midnight
@@ -180,12 +180,12 @@ class DoctorPage:
 
     @cached_property
     def asked(self) -> Sequence[words.ProviderRow]:
-        """The question where nobody has chosen providers, with how many each would refuse."""
+        """The checkboxes of providers if nobody has chosen, with the number each would refuse."""
         return words.provider_rows(None, would_find(ALL), seen_in())
 
 
 class CausePage:
-    """The heading of a list of conversations with one cause, of which it shows some rows."""
+    """The presenter of the conversations with one cause: the heading, and some rows."""
 
     def __init__(self, visit: Visit, rows: Sequence[IllConversation]) -> None:
         self.title = words.cause_title(visit.provider, visit.rule)

@@ -1,7 +1,7 @@
-"""The reads of the doctor: conversations whose windows providers in use refuse or mishandle, since
-when, and the causes that they share.
+"""The reads of the doctor: conversations whose windows providers in use refuse or mishandle, and
+the causes that they share.
 
-It is what was kept at the last look at each conversation; see `diagnosing`.
+They use the kept diagnosis of each conversation; see `diagnosing`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from inspector.rooms.doctor.diagnosis import Diagnosis, Problem, listed_rules
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.using import InUse
 
-READ_AT_ONCE = 20_000  # conversations of which causes are made, those that became ill last
+READ_AT_ONCE = 20_000  # conversations that causes are made from, the newest cases
 DAYS = 14
 
 
 @dataclass(frozen=True)
 class IllConversation:
-    """A conversation with the diagnosis that is kept of it, which is of step `known_until`, as the
-    providers in use have it.
+    """A conversation with its kept diagnosis for the providers in use, as of step `known_until`.
 
-    Where that cannot be read, `unreadable` says so, and the diagnosis is empty.
+    If the row cannot be read, `unreadable` is a sentence about it, and the diagnosis is empty.
     """
 
     memory: MemoryRow
@@ -45,7 +44,7 @@ class IllConversation:
 
     @property
     def ill_at(self) -> datetime:
-        """Since when its window has a problem; without any, when it changed last."""
+        """The time since which its window has a problem; without a problem, its last change."""
         return self.diagnosis.ill_at or self.memory.updated_at
 
     @property
@@ -58,7 +57,7 @@ class IllConversation:
 
     @property
     def is_mendable(self) -> bool:
-        """Whether a repair makes a window that a provider in use takes, which refuses it now."""
+        """Whether a repair would make a provider in use accept the window that it refuses now."""
         return any(each.mendable_for for each in self.problems)
 
     @property
@@ -72,9 +71,8 @@ class IllConversation:
 
 @dataclass(frozen=True)
 class IllFilter:
-    """A choice of ill conversations: those that break a rule, or that a provider refuses.
-    Without a provider, those that any provider in use refuses; a rule is also asked of those that
-    only mishandle it.
+    """A filter of ill conversations. Without a rule, a provider must refuse the window; with a
+    rule, it may also only mishandle it. Without a provider, any provider in use counts.
     """
 
     rule: str = ""
@@ -83,7 +81,7 @@ class IllFilter:
 
     @cached_property
     def choices(self) -> Choices:
-        """The choices that answer: those that are made, or the provider that is named."""
+        """The named provider, or else the choices of providers in use."""
         return choices().naming(self.provider)
 
     def rows(self) -> MemoryQuerySet:
@@ -102,7 +100,7 @@ class IllFilter:
 class DoctorCounts:
     """The numbers of conversations that a provider in use refuses, also by provider and by rule.
 
-    `changed` have changed since they were looked at, or were not looked at yet.
+    `changed` is the number of conversations without a current diagnosis.
     """
 
     refused: int
@@ -112,8 +110,8 @@ class DoctorCounts:
 
 
 def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCounts:
-    """Count the ill conversations by problem, as the providers of some choices have them; without
-    any, those in use.
+    """Count the ill conversations by problem for the given choices of providers, or for the
+    providers in use.
     """
     made = made or choices()
     rules: Counter[str] = Counter()
@@ -131,7 +129,7 @@ def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCou
 def doctor_page(
     which: IllFilter, *, cursor: str = "", size: int = 25
 ) -> CursorPage[IllConversation]:
-    """Return a page of ill conversations, those that became ill last first.
+    """Return a page of ill conversations, the newest case first.
 
     Raises InvalidValue for an unknown rule or provider, and for an invalid cursor.
     """
@@ -149,15 +147,15 @@ def ill_ids(which: IllFilter, most: int) -> list[str]:
 
 
 def unexamined(id_prefix: str = "") -> MemoryQuerySet:
-    """Return the conversations that have changed since they were looked at, or never were."""
+    """Return the conversations without a current diagnosis."""
     version = DiagnosisKeeper().version()
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix).exclude(last_step=0)
     return rows.exclude(keptdiagnosis__step=F("last_step"), keptdiagnosis__version=version)
 
 
 def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
-    """Yield all conversations that break a rule, by id, as they are kept, for the providers in use
-    or the one that is named.
+    """Yield all conversations whose kept diagnosis has a problem for the providers in use, or for
+    the named one, by id.
     """
     made = choices().naming(provider)
     rows = _minded("").select_related("keptdiagnosis").order_by("id")
@@ -165,7 +163,7 @@ def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
 
 
 def _minded(id_prefix: str) -> MemoryQuerySet:
-    """Return the conversations that have a problem, whoever minds it."""
+    """Return the conversations that have a problem for any provider."""
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
     return rows.filter(keptdiagnosis__ill_at__isnull=False)
 
@@ -179,14 +177,14 @@ def _read(row: Memory, made: Choices) -> IllConversation:
 
 
 def _kept(rows: MemoryQuerySet) -> Iterator[tuple[str, Diagnosis]]:
-    """Yield the kept diagnoses that can be read, those that became ill last first."""
+    """Yield the readable kept diagnoses, the newest case first."""
     newest = rows.order_by("-keptdiagnosis__ill_at", "-id")[:READ_AT_ONCE]
     columns = ("id", "keptdiagnosis__step", "keptdiagnosis__content")
     for memory_id, step, content in newest.values_list(*columns).iterator():
         try:
             yield memory_id, Diagnosis.from_list(step, json.loads(content))
         except (ValueError, TypeError, LookupError, AttributeError):
-            continue  # the list of conversations names it
+            continue  # the list of conversations shows it as unreadable
 
 
 # Causes
@@ -194,7 +192,7 @@ def _kept(rows: MemoryQuerySet) -> Iterator[tuple[str, Diagnosis]]:
 
 @dataclass(frozen=True)
 class Case:
-    """A conversation in which a cause is found."""
+    """A conversation with a cause."""
 
     memory_id: str
     problem: Problem
@@ -202,7 +200,7 @@ class Case:
 
     @property
     def query(self) -> str:
-        """The query of the conversation's address that shows the step since which it is so."""
+        """The query of the conversation's address that shows the step at which the cause began."""
         return f"?at={self.problem.since}" if self.problem.since else ""
 
 
@@ -210,7 +208,7 @@ class Case:
 class Issue:
     """A rule that windows break for the same providers, with the conversations, the newest first.
 
-    `severity` is what they do: refused or mishandled; empty where no provider minds it.
+    `severity` is refused or mishandled; "" if all providers accept it.
     """
 
     rule: str
@@ -232,20 +230,20 @@ class Issue:
 
     @property
     def mendable_for(self) -> str:
-        """The first provider for which a repair mends one of its windows; empty without any."""
+        """The first provider for which a repair would help one of the windows, or ""."""
         mended = {name for case in self.cases for name in case.problem.mendable_for}
         return next((name for name in self.providers if name in mended), "")
 
 
 def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
-    """Return how many times are of each of the last days; the last is today."""
+    """Return the number of times on each of the last days; the last day is today."""
     ages = Counter((today - at).days + 1 if at < today else 0 for at in times)
     return [ages[age] for age in range(DAYS - 1, -1, -1)]
 
 
 @dataclass(frozen=True)
 class Issues:
-    """The causes for providers in use, and the causes for the others."""
+    """The causes for providers in use, and the causes for other providers."""
 
     used: Sequence[Issue]
     unused: Sequence[Issue]
@@ -265,7 +263,7 @@ def issues(id_prefix: str = "") -> Issues:
 
 
 class _Causes:
-    """Cases by the rule, and by who minds it and how."""
+    """Cases by rule, providers and severity."""
 
     def __init__(self) -> None:
         self._cases: dict[tuple[str, str], dict[str, dict[str, Case]]] = {}
@@ -283,7 +281,7 @@ class _Causes:
                     self.refused.update([memory_id] if severity == "refused" else ())
 
     def issues(self) -> list[Issue]:
-        """Return the causes, those that refuse first; providers that mind the same share one."""
+        """Return the causes, refusals first. Providers with the same cases share one cause."""
         found = []
         for (rule, severity), by_provider in self._cases.items():
             if RULES[rule].laws:
@@ -300,7 +298,7 @@ class _Causes:
 
 
 def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
-    """Return how many conversations each provider would refuse, if it was in use."""
+    """Return the number of conversations that each provider would refuse if it was in use."""
     counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
     for _, diagnosis in _kept(_minded(id_prefix)):
         counts.update(diagnosis.under(use).refused_by)
@@ -308,14 +306,14 @@ def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
 
 
 def seen_in() -> dict[str, int]:
-    """Return in how many conversations each provider was seen."""
+    """Return the number of conversations in which each provider was seen."""
     rows = KeptDiagnosis.objects.filter(seen__gt=0).values_list("seen").annotate(n=Count("memory"))
     counts = list(rows.order_by())
     return {name: sum(n for bits, n in counts if bits & bit) for name, bit in BITS.items()}
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return the newest step, of the last ones, whose message never reached the model."""
+    """Return, by id, the newest step of the last ones whose message never reached the model."""
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))
     steps = rows.values_list("memory", "missed_step")

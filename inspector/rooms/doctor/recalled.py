@@ -19,8 +19,8 @@ LATEST = 1_000  # messages of a conversation that are replayed
 
 @dataclass(frozen=True)
 class Recalled:
-    """The facts that the assistant needed again in some conversations, and how many of them are
-    held under the policies in force, and under others. Not all of `of` are `read`.
+    """The number of facts that the assistant needed again in some conversations, and the numbers
+    that the policies in force and other policies hold. Only `read` of `of` conversations were read.
     """
 
     read: int = 0
@@ -31,7 +31,7 @@ class Recalled:
 
 
 def recalled(policies: Mapping[str, tuple[Policy, Policy]], seconds: float = SECONDS) -> Recalled:
-    """Return the facts that the second policy of each conversation would hold, beside the first.
+    """Compare the facts that the first and the second policy of each conversation would hold.
 
     The call ends after about `seconds`. A conversation that cannot be read is left out.
     """

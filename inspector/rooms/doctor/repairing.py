@@ -42,7 +42,7 @@ AT_ONCE = 500  # conversations that one request repairs
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show what a repair would do, beside the window as it is. A POST does it."""
+    """Show the window before and after a repair. A POST repairs it."""
     memory = conversations.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
@@ -79,7 +79,7 @@ def _asked(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
 
 
 def _places(preview: services.RepairPreview) -> dict[str, list[dict[str, Any]]]:
-    """Return the messages of both windows as rows: what leaves, what comes, and what moves."""
+    """Return the messages of both windows as rows, marked if they leave, come or move."""
     before = [seq for seq, _ in preview.before]
     after = [seq for seq, _ in preview.after if seq is not None]
     at_fault = {preview.before[at][0] for each in preview.findings for at in each.positions}
@@ -111,9 +111,9 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
 
 @require_POST
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show what repairs of the conversations with a cause would do. With `versions`, which are
-    those of the conversations that were shown, do it. With `snap`, their policies then let memory
-    begin with a user message after each trim.
+    """Show a preview of the repairs of all conversations with a cause. With the `versions` of the
+    previewed conversations, repair them. With `snap`, their policies then also let memory begin
+    with a user message after each trim.
     """
     visit = Visit.read(request.POST.dict())
     provider = visit.provider or next(iter(choices().everywhere.providers), "openai")
@@ -152,14 +152,14 @@ def repair_many(request: HttpRequest) -> HttpResponse:
 
 
 def _of_snapping(snaps: Mapping[str, Policy]) -> Recalled:
-    """Return the facts that memory would hold if it began with a user message."""
+    """Return the facts that memory would hold if each trim let it begin with a user message."""
     return recalled({id: (replace(each, snap_to_user=False), each) for id, each in snaps.items()})
 
 
 @require_POST
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show which limits are smaller than the largest recorded turn, and what that turn needs with
-    the system message. With `versions`, which are those that were shown, raise them.
+    """Show the limits that are smaller than the largest recorded turn, and the limits that it needs
+    with the system message. With the `versions` of the shown conversations, raise the limits.
     """
     confirmed = "versions" in request.POST
     versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
@@ -181,7 +181,7 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
 
 
 def _example(repairs: services.Repairs, provider: str) -> dict[str, Any] | None:
-    """Return the first of the repairs, message by message."""
+    """Return the first repair, message by message, or None."""
     first = next(iter(repairs.done), None)
     if first is None:
         return None

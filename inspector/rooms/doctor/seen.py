@@ -1,5 +1,5 @@
-"""The providers that a conversation was seen with: by the attributes of its messages, and by
-the ids that providers give to calls. Pure.
+"""The providers of a conversation, recognized by the attributes of its messages and the form of its
+call ids. Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from chatmemory.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES
 from chatmemory.messages.message import AiMessage, ChatMessage
 
-# The namespaces of attributes, which are the formats that messages came in
+# The namespaces of attributes, which are the formats in which messages came
 _FORMATS = {
     "openai_chat": OPENAI,
     "openai_responses": RESPONSES,
@@ -24,10 +24,9 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 
 
 def providers_seen(messages: Iterable[ChatMessage]) -> set[str]:
-    """Return the providers that messages came from or went to, as far as that is known.
+    """Return the providers that messages came from or went to, as far as they can be recognized.
 
-    Calls with ids of OpenAI's are those of chat completions, unless something was in the format of
-    Responses.
+    Ids of OpenAI count as chat completions, unless a message came in the format of Responses.
     """
     formats, by_id = set(), set()
     for message in messages:

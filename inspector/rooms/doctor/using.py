@@ -11,9 +11,9 @@ from chatmemory.lint import PROVIDERS, RULES
 
 @dataclass(frozen=True)
 class InUse:
-    """The providers that get a conversation, each with the models that are known to be used.
+    """The providers of a conversation, each with the models that are known to be in use.
 
-    Where nobody has chosen, `models` has all providers, and `is_chosen` is False.
+    If nobody has chosen, `models` has all providers, and `is_chosen` is False.
     """
 
     models: Mapping[str, tuple[str, ...]]
@@ -29,11 +29,11 @@ class InUse:
         return InUse({name: () for name in PROVIDERS if name not in self.models})
 
     def only(self, provider: str) -> InUse:
-        """Return one provider, with its models."""
+        """Return one provider with its models in use."""
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the rules that are conditional, and that a model in use refuses."""
+        """Return the conditional rules for which a model in use of a provider refuses a window."""
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]
         return [
@@ -53,7 +53,7 @@ class InUse:
 
 
 ALL = InUse(dict.fromkeys(PROVIDERS, ()), is_chosen=False)
-MODELS, MODEL = 20, 100  # how many are chosen, and how long their names are
+MODELS, MODEL = 20, 100  # models of a choice, and characters of a name
 
 
 def in_use(written: Iterable[object]) -> InUse:

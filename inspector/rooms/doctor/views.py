@@ -1,4 +1,4 @@
-"""The doctor: which conversations providers in use refuse, by cause, and since when."""
+"""The doctor's pages: the conversations that providers in use refuse, by cause."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
     visit = Visit.read(request.GET.dict())
     if visit.given:
         return _cause(request, visit)
-    flagged = overview_stats(midnight()).flagged  # what other pages own
+    flagged = overview_stats(midnight()).flagged  # the flags of other rooms
     context = {
         "page": DoctorPage(midnight()),
         "elsewhere": [(flag, flagged[flag.name]) for flag in flags() if flag.beside_doctor],
@@ -65,7 +65,7 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def error(request: HttpRequest) -> HttpResponse:
-    """Find the law that an error of a provider is about. A POST has the error."""
+    """Find the laws behind an error of a provider. A POST has the error."""
     given = request.POST.get("error", "")[:LONGEST]
     found = [(each, words.place_of(each)) for each in recognized(given)] if given else []
     context = {"given": given, "found": found, "providers": PROVIDERS}
@@ -74,8 +74,8 @@ def error(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def providers(request: HttpRequest) -> HttpResponse:
-    """Ask which providers are in use. A POST chooses them, for all conversations or by a prefix; or
-    it puts the question off until tomorrow.
+    """Show the form of the providers in use. A POST chooses them, for all conversations or for a
+    prefix, or hides the form until tomorrow.
     """
     made = choices()
     if "later" in request.POST:

@@ -12,7 +12,7 @@ from inspector.rooms.doctor.reads import IllFilter
 
 @dataclass(frozen=True)
 class Visit:
-    """The provider, the rule and the page that an address asks for. Unknown values are none."""
+    """The provider, the rule and the page of an address. Unknown values are ignored."""
 
     provider: str = ""
     rule: str = ""

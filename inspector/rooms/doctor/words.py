@@ -1,4 +1,4 @@
-"""The faults of a window in words: the title of a rule, since when, and which providers mind."""
+"""The faults of a window in words: titles of rules, beginnings of faults, and providers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def problem_title(rule: str) -> str:
 
 
 def how_it_began(problem: Problem, step: int) -> str:
-    """Return since when a window has a problem, which was found at a step.
+    """Return the beginning of a problem in words, for a diagnosis of a step.
 
     `Since step 41: the call of a tool result was not in memory (#12).`, or `Seen at step 50: …`.
     """
@@ -60,7 +60,7 @@ def refused(found: KnownDiagnosis) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a provider to a window, with the name that people have for it."""
+    """The answer of a provider to a window. `provider` is its name as people write it."""
 
     provider: str
     accepts: bool
@@ -78,7 +78,7 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
     minded = [each for each in minded if each.severity_for(provider) != "conditional"]
     if not minded:
         return Answer(name, True, "Yes.")
-    # Refusals come first, and those last that end with what comes next anyway
+    # Refusals come first, and pending problems last
     first = min(minded, key=lambda each: (provider in each.mishandled_by, each.is_pending))
     what = f"{problem_title(first.rule)}{_where(first)}."
     if first.is_pending and first.rule == "dangling_call":
@@ -90,9 +90,9 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
 
 @dataclass(frozen=True)
 class ShownRule:
-    """A rule as people read it: its law for each provider by name, and its examples line by line.
+    """A rule for people: its law for each provider by name, and its examples line by line.
 
-    `is_listed` tells that conversations are listed by it.
+    `is_listed` is True if the doctor lists conversations for it.
     """
 
     id: str
@@ -104,7 +104,7 @@ class ShownRule:
 
 
 def shown_rules() -> Iterator[ShownRule]:
-    """Yield the rules of the linter, those first that most providers refuse."""
+    """Yield the rules of the linter; rules by which most providers refuse come first."""
 
     def refusals(rule: str) -> int:
         return sum(law.severity == "refused" for law in RULES[rule].laws.values())
@@ -138,7 +138,7 @@ _VERBS = {
 
 
 def verb(rule: str) -> str:
-    """Return the label of the button that mends a rule; empty where nothing mends it."""
+    """Return the label of the button that repairs a rule's faults; "" if there is no repair."""
     repairs = RULES[rule].repairs
     return _VERBS[repairs[0]] if repairs else ""
 
@@ -153,14 +153,14 @@ def issue_title(issue: Issue) -> str:
 
 
 def cause_title(providers: str, rule: str) -> str:
-    """`OpenAI: a tool call without its result`, or one of both alone."""
+    """`OpenAI: a tool call without its result`, or only the provider or the rule."""
     names = provider_names([each for each in providers.split(",") if each]) if providers else ""
     title = problem_title(rule) if rule else "Windows that would be refused"
     return f"{capitalized(names)}: {decapitalized(title)}" if names else title
 
 
 def issue_why(issue: Issue) -> str:
-    """Say how it came about in the newest case, or what it means that it is only mishandled."""
+    """Return how the newest case began, after a note if windows are only mishandled."""
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
     taken = "" if issue.severity == "refused" else "Accepted, but not as it was meant. "
@@ -168,7 +168,7 @@ def issue_why(issue: Issue) -> str:
 
 
 def in_use(made: Choices) -> str:
-    """`OpenAI, Anthropic (claude-opus-4-6)`, or that nobody has chosen."""
+    """`OpenAI, Anthropic (claude-opus-4-6)`, or words for no choice."""
     if not made.is_made:
         return "no providers chosen: these are of all of them"
     uses = made.everywhere.models.items()
@@ -180,8 +180,8 @@ def in_use(made: Choices) -> str:
 
 @dataclass(frozen=True)
 class ProviderRow:
-    """A checkbox of a provider: whether it is ticked, with its models, in how many conversations it
-    was seen, and how many it would refuse.
+    """A checkbox of a provider with its models, the number of conversations in which it was seen,
+    and the number that it would refuse.
     """
 
     name: str
@@ -195,7 +195,7 @@ class ProviderRow:
 def provider_rows(
     use: InUse | None, found: Mapping[str, int], seen: Mapping[str, int]
 ) -> list[ProviderRow]:
-    """Return the checkboxes: those in use are ticked, and where nobody has chosen, those seen."""
+    """Return the checkboxes. Providers in use are ticked, or seen ones if nobody has chosen."""
     models = use.models if use else {name: () for name, count in seen.items() if count}
     return [
         ProviderRow(
@@ -206,7 +206,7 @@ def provider_rows(
 
 
 def place_of(found: Recognized) -> str:
-    """Return where in the request an error is, as its reader finds it."""
+    """Return the place in the request that an error names, in words."""
     if found.at is None:
         return "The error names no place."
     return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
@@ -229,7 +229,7 @@ def repair_sums(repairs: Repairs, of_snapping: Recalled) -> list[tuple[str, str]
 
 
 def recall_sums(found: Recalled, when: str = "") -> list[tuple[str, str]]:
-    """Return the facts that the assistant needed and memory would hold, before and after."""
+    """Return the sums of facts that the assistant needed and memory holds, before and after."""
     if not found.recalls:
         return [(f"{HELD}{when}", "nothing was needed")]
     some = "" if found.read == found.of else f", in {found.read:,} of {found.of:,} conversations"
@@ -254,7 +254,7 @@ def short_verb(found: Sequence[ShortWindow]) -> str:
 
 
 def short_why(newest: ShortWindow) -> str:
-    """Say what the newest one needs, and what it has."""
+    """Return a sentence about the limit that the newest one needs, and the limit that it has."""
     needed = in_unit(newest.needed, newest.policy)
     return (
         f"Not refused yet. {newest.memory_id[:60]}: with the system message its largest turn needs "

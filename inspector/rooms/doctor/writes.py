@@ -1,4 +1,4 @@
-"""Diagnoses that are made at once: of one conversation, and of all."""
+"""Diagnoses that are brought up to date at once, and changes of policies."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from inspector.rooms.doctor.reads import ill_conversations, unexamined
 
 
 def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | None:
-    """Return the diagnosis of a conversation's window, by every provider; see `keeping.current`.
-    None if none is kept.
+    """Return the current diagnosis of a conversation's window for all providers, or None if none is
+    kept; see `keeping.current`.
 
     Raises MemoryNotFound, and CorruptRow for an altered row or message.
     """
@@ -34,9 +34,9 @@ def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | No
 def diagnoses(
     unreadable: Callable[[str, ChatMemoryError], object], provider: str = ""
 ) -> Iterator[tuple[str, Diagnosis]]:
-    """Yield the id and the diagnosis of each conversation that breaks a rule of a provider in use,
-    or of the one that is named, after a look at those that have changed. `unreadable` is called for
-    one that cannot be read.
+    """Bring all diagnoses up to date, and yield the id and the diagnosis of each conversation that
+    breaks a rule of a provider in use, or of the named one. `unreadable` is called for a
+    conversation that cannot be read.
     """
     made = choices().naming(provider)
     changed = list(unexamined().order_by("id").values_list("id", flat=True))
@@ -61,8 +61,8 @@ def diagnoses(
 
 @dataclass(frozen=True)
 class Changed:
-    """Policies that were changed: what each conversation had as text, and its version after it.
-    `refused` says why others were not.
+    """Changed policies: the former policy of each conversation as text, and its version after the
+    change. `refused` has the reasons why others were not changed.
     """
 
     before: Mapping[str, tuple[str, int]]
@@ -70,8 +70,8 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return the policies of these conversations with memory beginning with a user message after
-    each trim, where that would change something and a policy decides.
+    """Return the policies of these conversations, altered so that memory begins with a user message
+    after each trim. Conversations without a policy, or whose policy has this already, are left out.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {
@@ -84,7 +84,9 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set policies, each by a step. One that is not at its version in `versions` stays."""
+    """Set policies, one step each. A conversation that is not at its version in `versions` keeps
+    its policy.
+    """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}
     for memory_id, policy in policies.items():
@@ -100,7 +102,7 @@ def change_policies(
 
 
 def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
-    """Give conversations the policies that they had before. One that has changed since stays."""
+    """Give conversations their former policies, except those that have changed since."""
     old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
     return change_policies(
         {memory_id: policy for memory_id, policy in old.items() if policy is not None},

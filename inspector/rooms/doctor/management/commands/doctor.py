@@ -26,9 +26,9 @@ class Command(ReportCommand):
         return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
     def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
-        """Yield the complaints of the providers in use, or of the named one, about the stored
-        conversations, after a look at those that have changed. One that cannot be read is named on
-        the error output.
+        """Bring the diagnoses up to date, and yield the complaints of the providers in use, or of
+        the named one, about the stored conversations. Unreadable ones are named on the error
+        output.
         """
         named = f"{provider}:{model}" if provider and model else provider
         for memory_id, diagnosis in diagnoses(self._unreadable, named):
