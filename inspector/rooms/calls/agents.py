@@ -1,4 +1,4 @@
-"""What coding agents may ask of the calls of a conversation."""
+"""The tool of agents for the calls of a conversation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def line_of(call: ModelCall) -> str:
 
 
 def _values(call: ModelCall) -> dict[str, object]:
-    """Return a call as the API has it, and how its beginning compares with the call before."""
+    """Return a call with the fields of the API, and a comparison with the call before."""
     error = short(call.error) or None
     is_broken, again = call.is_broken, call.again
     return {**CallSerializer(call).data, "error": error, "is_broken": is_broken, "again": again}

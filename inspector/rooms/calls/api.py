@@ -80,7 +80,7 @@ class BodyField(serializers.Field):  # type: ignore[type-arg]
         return value
 
 
-@extend_schema_field({})  # a client calls an object or null by a name that nobody gave it
+@extend_schema_field({})  # for an object or null, client generators would invent a class name
 class AnswerField(BodyField):
     """An answer in the format of a provider, or null."""
 
@@ -115,7 +115,7 @@ class OneCall(Resource):
             found = one_call(memory_id, n)
         except CallNotFound as error:
             raise Http404(str(error)) from error
-        # A request may hold what UTF-8 cannot: half of a character, as JSON escapes it
+        # A request may have half of a character, which JSON escapes and UTF-8 cannot encode
         return whole_json([json.dumps(whole(found))])
 
 

@@ -1,4 +1,4 @@
-"""Which conversation a call belongs to."""
+"""Finds the conversation to which a call belongs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from inspector.rooms.calls.bodies import RESPONSES
 from inspector.rooms.calls.call import GivenCall
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
 
-LOOKED_FOR = 400  # of the newest messages of a list: a run ends at one of them
+LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end of a run
 
 
 def key_of(name: str, prefix: str) -> str:
-    """Return the digest under which a call, or its answer, is looked up within a prefix."""
+    """Return the digest by which a call or its answer is looked up within a prefix."""
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
 
 
 def continued_by(call: GivenCall, prefix: str) -> ModelCall | None:
-    """Return the call whose response a request goes on with, which the provider has stored."""
+    """Return the call whose response, stored by the provider, a request continues, or None."""
     id = call.request.get("previous_response_id")
     if call.format != RESPONSES or not isinstance(id, str) or not id:
         return None
@@ -39,9 +39,10 @@ def conversation_of(
 ) -> str:
     """Return the id of the conversation that a call belongs to, which may be new.
 
-    If the sender names the conversation, the id is the prefix and this name. Otherwise it is the id
-    of the call `before`, which the request goes on with, or of the run that it continues (see
-    `messages.runs`), or else a new one. `digests` are of the call's messages and of its answer.
+    If the sender names the conversation, the id is the prefix and this name. Otherwise the call
+    joins the conversation of the call `before` if the request continues its response, or of the run
+    that it continues (see `messages.runs`), or else a new one. `digests` has the digests of the
+    call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)
@@ -54,7 +55,7 @@ def conversation_of(
 
 
 def _named(prefix: str, name: str) -> str:
-    """Return an id with a prefix. A name that no id can have is replaced by its digest."""
+    """Return an id with a prefix. A name that is no valid id is replaced by its digest."""
     if is_id(found := f"{prefix}{name}"):
         return found
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -62,7 +63,7 @@ def _named(prefix: str, name: str) -> str:
 
 
 def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
-    """Return the newest runs that may go on with a list, by the ids of their conversations."""
+    """Return the newest runs that a list may continue, with the ids of their conversations."""
     looked_for = {each.hex() for each in digests[-LOOKED_FOR:]} | {digests[0].hex()}
     found = CallEnd.objects.filter(database.in_list("digest", looked_for), prefix=prefix)
     ids = [*dict.fromkeys(found.order_by("-at").values_list("memory_id", flat=True)[: 5 * NEWEST])]
@@ -74,7 +75,7 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 
 
 def keep_ends(memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime) -> None:
-    """Remember by what a run is looked for, in the transaction that stores its newest call: its
+    """Store the digests by which a run is looked up, in the transaction of its newest call: its
     end, and its first message for a call that was sent again or comes late.
     """
     CallEnd.objects.filter(memory_id=memory_id).delete()

@@ -1,4 +1,4 @@
-"""Requests and answers of providers: where they have their messages, tools and counts.
+"""Requests and answers of providers: the places of their messages, tools and counts.
 
 A body is a JSON object in one of three formats: openai_chat, openai_responses and anthropic.
 """
@@ -16,19 +16,19 @@ from chatmemory.messages.message import ChatMessage, SystemMessage
 from inspector.rooms.calls.call import Usage, count_in
 
 OPENAI, RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
-# The members that messages make, the list first
+# The members that are rendered from messages, the list first
 MADE: Mapping[str, tuple[str, ...]] = {
     OPENAI: ("messages",),
     RESPONSES: ("input", "instructions"),
     ANTHROPIC: ("messages", "system"),
 }
-# Where an answer has its content, which is what the model said
+# The place of the content of an answer, which is the text and the calls of the model
 _ANSWERS: Mapping[str, Sequence[str | int]] = {
     OPENAI: ("choices", 0, "message"),
     RESPONSES: ("output",),
     ANTHROPIC: ("content",),
 }
-_FINISHES = {"tool_call": "tool_calls"}  # the same end in two spellings
+_FINISHES = {"tool_call": "tool_calls"}  # two spellings of one reason
 
 
 def loaded(body: bytes) -> Any:
@@ -40,7 +40,7 @@ def loaded(body: bytes) -> Any:
 
 
 def is_request(value: Any) -> bool:
-    """Whether a value is a request to a provider: it names a model and has messages."""
+    """Return whether a value is a request to a provider: it names a model and has messages."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("model"), str)
@@ -67,7 +67,8 @@ def messages_in(
 ) -> tuple[ChatMessage, ...] | None:
     """Return the messages of a request; None if they cannot be read.
 
-    Messages `after` which it goes on, stored by the provider, come behind its instructions.
+    Messages `after` which the request continues are stored by the provider. They are inserted after
+    the instructions.
     """
     if after:
         request = {name: each for name, each in request.items() if name != "previous_response_id"}
@@ -83,7 +84,9 @@ def messages_in(
 
 
 def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]) -> bool:
-    """Whether the first message is what a request has as instructions, which hold for it alone."""
+    """Return whether the first message comes from the instructions of a request, which apply to
+    this request only.
+    """
     return bool(request.get("instructions")) and any(
         isinstance(each, SystemMessage) for each in messages[:1]
     )
@@ -93,7 +96,7 @@ def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMess
     """Return the messages of an answer; None if it cannot be read."""
     if not response or not content_at(response, format):
         return None
-    # Some hosts do not say so, and it does not follow from a text alone
+    # Some hosts leave this member out, and it does not follow from a text alone
     is_response = {"object": "response"} if format == RESPONSES else {}
     return _read({**response, **is_response}, format)
 
@@ -110,7 +113,7 @@ def _read(
 
 
 def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
-    """Return the members of a request that these messages make: {"messages": […]}."""
+    """Return the members of a request that are rendered from messages: {"messages": […]}."""
     value = render_messages(messages, format).value
     if isinstance(value, dict):
         return value
@@ -118,7 +121,7 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
 
 
 def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
-    """Return these messages as the content of an answer, for `with_content`."""
+    """Return messages as the content of an answer, for `with_content`."""
     if not messages:
         return None
     made = made_of(messages, format)[MADE[format][0]]
@@ -131,7 +134,7 @@ def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
 
 
 def content_at(response: Any, format: str) -> Any:
-    """Return the content of an answer, what the model said; None if it has none."""
+    """Return the content of an answer, which is the model's output, or None."""
     for step in _ANSWERS[format]:
         try:
             response = response[step]
@@ -141,7 +144,7 @@ def content_at(response: Any, format: str) -> Any:
 
 
 def with_content(response: Any, format: str, content: Any) -> Any:
-    """Return the same answer with other content."""
+    """Return an answer with its content replaced."""
     return _replaced(response, [*_ANSWERS[format]], content)
 
 
@@ -157,7 +160,7 @@ def _replaced(value: Any, path: list[str | int], content: Any) -> Any:
 
 
 def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the definitions of tools of a request; none if they are something else."""
+    """Return the definitions of tools of a request, or [] if they have another form."""
     tools = request.get("tools")
     return tools if isinstance(tools, list) and _is_list(tools) else []
 
@@ -174,7 +177,7 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return the name of the conversation in the metadata of a request, or an empty text."""
+    """Return the name of the conversation in the metadata of a request, or ""."""
     metadata = request.get("metadata")
     names = ("conversation_id", "session_id")
     found = [metadata.get(name) for name in names] if isinstance(metadata, dict) else []
@@ -210,7 +213,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int | None:
 
 
 def finish_in(response: Any, format: str) -> str:
-    """Return the reason for the end of an answer, in the provider's word."""
+    """Return the reason for the end of an answer in the provider's word, such as `stop`."""
     if not isinstance(response, dict):
         return ""
     if format == OPENAI:
@@ -235,13 +238,13 @@ def model_in(body: Any) -> str:
 
 
 def response_id_in(response: Any, format: str) -> str:
-    """Return the id by which a later request can go on with a response; empty if it cannot."""
+    """Return the id by which a later request can continue a response, or ""."""
     found = response.get("id") if format == RESPONSES and isinstance(response, dict) else None
     return found if isinstance(found, str) else ""
 
 
 def error_in(response: Any) -> str:
-    """Return the message of an answer that is an error, or an empty text."""
+    """Return the message of an answer that is an error, or ""."""
     error = response.get("error") if isinstance(response, dict) else None
     if isinstance(error, dict):
         found = error.get("message") or error.get("type") or ""

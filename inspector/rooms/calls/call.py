@@ -1,4 +1,4 @@
-"""A call of a model: what it was given, what came back, and what the provider counted."""
+"""A call of a model: its request, its answer, and the tokens that the provider counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Source(StrEnum):
-    """Where a call comes from."""
+    """The source of a call."""
 
     RECORDER = "recorder"
     OPENINFERENCE = "openinference"
@@ -18,10 +18,10 @@ class Source(StrEnum):
 
 
 class Usage(NamedTuple):
-    """Tokens as the provider counted them; None where it did not say.
+    """Tokens as the provider counted them; None for a count that it did not send.
 
-    `input` counts what was read from the cache (`cached`) and written to it (`written`), too, and
-    `output` counts `reasoning`.
+    `input` includes the tokens read from the cache (`cached`) and written to it (`written`), and
+    `output` includes `reasoning`.
     """
 
     input: int | None = None
@@ -39,10 +39,10 @@ class GivenCall:
     """A call, before it is stored.
 
     The `request` is in the `format` of the provider. It `is_exact` if it is the whole request, as
-    the recorder sees it and OpenInference sends it; `body` are its bytes, where they are known.
-    Calls with the same `key` are one call, which is stored once. `session` is the app's name of the
-    conversation, or empty; `sender` is the name of the instrumentation. `error` is a message that
-    came in place of an answer, or the reason why none came; `duration` is in seconds.
+    the recorder sees it and OpenInference sends it; `body` has its bytes, if they are known. Calls
+    with the same `key` are one call and stored once. `session` is the app's name of the
+    conversation, or ""; `sender` is the name of the instrumentation. `error` is a message that came
+    in place of an answer, or the reason why none came; `duration` is in seconds.
     """
 
     key: str
@@ -68,13 +68,13 @@ COUNT_MAX = 2**53
 
 
 def count_in(value: object) -> int | None:
-    """Return a count that somebody sent, or None for what can be none."""
+    """Return a value from outside if it can be a count, or None."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
     return value if is_count else None  # type: ignore[return-value]
 
 
 class Why(StrEnum):
-    """Why something that was sent is no call that can be stored."""
+    """The reason why a call cannot be stored."""
 
     NO_MESSAGES = "no_messages"
     HIDDEN = "hidden"
@@ -91,7 +91,7 @@ class Dropped(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """What was dropped, in words behind "calls", and what helps."""
+    """The words after "calls" for a reason, and a remedy."""
 
     what: str
     how: str

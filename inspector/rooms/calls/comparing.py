@@ -1,7 +1,7 @@
-"""A call beside the one before: what changed, where the common beginning ends, and what it costs.
+"""The comparison of a call with the one before: the end of their common beginning, and its cost.
 
-A provider reads from its cache what two prompts have in common at their beginnings: the tools, the
-system message, then the messages.
+A provider reads the common beginning of two prompts from its cache: the tools, the system message,
+then the messages.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """What a call has in common with the one before.
+    """The common beginning of a call and the one before.
 
-    `shared` are the tokens of the common beginning, which has `place` messages. `again` are the
-    tokens of messages behind its end that were sent before. The beginning `is_broken` if the call
-    does not begin with the whole prompt of the one before.
+    `shared` is the number of its tokens, `place` the number of its messages. `again` is the number
+    of tokens of later messages that were sent before. The beginning `is_broken` if the call does
+    not begin with the whole prompt of the one before.
     """
 
     shared: int | None
@@ -29,14 +29,14 @@ NOTHING_BEFORE = Difference(None, 0, False, 0)
 
 
 class Place(NamedTuple):
-    """A message that was sent: its seq, its tokens, and what it had changed of itself."""
+    """A message of a prompt: its seq, its tokens, and the overrides of its stay."""
 
     seq: int
     tokens: int
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Whether this is the same message, and was sent alike."""
+        """Return whether this is the same message in the same form."""
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 
 
@@ -49,7 +49,7 @@ class Prompt:
 
 
 def difference(before: Prompt, now: Prompt, tool_tokens: int) -> Difference:
-    """Compare a call, whose tools have so many tokens, with the one before."""
+    """Compare a call with the one before, given the tokens of its tools."""
     place = 0
     if before.tools == now.tools:
         pairs = zip(before.places, now.places, strict=False)

@@ -1,4 +1,4 @@
-"""What calls have of erased words is erased with them."""
+"""Erases copies of erased messages from the rows of calls."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ALL = (ModelCall, CallRun, CallEnd)
 
 
 def erase(erased: Erased) -> None:
-    """Erase what calls have of the words of some messages, or all calls of a conversation.
+    """Erase the words of some messages from calls, or erase all calls of a conversation.
 
-    The messages of a request are in the ledger, where a redaction leaves a tombstone. All else is
-    erased here: pieces of messages that the ledger does not have, errors, and tools
-    and parameters that hold the text or an exact term of it.
+    The messages of a request are in the ledger, where a redaction leaves a tombstone. Everything
+    else is erased here: pieces of messages that the ledger does not have, errors, and tools and
+    parameters that contain the text or an exact term of it.
     """
     if erased.seqs is None:
         for model in _ALL:
@@ -51,7 +51,7 @@ def erase(erased: Erased) -> None:
 
 
 def _holder(rows: Iterable[Message]) -> Callable[[str], bool]:
-    """Return a function that looks for these messages, and exact terms of them, in a text."""
+    """Return a function that tells whether a text has one of these messages or its exact terms."""
     messages = [read_message(row) for row in rows if row.redacted_step is None]
     terms = [Terms(facts_of(each, fact_words())) for each in messages]
     texts = [text for text in map(text_of, messages) if len(text) >= SHORTEST]
@@ -61,7 +61,7 @@ def _holder(rows: Iterable[Message]) -> Callable[[str], bool]:
 
 
 def _given_to(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
-    """Return the steps of calls that were given one of these messages."""
+    """Return the steps of the calls whose request has one of these messages."""
     steps = ModelCall.objects.filter(memory_id=memory_id).values_list("step", flat=True)
     found: set[int | None] = set()
     for stay in Stay.objects.filter(memory_id=memory_id, seq__in=seqs):
@@ -73,7 +73,9 @@ def _given_to(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
 
 
 def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) -> str:
-    """Return the difference of a request without pieces of messages, and without what holds."""
+    """Return the difference of a request without pieces of messages and without texts that `holds`
+    finds.
+    """
     if not difference:
         return ""
     found = json.loads(difference)
@@ -88,7 +90,7 @@ def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) 
 
 
 def _without_pieces_of_answer(response: str, holds: Callable[[str], bool]) -> str:
-    """Return the difference of an answer without what the ledger does not have of it."""
+    """Return the difference of an answer without pieces that the ledger does not have."""
     if not response:
         return ""
     kept: dict[str, Any] = json.loads(response)

@@ -1,7 +1,7 @@
 """The provider's count of a prompt, learned from other calls of the same model and tools.
 
 A provider adds text that we do not see, such as the form of its tools, and its tokens may differ
-from ours. So its count is ours, times a factor, and so many tokens more.
+from ours. So its count is estimated as ours times a factor, plus a constant.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from inspector.rooms.calls.models import ModelCall
 
-FEWEST = 3  # other calls without which nothing is learned
-MOST = 50  # of them, the newest
-_READ = 200  # calls of a model among which those with the same tools are
+FEWEST = 3  # other calls that are needed to learn
+MOST = 50  # other calls that are used, the newest
+_READ = 200  # calls of a model among which calls with the same tools are looked for
 
 
 class Learned(NamedTuple):
-    """The factor and the addition that were learned from some `calls`."""
+    """A factor and a constant, learned from a number of `calls`."""
 
     factor: float
     addition: int
@@ -39,8 +39,8 @@ class Learned(NamedTuple):
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
     """Learn from pairs of our count and the provider's. Return None for too few pairs.
 
-    The factor is the median slope between two pairs, at least 1, and the addition is the median of
-    what then is missing, so that a few odd calls change neither.
+    The factor is the median slope between two pairs, at least 1, and the constant is the median of
+    the remaining differences, so that a few odd calls change neither.
     """
     if len(counts) < FEWEST:
         return None

@@ -1,4 +1,4 @@
-"""The tables of calls. What a call's messages said is in the ledger; here is what was beside it."""
+"""The tables of calls: all of a call except for its messages, which are in the ledger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspector.rooms.calls.call import Source, Usage, Why
 
 
 class _OfConversation(models.Model):
-    """A row of a conversation, which is deleted with it."""
+    """A row of a conversation. It is deleted with the conversation."""
 
     memory = models.ForeignKey(
         "chatmemory.Memory",
@@ -30,18 +30,18 @@ class CallManager(TableManager):  # type: ignore[type-arg]
     """The rows of calls."""
 
     def without_bodies(self) -> models.QuerySet[ModelCall]:
-        """Return rows whose request and answer are read only if somebody asks for them."""
+        """Return rows whose request and answer are read only on access."""
         return self.defer("difference", "response")
 
 
 class ModelCall(_OfConversation):
-    """A call of a model. Its messages are in the window after `step`, or if they could not be
-    stored, the step is None and the difference has them.
+    """A call of a model. Its messages are the window after `step`. If they could not be stored,
+    `step` is None and the difference has them.
 
     `difference` is a patch (see `patches`) from these messages, rendered in the `format`, to the
-    request; `style` is the style of its JSON, or empty if its bytes are not known. `tools` are the
-    digests of its tools, in order. The window after `answer_step` has the answer's messages beside
-    those of the request, and `response` is the patch for them.
+    request; `style` is the style of its JSON, or "" if its bytes are not known. `tools` are the
+    digests of its tools, in order. The window after `answer_step` also has the answer's messages,
+    and `response` is the patch from them to the answer.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
@@ -66,7 +66,7 @@ class ModelCall(_OfConversation):
     response = models.TextField(default="", blank=True)
     headers = models.TextField(default="{}")
 
-    # As the provider counted; None where it did not
+    # Tokens as the provider counted them; None for counts that it did not send
     input = models.BigIntegerField(null=True)
     cached = models.BigIntegerField(null=True)
     written = models.BigIntegerField(null=True)
@@ -74,7 +74,7 @@ class ModelCall(_OfConversation):
     reasoning = models.BigIntegerField(null=True)
     counted = models.BigIntegerField(default=0, help_text="of messages and tools, counted here")
     is_countable = models.BooleanField(default=True, help_text="no image and no other media")
-    # Beside the call that began before it; see `comparing`
+    # The comparison with the call that began before this one; see `comparing`
     shared = models.BigIntegerField(null=True, help_text="tokens of the common beginning")
     again = models.BigIntegerField(default=0, help_text="tokens sent again behind a break")
     is_broken = models.BooleanField(default=False)
@@ -103,7 +103,9 @@ class ModelCall(_OfConversation):
 
 
 class ToolDefinition(models.Model):
-    """The definition of a tool, once for all conversations that had it. It goes with the last."""
+    """The definition of a tool, once for all conversations that had it. It is deleted with the last
+    of them.
+    """
 
     digest = models.CharField(max_length=32, primary_key=True)
     name = models.CharField(max_length=255)
@@ -119,7 +121,7 @@ class ToolDefinition(models.Model):
 
 
 class CallTool(_OfConversation):
-    """A tool that calls of a conversation had. A redacted one is not shown there any more."""
+    """A tool that calls of a conversation had. A redacted tool is no longer shown there."""
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
     digest = models.CharField(max_length=32, help_text="of the definition")
@@ -137,8 +139,8 @@ class CallTool(_OfConversation):
 class CallRun(models.Model):
     """The run of a conversation: the list of its newest call, with the answer, as digests.
 
-    `calls` is how many there were. The conversation `is_own` if calls began it: no other program
-    decides its memory.
+    `calls` is the number of its calls. The conversation `is_own` if calls began it, so that no
+    other program decides its memory.
     """
 
     memory = models.OneToOneField(
@@ -159,7 +161,7 @@ class CallRun(models.Model):
 
 
 class CallEnd(_OfConversation):
-    """A digest at the end of a run, by which the run is looked for."""
+    """A digest at the end of a run, by which the run is looked up."""
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
     digest = models.CharField(max_length=16, help_text="in hexadecimal")
@@ -175,7 +177,9 @@ class CallEnd(_OfConversation):
 
 
 class DroppedCalls(models.Model):
-    """How many calls of a sender could not be stored, and why: numbers and names only."""
+    """The number of calls of a sender that could not be stored for one reason: only numbers and
+    names.
+    """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")
     why = models.CharField(max_length=32, choices=[(w.value, w.value) for w in Why])

@@ -1,4 +1,4 @@
-"""What the page of a call shows: its budget, what changed, and memory against what was sent."""
+"""The page of a call: its budget, changes since the call before, and a comparison with memory."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from inspector.shell.prices import OWN, ChosenPrices
 
 GAP = 4
 TEXT = 600  # characters of a message on the page
-RAW = 200_000  # characters of a request as JSON, and bytes of one as a command
+RAW = 200_000  # characters of a request as JSON, and bytes of a request as a command
 TOOLS = 200
 LINE = 90
-SHOWN = 200  # messages of a request, the last ones
-READ = 2_000  # messages with calls, and of the history, that a page reads
+SHOWN = 200  # messages of a request that are shown, the last ones
+READ = 2_000  # messages with tool calls, and messages of the history, that a page reads
 THOUSAND = 1_000
 UNPRICED = ChosenPrices(provider=OWN)
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
@@ -53,7 +53,7 @@ _KINDS = {"system": "system", "result": "results"}
 
 
 class Tool(NamedTuple):
-    """A tool that was offered: its tokens in each call, and how often it was called until then."""
+    """A tool of the request: its tokens in each request, and how often it was called until then."""
 
     name: str
     tokens: int
@@ -61,7 +61,7 @@ class Tool(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A line of what changed: `kind` is same, break, off or on."""
+    """A line of the changes since the call before: `kind` is same, break, off or on."""
 
     kind: str
     text: str
@@ -71,7 +71,7 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory: tokens, None if they are not known, or `money`."""
+    """A line of the comparison with memory: tokens (None if unknown), or `money`."""
 
     text: str
     tokens: int | None = None
@@ -94,7 +94,9 @@ class ShownMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPage:
-    """A call, the one before it, a policy to compare with, and the prices of the address."""
+    """The presenter of a call, with the one before it, a policy to compare with, and the prices of
+    the address.
+    """
 
     call: RebuiltCall
     before: RebuiltCall | None
@@ -113,14 +115,14 @@ class CallPage:
 
     @property
     def fresh(self) -> int | None:
-        """The tokens that were not read from the cache; None where the provider did not count."""
+        """The tokens that were not read from the cache; None if the provider did not count them."""
         if self.row.input is None:
             return None
         return self.row.input - (self.row.cached or 0)
 
     @property
     def broke_after(self) -> str:
-        """Behind what the common beginning ends, in words; empty where it does not."""
+        """The place after which the common beginning breaks, in words; "" if it does not break."""
         found = self.difference
         if found is None or not found.is_broken:
             return ""
@@ -163,7 +165,7 @@ class CallPage:
         return sum(each.tokens for each in self.idle)
 
     def _calls_of_tools(self) -> Counter[str]:
-        """Count the calls of each tool in what the model said up to this call."""
+        """Count the calls of each tool in the answers up to this call."""
         rows = self._history().filter(in_list("seq", self._with_calls()))
         messages = [*map(read_message, rows), *self.call.answer_messages]
         answers = (each for each in messages if isinstance(each, AiMessage))
@@ -213,7 +215,7 @@ class CallPage:
     def words(self) -> str:
         return ", ".join(f"{each.name} {each.percent} percent" for each in self.parts)
 
-    # What changed
+    # The changes since the call before
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -247,7 +249,7 @@ class CallPage:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """Memory against what was sent, where a policy is set or tried."""
+        """The comparison of memory with the request, if a policy is set or tried."""
         return [*self._lines()]
 
     def _lines(self) -> Iterator[Line]:
@@ -273,8 +275,8 @@ class CallPage:
         yield from self._costs()
 
     def _window_under(self, policy: Policy) -> dict[int, int]:
-        """Replay the messages up to this call under a policy. Return the tokens of those that
-        memory would hold, by seq.
+        """Replay the messages up to this call under a policy. Return the tokens of the messages
+        that memory would hold, by seq.
         """
         said = self._history().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
         window = Window()
@@ -285,10 +287,10 @@ class CallPage:
                 admit(window, entry, policy).apply_to(window)
         return {int(str(entry.key)): entry.tokens for entry in window}
 
-    # What it cost
+    # The cost
 
     def _costs(self) -> Iterator[Line]:
-        """Yield what the prompt cost, and its break, in tokens at the input price."""
+        """Yield the cost of the prompt and of its break, in tokens at the input price."""
         row, chosen = self.row, self.prices.prices
         if row.input is None or chosen.cached is None:
             return
@@ -331,7 +333,7 @@ class CallPage:
 
     @property
     def curl(self) -> str:
-        """The request as a command, without the key; empty for one that is too long for a page."""
+        """The request as a command, without the key; "" if it is too long for a page."""
         body = self.call.body
         if len(body) > RAW:
             return ""
@@ -361,7 +363,7 @@ class CallPage:
 
     @property
     def source(self) -> str:
-        """Where the call comes from, in words."""
+        """The source of the call, in words."""
         match self.row.source:
             case Source.RECORDER:
                 return "as the recorder saw it"
@@ -381,7 +383,9 @@ def _range(places: Sequence[Place]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of JSON for people. What UTF-8 cannot encode is a question mark."""
+    """Return the beginning of JSON for people, with question marks for characters that UTF-8 cannot
+    encode.
+    """
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text[:RAW].encode(errors="replace").decode()
 
@@ -418,5 +422,5 @@ def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
 
 
 def policy_of(memory_policy: Policy | None) -> Policy | None:
-    """Return the policy of a conversation, if it decides."""
+    """Return the policy of a conversation if it decides its window, or None."""
     return memory_policy if can_decide(memory_policy) and not memory_policy.meters_only else None

@@ -1,8 +1,8 @@
-"""How one JSON value becomes another: what a call said beside the messages of its conversation.
+"""Patches from one JSON value to another: from rendered messages to the request of a call.
 
 `patch(made, target)` returns None if both are equal, else a JSON value for `patched`:
 
-    {"v": value}                              another value
+    {"v": value}                              a new value
     {"k": [names], "c": {name: patch}}        an object with these members; those without a patch
                                               are the made ones
     {"l": [place, [place, patch], {"v": …}]}  a list: made items by their places, some changed
@@ -32,7 +32,7 @@ def patch(made: Any, target: Any, in_order: bool = False) -> Patch | None:
 
 
 def spelled(value: Any, in_order: bool = False) -> str:
-    """Return JSON text that is equal for equal values: 1, 1.0 and true are three."""
+    """Return JSON text that is equal for equal values. 1, 1.0 and true are different values."""
     return json.dumps(value, sort_keys=not in_order, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Calls as they are read: lists, and one call with its request as it was sent."""
+"""The reads of calls: lists, and one call with its request as it was sent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CallNotFound(ChatMemoryError, LookupError):
 
 @dataclass(frozen=True)
 class Page:
-    """Calls by their start, and the cursor of the next page; "" behind the last one."""
+    """Calls by their start, and the cursor of the next page; "" after the last page."""
 
     calls: Sequence[ModelCall]
     next: str = ""
@@ -94,8 +94,8 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 
 def totals(memory_id: str) -> dict[str, int]:
-    """Return how many calls a conversation has, and their tokens: `input`, `cached`, and `again`,
-    those that were sent again behind a break; `breaks` is how often there was one.
+    """Return the number of calls of a conversation, and the sums of their tokens: `input`,
+    `cached`, and `again`, which were sent again after a break. `breaks` is the number of breaks.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -141,20 +141,20 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
 
 
 def prompt_of(call: ModelCall) -> Prompt:
-    """Return the prompt of a call, to be compared with another. No text is read."""
+    """Return the prompt of a call for comparisons. No text is read."""
     places = _stays(call.memory_id, call.step).values_list(*Place._fields)
     return Prompt(json.loads(call.tools), [*map(Place._make, places)])
 
 
 def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
-    """Return the stays of the window after step `n`; None has none."""
+    """Return the stays of the window after step `n`; no stays for None."""
     step = Step.objects.filter(memory_id=memory_id, n=n).first() if n is not None else None
     return stays_at(step) if step else Stay.objects.none()
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages up to the response of this call, with which a request goes on that names
-    this response. Instructions hold for one response and are left out.
+    """Return the messages up to the response of this call, which a request that names this response
+    continues. Instructions apply to one request only and are left out.
     """
     before = RebuiltCall(call)
     messages = [row.message for row in before.rows]
@@ -164,7 +164,7 @@ def context_behind(call: ModelCall) -> list[ChatMessage]:
 
 @dataclass(frozen=True)
 class RebuiltCall:
-    """A call with its request and its answer, made of the rows of the database."""
+    """A call with its request and its answer, rebuilt from the rows of the database."""
 
     row: ModelCall
 
@@ -197,13 +197,13 @@ class RebuiltCall:
 
     @cached_property
     def made(self) -> dict[str, Any]:
-        """What the messages of the window make in the format of the provider."""
+        """The messages of the window, rendered as members of a request in the provider's format."""
         messages = [row.message for row in self.rows]
         return made_of(messages, self.row.format) if messages else {}
 
     @cached_property
     def request(self) -> dict[str, Any]:
-        """The request: what the provider was given, or of a span what it says of that."""
+        """The request as the provider got it, or, for a span, as the span describes it."""
         difference = json.loads(self.row.difference) if self.row.difference else None
         found: dict[str, Any] = patched(self.made, difference)
         if self.tools and found.get("tools", False) is None:
@@ -213,7 +213,7 @@ class RebuiltCall:
 
     @property
     def body(self) -> bytes:
-        """The bytes of the request, where they are known; else JSON that is equal."""
+        """The bytes of the request if they are known, or else equal JSON."""
         return written(self.request, self.row.style or "compact")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How a program wrote JSON, so that the same bytes can be written again."""
+"""The styles in which programs write JSON, so that the same bytes can be written again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def written(value: Any, style: str) -> bytes:
 
 
 def plain(text: str, length: int) -> str:
-    """Return the beginning of a text that somebody sent, as every database can hold it."""
+    """Return the beginning of a text from outside, in a form that every database can hold."""
     return text[:length].replace("\0", "").encode(errors="replace").decode()
 
 
@@ -38,8 +38,8 @@ def difference_and_style(
 ) -> tuple[Patch | None, str]:
     """Return the patch from a made request to the target, and the style of its bytes.
 
-    `given` is the request that was sent as `body`; `target` is the same without its tools. Without
-    a style, whose name is empty, the request is equal as JSON only.
+    `given` is the request that was sent as `body`; `target` is the same without its tools. With the
+    style "", the rebuilt request is equal as JSON only.
     """
     plain = patch(made, target)
     if body is None:

@@ -1,4 +1,4 @@
-"""The definitions of tools: each is stored once for all conversations whose calls had it."""
+"""The definitions of tools. Each is stored once for all conversations whose calls have it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOKENS_MAX = 2**31 - 1
 
 
 class SentTool(NamedTuple):
-    """A tool of a call: its definition as it was sent, and the tokens of that."""
+    """A tool of a call: its definition as it was sent, and the tokens of the definition."""
 
     digest: str
     name: str
@@ -28,7 +28,7 @@ class SentTool(NamedTuple):
 
 
 def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
-    """Return the tools of a request. Those that the conversation does not have yet are counted."""
+    """Return the tools of a request. Tools that are new to the conversation are counted."""
     digests = [_digest(each) for each in definitions]
     known = _tokens_of(memory_id, digests)
     return [
@@ -47,7 +47,7 @@ def _digest(definition: Mapping[str, Any]) -> str:
 
 
 def _count(definition: Mapping[str, Any]) -> int:
-    """Return the tokens of a definition as JSON, about what a provider counts for it."""
+    """Return the tokens of a definition as JSON, which is about the provider's count."""
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
     estimator = estimator_for(configuration().ESTIMATOR)
     return min(estimator.estimate_token_count_in_text(plain(text, len(text))), TOKENS_MAX)
@@ -73,7 +73,7 @@ def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
     if not new:
         return
     rows = [by_digest[digest] for digest in sorted(new)]
-    # The update locks a definition that is known, so that nobody forgets it meanwhile
+    # The update locks a known definition, so that no other process deletes it meanwhile
     ToolDefinition.objects.bulk_create(
         [ToolDefinition(each.digest, each.name, json.dumps(each.definition)) for each in rows],
         update_conflicts=True,
@@ -86,7 +86,7 @@ def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
 
 
 def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
-    """Return the tools of a call in order. A redacted one says that it is."""
+    """Return the tools of a call in order. A redacted tool has a definition that says so."""
     if not digests:
         return []
     uses = CallTool.objects.filter(in_list("digest", digests), memory_id=memory_id)
@@ -104,7 +104,7 @@ def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
 
 
 def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
-    """Take from a conversation the tools whose names or definitions hold erased words."""
+    """Redact the tools of a conversation whose names or definitions contain erased words."""
     uses = CallTool.objects.filter(memory_id=memory_id, is_redacted=False)
     digests = [*uses.values_list("digest", flat=True)]
     redacted = [
@@ -117,7 +117,7 @@ def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
 
 
 def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
-    """Forget the tools of a conversation, `but` the digests of tools that its calls still have."""
+    """Delete the tools of a conversation, except for the digests `but` of its remaining calls."""
     uses = CallTool.objects.filter(memory_id=memory_id)
     digests = {*uses.values_list("digest", flat=True)} - {*but}
     uses.filter(in_list("digest", digests)).delete()
@@ -125,7 +125,7 @@ def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
 
 
 def _forget_unused(digests: Collection[str]) -> None:
-    """Delete the definitions among these that no conversation has any more."""
+    """Delete the definitions among these that no conversation uses any more."""
     rows = ToolDefinition.objects.filter(in_list("digest", sorted(digests)))
     locked = {*rows.select_for_update().order_by("digest").values_list("digest", flat=True)}
     uses = CallTool.objects.filter(in_list("digest", locked), is_redacted=False)

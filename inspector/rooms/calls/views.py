@@ -1,4 +1,4 @@
-"""The pages of calls: how an app sends them, the calls of a conversation, and one call."""
+"""The pages of calls: the set-up of an app, the calls of a conversation, and one call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ POLICY = 200  # characters of a policy that is tried
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def intake(request: HttpRequest) -> HttpResponse:
-    """Show what an app sets, for its calls to come here, the newest calls, and what was dropped.
+    """Show the settings by which an app sends its calls here, the newest calls, and dropped calls.
 
     A POST makes a token, and shows it once within the variables.
     """
@@ -60,10 +60,10 @@ def intake(request: HttpRequest) -> HttpResponse:
 
 @runtime_checkable
 class CallSource(Protocol):
-    """A room by which calls come in."""
+    """A room that receives calls."""
 
     def how_to_send(self, site: str, token: str) -> Fragment:
-        """Return the words for an app whose calls are to come to this site with a token."""
+        """Return instructions for an app to send its calls to this site with a token."""
 
 
 def _setups(site: str, token: str) -> list[Fragment]:
@@ -72,7 +72,7 @@ def _setups(site: str, token: str) -> list[Fragment]:
 
 
 def _newest() -> list[ModelCall]:
-    """Return the newest calls of conversations that are there."""
+    """Return the newest calls of conversations that are not deleted."""
     found = reads.newest_of_all(NEWEST)
     ids = {call.memory_id for call in found}
     known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
@@ -81,7 +81,7 @@ def _newest() -> list[ModelCall]:
 
 @require_safe
 def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the newest call of a conversation, or a page that says how calls come in."""
+    """Show the newest call of a conversation, or a page with instructions if it has none."""
     memory = conversations.memory(memory_id)
     newest = reads.newest_call(memory_id)
     if newest is None:
@@ -93,8 +93,8 @@ def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
 def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
     """Show one call beside all others of its conversation.
 
-    `as=json` shows the request raw, `policy=token_window:4000` compares with what memory would have
-    sent under another policy.
+    `as=json` shows the raw request, `policy=token_window:4000` compares it with the window of
+    another policy.
     """
     with one_snapshot():
         memory = conversations.memory(memory_id)
@@ -124,13 +124,15 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
 
 
 def _prices(request: HttpRequest, call: ModelCall) -> ChosenPrices:
-    """Return the prices of the address, at the cache of the provider that answered the call."""
+    """Return the prices of the address, with the cache of the provider that answered the call."""
     own = call.provider if call.provider in providers() else OWN
     return ChosenPrices.read({"provider": own, **request.GET.dict()})
 
 
 def _policy(request: HttpRequest, memory: Any) -> tuple[Any, str]:
-    """Return the policy to compare with, tried or the conversation's, and a problem with it."""
+    """Return the policy to compare with, from the address or the conversation, and a problem of the
+    address or "".
+    """
     text = request.GET.get("policy", "").strip()
     if not text:
         return policy_of(memory.policy), ""

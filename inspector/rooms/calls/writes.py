@@ -1,8 +1,8 @@
 """Stores a call: its messages by the protocol of clients' lists, and a row for the rest.
 
-The ledger is changed first, in a transaction of its own. What the request has more than the window
-is found without a lock, and the row is written in a second transaction. A call that comes again,
-after a failure in between or as another signal, changes nothing that is there.
+The ledger is changed first, in a transaction of its own. The difference between the request and the
+window is computed without a lock, and the row is written in a second transaction. A call that comes
+again, after a failure in between or as another signal, changes nothing that is stored.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from inspector.rooms.calls.reads import call_after, call_compared_with, context_
 from inspector.rooms.calls.spelling import difference_and_style, plain
 from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
-SENDERS = 100  # names of senders of dropped calls, of one prefix
+SENDERS = 100  # names of senders of dropped calls under one prefix
 ERROR = 20_000  # characters
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Where a call is. It `is_new` unless it was there before."""
+    """The place of a stored call. It `is_new` unless it was stored before."""
 
     memory_id: str
     n: int
@@ -64,10 +64,10 @@ class Stored:
 
 
 def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
-    """Store a call in the conversation that it belongs to, and return where it is.
+    """Store a call in the conversation to which it belongs, and return its place.
 
-    Raises ChatMemoryError if it cannot be stored, such as one of a conversation that is imported at
-    the moment, and DatabaseError.
+    Raises ChatMemoryError if it cannot be stored, for example while its conversation is being
+    imported, and DatabaseError.
     """
     key = key_of(call.key, prefix)
     if known := ModelCall.objects.without_bodies().filter(key=key).first():
@@ -111,7 +111,7 @@ def _in_ledger(
     actor: str,
     is_own: bool,
 ) -> RecordedCall:
-    """Make the window of a conversation the list of a call, and then add the answer.
+    """Replace the window of a conversation by the list of a call, and then add the answer.
 
     Raises _NotStorable.
     """
@@ -126,8 +126,8 @@ def _in_ledger(
 
 
 def _put_beside(memory_id: str, sent: Sequence[ChatMessage], actor: str) -> RecordedCall:
-    """Make the window the list of a call, and set it back to what it was: another program decides
-    it, and adds the answer.
+    """Replace the window by the list of a call, and then restore it: another program decides the
+    window, and adds the answer itself.
     """
     services.count_ahead(memory_id, sent)  # before any lock is held
     with database.atomic():
@@ -137,12 +137,13 @@ def _put_beside(memory_id: str, sent: Sequence[ChatMessage], actor: str) -> Reco
     return recorded
 
 
-# Errors of the messages. Others may be gone when the call comes again, as an unfinished import is.
+# Errors of the messages themselves. Other errors, such as an unfinished import, may go away before
+# the call comes again.
 _UNSTORABLE = ("MessageTooLarge", "UnstorableText", "WindowTooLarge", "InvalidMessage")
 
 
 def _is_own(memory_id: str) -> bool:
-    """Whether calls decide the memory of a conversation: they have begun it, or it is new."""
+    """Return whether calls decide the memory of a conversation: they began it, or it is new."""
     run = CallRun.objects.filter(memory_id=memory_id).values_list("is_own", flat=True).first()
     if run is not None:
         return run
@@ -159,7 +160,7 @@ def _is_own(memory_id: str) -> bool:
 def _row(
     call: GivenCall, memory_id: str, placed: RecordedCall, tools: Sequence[SentTool]
 ) -> ModelCall:
-    """Return the row of a call, without its number, and all that must be computed for it."""
+    """Return the row of a call without its number. Everything slow is computed here."""
     sent = _messages(placed.given)
     made = made_of(sent, call.format) if sent else {}
     target: dict[str, Any] = dict(call.request)
@@ -259,13 +260,13 @@ def _insert(
         _compare(row, prompt, _tokens(tools))
         row.save(force_insert=True)
         keep_tools(row.memory_id, tools)
-        if following is not None:  # it was compared with the call before this one
+        if following is not None:  # it had been compared with the call before this one
             compare_again(following)
     return Stored(row.memory_id, row.n, is_new=True)
 
 
 def compare_again(call: ModelCall) -> None:
-    """Compare a call with the one that is now before it."""
+    """Compare a call again, because another call is now the one before it."""
     prompt = prompt_of(call)
     _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))
     call.save(update_fields=["shared", "again", "is_broken"])
@@ -282,7 +283,7 @@ def _compare(call: ModelCall, prompt: Prompt, tokens: int) -> None:
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Count what was left out, by its reason and its sender."""
+    """Count dropped calls by reason and sender."""
     counts: dict[Dropped, int] = {}
     for each in dropped:
         each = each._replace(sender=plain(each.sender, 100))

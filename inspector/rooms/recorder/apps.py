@@ -12,4 +12,4 @@ class Recorder(room.SiteRoom):
         return room.Fragment("rooms/recorder/_setup.html", {"port": PORT})
 
 
-PORT = 8788  # unless the command `record` is given another
+PORT = 8788  # the default of the command `record`

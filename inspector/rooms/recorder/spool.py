@@ -1,4 +1,4 @@
-"""Reads the files of the spool, which the proxy has written, one for each call."""
+"""Reads the files of the spool. The proxy writes one for each call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """The content of a file: the request, the answer if it began, and how it ended."""
+    """The content of a file: the request, the answer if there is any, and how the call ended."""
 
     name: str
     head: dict[str, Any]
@@ -45,7 +45,7 @@ class RecordedExchange:
 
 
 def waiting(folder: Path) -> list[Path]:
-    """Return the files of calls that have ended, oldest first, and of those whose proxy was killed.
+    """Return the files of ended calls, oldest first, and of calls whose proxy was killed.
 
     A proxy holds a lock on the file of each call in flight.
     """
@@ -60,12 +60,12 @@ def _is_left(path: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        return path.exists()  # else it has just become a .call
+        return path.exists()  # otherwise it has just been renamed to .call
     return False
 
 
 def read(path: Path) -> RecordedExchange:
-    """Read a file. A frame that was not written to its end is left out.
+    """Read a file. An incomplete frame at its end is left out.
 
     Raises ValueError for a file that the proxy has not written.
     """
@@ -127,7 +127,7 @@ def call_of(exchange: RecordedExchange) -> GivenCall | None:
 
 
 def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
-    """Return the answer as JSON, and whether it came to its end."""
+    """Return the answer as JSON, and whether it is complete."""
     body = exchange.answer_body
     if body.lstrip()[:1] == b"{":
         found = loaded(body)

@@ -1,4 +1,4 @@
-"""The calls of the spool are stored. A file stays until its call is in the database."""
+"""Stores the calls of the spool. A file stays until its call is in the database."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ logger = logging.getLogger(__name__)
 
 
 class Storing:
-    """Stores the calls of a folder, and goes on when the database is back."""
+    """Stores the calls of a folder, and waits while the database is down."""
 
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
         self._tried: dict[Path, float] = {}
-        self._why = ""  # calls wait
+        self._why = ""  # the reason why calls wait
         self.stored = 0
 
     def run(self, stopping: Event) -> None:
-        """Store calls until `stopping` is set, and then those that have ended."""
+        """Store calls until `stopping` is set, and then store the calls that have ended."""
         while not stopping.is_set():
             is_well = self.store_waiting()
             stopping.wait(PAUSE if is_well else PAUSE_AFTER_AN_ERROR)
         self.store_waiting()
 
     def store_waiting(self) -> bool:
-        """Store the calls that wait, oldest first. Return whether the database took them."""
+        """Store the waiting calls, oldest first. Return whether the database accepted them."""
         for path in spool.waiting(self._folder):
             try:
                 self._store(path)
@@ -51,14 +51,14 @@ class Storing:
             except ChatMemoryError as error:
                 if monotonic() - self._tried.setdefault(path, monotonic()) > GIVEN_UP_SECONDS:
                     self._put_aside(path, str(error))
-            except Exception as error:  # a fault of one call holds up no other
+            except Exception as error:  # a faulty call must not hold up the others
                 logger.exception("a call cannot be stored")
                 self._put_aside(path, type(error).__name__)
             self._why = ""
         return True
 
     def _wait_for(self, error: Exception) -> None:
-        """Say once why calls wait, and open another connection next time."""
+        """Log once why calls wait, and open a new connection next time."""
         why = explain_error(error) or type(error).__name__
         if why != self._why:
             logger.warning("calls wait in %s: %s", self._folder, why)

@@ -1,4 +1,4 @@
-"""Answers that came as server-sent events, put together into the answer that was streamed."""
+"""Puts answers together that came as server-sent events."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Json = dict[str, Any]
 
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
-    """Return the answer of a stream, and whether the stream came to its end.
+    """Return the answer of a stream, and whether the stream is complete.
 
-    What came of one that was cut is put together, too. None if nothing did.
+    The pieces of a cut stream are put together, too. The answer is None if there are no pieces.
     """
     events = [*_events(body)]
     if format == OPENAI:
@@ -29,7 +29,7 @@ def _events(body: bytes) -> Iterator[Any]:
         if data == b"[DONE]":
             yield "[DONE]"
             continue
-        found = loaded(data)  # nothing for a comment, or for the piece of an event that was cut
+        found = loaded(data)  # None for a comment, or for a piece of an event that was cut
         if isinstance(found, dict):
             yield found
 
@@ -93,7 +93,7 @@ def _add_choice(known: Json, choice: Json) -> None:
 
 
 def _add_texts(known: Json, piece: Json) -> None:
-    """Add a piece of a call: its arguments and its name come in pieces, all else once."""
+    """Add a piece of a call. Arguments and name come in pieces, other members as a whole."""
     for name, value in piece.items():
         if name == "index":
             continue

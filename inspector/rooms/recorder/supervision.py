@@ -1,7 +1,7 @@
-"""Two proxies are started: one answers, the other waits to take its place as soon as it ends.
+"""Runs two proxies: one answers, and the other takes its place as soon as it ends.
 
-The socket is kept open meanwhile, so that clients wait and are not refused: a proxy whose
-supervisor was killed hands it to the next one.
+The socket stays open meanwhile, so that clients wait and are not refused. A proxy whose supervisor
+was killed hands the socket to the next one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from threading import Lock, Thread
 
 HOST = "127.0.0.1"
-TAKEN_SECONDS = 3.0  # in which a proxy that was left behind notices it
-AGAIN_SECONDS = 0.05  # between two proxies that end as soon as they begin
+TAKEN_SECONDS = 3.0  # in which an orphaned proxy notices a new supervisor
+AGAIN_SECONDS = 0.05  # between two starts of proxies that end at once
 QUEUE = 1024  # connections that wait for the proxy
 _PATHS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 
@@ -27,7 +27,7 @@ class PortTaken(Exception):
 
 
 class Supervisor:
-    """The socket of the recorder, the proxy that answers, and the next one."""
+    """The supervisor: it has the socket, the proxy that answers, and the next proxy."""
 
     def __init__(self, port: int, folder: Path, upstream: str | None) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -43,8 +43,8 @@ class Supervisor:
         self._thread.start()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """Start a proxy, which waits. By its standard input it learns when it is to answer, and of
-        the death of this process.
+        """Start a proxy that waits. A byte on its standard input lets it answer, and the end of the
+        input means that this process has died.
         """
         number = self._socket.fileno()
         command = [sys.executable, "-m", "proxy", "--fd", str(number)]
@@ -81,7 +81,7 @@ class Supervisor:
 
 
 def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
-    """Let a proxy answer from now on. One that has died is replaced as any other."""
+    """Let a proxy answer from now on. A proxy that has died is replaced later, like any other."""
     assert proxy.stdin
     with suppress(OSError):
         proxy.stdin.write(b"\n")
@@ -89,7 +89,7 @@ def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
 
 
 def _listening(port: int, heir: Path) -> socket.socket:
-    """Return the socket of a proxy that was left behind, or a new one. Raises PortTaken."""
+    """Return the socket of an orphaned proxy, or a new one. Raises PortTaken."""
     end = time.monotonic() + TAKEN_SECONDS
     while True:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Starts the proxy on a socket that listens already, once a byte comes by the standard input."""
+"""Starts the proxy on a listening socket, once a byte comes on the standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and their headers: the upstream, and which headers are passed on, kept or secret."""
+"""Requests and their headers: the upstream, and the headers to pass on, keep or hide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import h11
 
 CONVERSATION = b"x-chatmemory-conversation"
-# All headers that are kept; ids of a request are what a provider's support asks for
+# All headers that are kept. A provider's support asks for the ids of requests.
 _KEPT = {
     *(b"user-agent", b"anthropic-version", b"anthropic-beta"),
     *(b"x-request-id", b"request-id", b"x-client-request-id"),
@@ -29,7 +29,7 @@ _PACKINGS = {"gzip", "deflate", "identity"}
 
 
 class Upstream(NamedTuple):
-    """Where requests are passed on to: `path` comes before their own."""
+    """The server to which requests are passed on. `path` is put before their own path."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Upstream(NamedTuple):
 
     @property
     def name(self) -> bytes:
-        """What the header Host says."""
+        """The value of the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = self.port == (443 if self.is_secure else 80)
         return (host if usual else f"{host}:{self.port}").encode()
@@ -56,7 +56,7 @@ class Upstream(NamedTuple):
 
 @dataclass
 class ClientRequest:
-    """A request of a client: its headers as they came."""
+    """A request of a client, with its headers as they came."""
 
     method: bytes
     target: bytes
@@ -70,7 +70,7 @@ class ClientRequest:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether this is a call of a model. Multipart forms and other bodies are not."""
+        """Whether this is a call of a model. Multipart forms and other bodies are not recorded."""
         path = self.target.partition(b"?")[0].decode("latin1").rstrip("/")
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
@@ -91,7 +91,7 @@ def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def secrets_in(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-    """Return the values of secret headers, and their parts, which must not be stored."""
+    """Return the values of secret headers and their parts. They must not be stored."""
     values = [value for name, value in headers if name.lower() in _SECRET]
     parts = {part for value in values for part in (value, *value.split(), *value.split(b"="))}
     return sorted((p for p in parts if len(p) >= _SHORTEST_SECRET), key=len, reverse=True)
@@ -100,7 +100,7 @@ def secrets_in(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
 def refusal(request: ClientRequest) -> tuple[int, str] | None:
     """Return the status and the reason if a request is refused, or None.
 
-    A page of another site, which a browser shows, is no program of this machine.
+    Requests of pages of other sites are refused, although a browser sends them from this machine.
     """
     if not _is_local(request.header(b"host")):
         return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
@@ -116,14 +116,14 @@ def refusal(request: ClientRequest) -> tuple[int, str] | None:
 
 
 def _is_local(place: bytes) -> bool:
-    """Whether a host, with or without a port, is this machine."""
+    """Return whether a host, with or without a port, is this machine."""
     host, _, port = place.decode("latin1").rpartition(":")
     name = host if port.isdecimal() else place.decode("latin1")
     return name.strip("[]") in _LOCAL
 
 
 def passed(request: ClientRequest, to: Upstream) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a request as they are passed on."""
+    """Return the headers that are passed on with a request."""
     own = {each.strip().lower() for each in request.header(b"connection").split(b",")}
     left_out = {
         *_HOP_BY_HOP,
@@ -137,14 +137,14 @@ def passed(request: ClientRequest, to: Upstream) -> list[tuple[bytes, bytes]]:
     found += [(name, value) for name, value in request.headers if name.lower() not in left_out]
     if packings := request.header(b"accept-encoding"):
         found.append((b"Accept-Encoding", narrowed(packings)))
-    if request.header(b"transfer-encoding"):  # and no other length beside it
+    if request.header(b"transfer-encoding"):  # then no other length may be sent
         found = [(name, value) for name, value in found if name.lower() != b"content-length"]
         found.append((b"Transfer-Encoding", b"chunked"))
     return found
 
 
 def narrowed(packings: bytes) -> bytes:
-    """Return an Accept-Encoding without what cannot be read here."""
+    """Return an Accept-Encoding without encodings that cannot be read here."""
     given = [each.strip() for each in packings.decode("latin1").split(",")]
     known = [each for each in given if each.partition(";")[0].strip().lower() in _PACKINGS]
     if any(each.partition(";")[0].strip() == "*" for each in given):
@@ -153,8 +153,8 @@ def narrowed(packings: bytes) -> bytes:
 
 
 def passed_back(event: Any, is_last: bool = False) -> Any:
-    """Return an event of the answer as it is passed on to the client, or None if it is not. If the
-    answer `is_last`, a header says that the connection ends behind it.
+    """Return an event of the answer for the client, or None if it is not passed on. If the answer
+    `is_last`, a header says that the connection ends after it.
     """
     if isinstance(event, h11.InformationalResponse):
         return None

@@ -1,4 +1,4 @@
-"""Writes each call that the proxy sees into a file of the spool.
+"""Writes each call that passes the proxy to a file of the spool.
 
 A file has frames: a letter, the length in four bytes, and the content.
 
@@ -26,19 +26,21 @@ from .headers import kept_headers
 logger = logging.getLogger("chatmemory.recorder")
 
 REMOVED = b"[removed]"
-COPIED = 32 * 2**20  # bytes of a request, and of an answer; more is passed on and not recorded
+COPIED = 32 * 2**20  # bytes of a request, and of an answer; the rest is passed on, not recorded
 
 _numbers = iter(range(2**62))
 
 
 class Secrets:
-    """Replaces the values of secret headers in a stream of bytes, where they are echoed."""
+    """Replaces the values of secret headers that are echoed in a stream of bytes."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self._secrets, self._kept = secrets, b""
 
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
-        """Return bytes without secrets. The beginning of one is kept back until more is known."""
+        """Return bytes without secrets. A possible beginning of a secret is held back until more
+        bytes come.
+        """
         data = self._kept + data
         for secret in self._secrets:
             data = data.replace(secret, REMOVED)
@@ -49,7 +51,7 @@ class Secrets:
 
 
 def _begun(data: bytes, secret: bytes) -> int:
-    """Return how many bytes at the end of the data are the beginning of a secret."""
+    """Return the number of bytes at the end of the data that may begin a secret."""
     longest = min(len(data), len(secret) - 1)
     return next((n for n in range(longest, 0, -1) if data.endswith(secret[:n])), 0)
 
@@ -68,7 +70,7 @@ class Recording:
         with self._trying():
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._file = os.open(self._path, flags, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX)  # until this process ends, or the call
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # until the call or this process ends
         self._frame("H", json.dumps(head).encode())
 
     def request_piece(self, data: bytes) -> None:
@@ -126,7 +128,7 @@ class Recording:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        """Go on without the file."""
+        """Drop the file; the call continues without it."""
         logger.warning("a call is not recorded: %s", error.strerror or error)
         if self._file is not None:
             with suppress(OSError):
@@ -137,7 +139,7 @@ class Recording:
 
 
 def _unpacker(encoding: str) -> Callable[[bytes], bytes]:
-    """Return a function that unpacks an answer piece by piece, with a bound for each piece."""
+    """Return a function that unpacks an answer piece by piece, each up to a bound."""
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return bytes
     unpacker = zlib.decompressobj(32 + zlib.MAX_WBITS)

@@ -15,13 +15,13 @@ from .headers import ClientRequest, Upstream
 from .session import READ, Session
 
 ANTHROPIC, OPENAI = Upstream.at("https://api.anthropic.com"), Upstream.at("https://api.openai.com")
-ORPHANED_SECONDS = 300  # in which a proxy goes on whose parent was killed
+ORPHANED_SECONDS = 300  # in which a proxy continues after its parent was killed
 IDLE_SECONDS = 10  # in which a client may still send a request on its open connection
 STOPPING_SECONDS = 30
 
 
 class Proxy:
-    """The proxy: its spool, and where requests go."""
+    """The proxy: its spool, and the upstreams of requests."""
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
         self.spool, self._upstream = spool, upstream
@@ -30,16 +30,16 @@ class Proxy:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """The context for connections to upstreams; made for the first call, as that takes long."""
+        """The TLS context for connections to upstreams. It is made on first use."""
         context = ssl.create_default_context()
-        with suppress(ImportError):  # some Pythons know no authorities of the system
+        with suppress(ImportError):  # some Pythons lack the authorities of the system
             import certifi
 
             context.load_verify_locations(certifi.where())
         return context
 
     def upstream_of(self, request: ClientRequest) -> Upstream:
-        """Return where a request goes: never where the client says."""
+        """Return the upstream of a request. The client's choice of a host is ignored."""
         if self._upstream:
             return self._upstream
         return ANTHROPIC if request.header(b"anthropic-version") else OPENAI
@@ -74,8 +74,8 @@ class Proxy:
             del self._sessions[session]
 
     async def finish(self, patience: float = 0) -> None:
-        """Let calls in flight end, and close idle connections after so many seconds: a client may
-        be about to send its next request.
+        """Let calls in flight end, and close idle connections after `patience` seconds, because a
+        client may be about to send its next request.
         """
         self.is_stopping = True
         if patience and self._sessions:
@@ -89,8 +89,8 @@ class Proxy:
 
 
 async def _inherited(listening: socket.socket, heir: Path) -> None:
-    """Return when the parent was killed and the next recorder has taken the socket, or after a
-    while. Who connects meanwhile waits in the socket's queue, and is not refused.
+    """Return once the parent was killed and the next recorder has taken the socket, or after a
+    while. Clients that connect meanwhile wait in the socket's queue and are not refused.
 
     The parent holds the other end of the standard input.
     """

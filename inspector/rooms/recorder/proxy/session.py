@@ -1,6 +1,6 @@
-"""The connection of a client: each request is passed on as it is, and its answer chunk by chunk.
+"""The connection of a client: passes each request on unchanged, and its answer back in chunks.
 
-Each connection of a client has connections upstream of its own, with the same life.
+Each connection of a client has its own connections upstream, which end with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Gone(Exception):
 
 class _Broken(Exception):
     """The upstream has closed the connection. It `is_stale` if it was open before the request, and
-    nothing has come of the answer.
+    no byte of the answer has come.
     """
 
     def __init__(self, why: str, is_stale: bool = False) -> None:
@@ -130,7 +130,7 @@ class Session:
             if recording:
                 recording.end("failed", str(error))
             if self._http.our_state is not h11.SEND_RESPONSE:
-                raise _Gone from error  # the answer is cut: so is the client's
+                raise _Gone from error  # the answer was cut, so cut the client's, too
             await self._refuse(502, f"the provider cannot be reached: {error}")
         except (_Gone, ConnectionError):
             if recording:
@@ -163,7 +163,7 @@ class Session:
             self._writer.write(self._http.send(event) or b"")
         await self._writer.drain()
 
-    # A request is passed on
+    # Passing a request on
 
     async def _pass_on(
         self, request: ClientRequest, to: Upstream, recording: Recording | None
@@ -181,7 +181,7 @@ class Session:
             await self._exchange(connection, request, to, recording)
 
     async def _connected(self, to: Upstream) -> _Connection:
-        """Return a connection to an upstream, the one of before if it is still open."""
+        """Return a connection to an upstream; the previous one if it is still open."""
         known = self._upstream.get(to)
         if known and known.is_open and known.http.our_state is h11.DONE:
             with suppress(h11.LocalProtocolError):
@@ -216,7 +216,7 @@ class Session:
             connection.writer.write(connection.http.send(head) or b"")
             await self._send_body(connection, request, recording)
         except (ConnectionError, OSError):
-            pass  # it may have answered before
+            pass  # the upstream may have answered before
         leaving = asyncio.create_task(self._left())
         answering = asyncio.create_task(self._pass_back(connection, request, recording))
         try:
@@ -253,14 +253,14 @@ class Session:
         await connection.writer.drain()
 
     async def _read_rest(self, request: ClientRequest, recording: Recording | None) -> None:
-        """Read what comes of a body that is not passed on, so that it is recorded."""
+        """Read the rest of a body that is not passed on, so that it is recorded."""
         while not request.is_whole and isinstance(event := await self._next(), h11.Data):
             if recording:
                 recording.request_piece(bytes(event.data))
         request.is_whole = True
 
     async def _left(self) -> None:
-        """Return when the client has left. What it sends meanwhile is its next request."""
+        """Return once the client has left. Data that it sends meanwhile is its next request."""
         while data := await self._reader.read(READ):
             self._http.receive_data(data)
         self._reader.feed_eof()
@@ -268,7 +268,7 @@ class Session:
     async def _pass_back(
         self, connection: _Connection, request: ClientRequest, recording: Recording | None
     ) -> None:
-        """Pass an answer back. What came at once is recorded before any of it is passed on."""
+        """Pass an answer back. Events that arrive together are recorded before any is passed on."""
         has_begun = is_complete = False
         while not is_complete:
             events = []

@@ -15,7 +15,7 @@ from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
 
 
 def spool_folder() -> Path:
-    """Return the folder of what waits to be stored: in the data folder of the site."""
+    """Return the folder of calls that wait to be stored, in the data folder of the site."""
     return Path(getattr(settings, "VAR", Path.home() / ".local/share/chatmemory")) / "calls"
 
 
@@ -55,7 +55,7 @@ class Command(DatabaseCommand):
             f"  ANTHROPIC_BASE_URL={site}"
         )
         self.stdout.flush()
-        from inspector.rooms.recorder.storing import Storing  # it takes time, and calls wait
+        from inspector.rooms.recorder.storing import Storing  # slow to import, while calls wait
 
         storing = Storing(folder)
         storing.run(stopping)
