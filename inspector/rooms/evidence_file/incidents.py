@@ -1,5 +1,5 @@
-"""The incidents of an evidence file: what left memory and came up again, how, and what would have
-kept it.
+"""The incidents of an evidence file: facts that left memory and came up again, and a limit that
+would have kept each.
 """
 
 from __future__ import annotations
@@ -40,10 +40,8 @@ WHOLE = "[redacted message]"
 
 
 class Shown(NamedTuple):
-    """The parts of a file that its sentences are made of: its messages by seq, its steps by number,
-    and the mask.
-
-    `whole` are the messages that are left out whole.
+    """The parts of a file from which its sentences are made: messages by seq, steps by number, and
+    the mask. `whole` are the messages whose text is left out.
     """
 
     memory_id: str
@@ -54,13 +52,15 @@ class Shown(NamedTuple):
 
 
 def incident_cards(shown: Shown) -> list[dict[str, Any]]:
-    """Return the incidents of users and tools as the cards of a file, masked."""
+    """Return the incidents of users and tools as masked cards."""
     found = [each for each in _found(shown) if each.shown.left_step in shown.steps]
     return [_card(shown, each) for each in found[-LISTED:]]
 
 
 def _found(shown: Shown) -> list[Incident]:
-    """Return the incidents among the messages of the file, with their limits if it has all."""
+    """Return the incidents among the messages of the file, with their limits if the file
+    begins with step 1.
+    """
     read = [(row, message) for row in shown.rows.values() if (message := _message(row))]
     if not read:
         return []
@@ -149,7 +149,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
 
 
 def _how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return `when #43 arrived: 55 over the limit`, or the cause where there was room."""
+    """Return `when #43 arrived: 55 over the limit`, or the cause if there was room."""
     arrived = [each.seq for each in change.arrived if each.seq != seq]
     when = f"when {texts.named(arrived[0])} arrived: " if len(arrived) == 1 else ""
     over = next((line.label for line in receipts.receipt(change) if line.kind == "over"), "")
@@ -162,7 +162,7 @@ def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:
 
 
 def _text(shown: Shown, seq: int) -> str:
-    """Return the masked text of a message: what is masked must not be cut before."""
+    """Return the masked text of a message. It is masked before it is shortened."""
     row = shown.rows.get(seq)
     if row is None:
         return "…"
@@ -170,7 +170,7 @@ def _text(shown: Shown, seq: int) -> str:
 
 
 def _test(shown: Shown, incident: Incident, policy: Policy | None) -> str:
-    """Return the incident as a test; empty if something in it is masked."""
+    """Return the incident as a test, or "" if a part of it is masked."""
     if min(shown.steps) != 1:
         return ""
     said = sum(row.origin == "SAID" for seq, row in shown.rows.items() if seq < incident.again)

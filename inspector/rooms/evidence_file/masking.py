@@ -1,7 +1,7 @@
 """The mask of an evidence file: the same term becomes the same mark everywhere.
 
-A masked term is in the file in no form: it is replaced in each text of it, whatever its case, also
-where JSON or an address has written it with escapes.
+The file contains a masked term in no form: it is replaced in each text, in upper and lower case,
+and with the escapes of JSON and addresses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 WORDS_MAX, WORD_LENGTH = 50, 200
 
-# Secrets that have a form, which names of people have not. Of two at one place, the first wins.
+# Secrets with a recognizable form, unlike names of people. If two match at one place, the first
+# wins.
 KINDS: Mapping[str, str] = {
     "mail": r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+",
     "address of a site": r"https?://[^\s\"'<>\\]+",
@@ -29,7 +30,7 @@ WORD = "word"
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of what is masked: terms of these kinds, words, whole roles, and single messages."""
+    """A choice of masked parts: kinds of terms, words, roles, and single messages."""
 
     kinds: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()
@@ -54,9 +55,9 @@ class Masker:
         self._but_cards = self._pattern([kind for kind in KINDS if kind != "card"])
 
     def _pattern(self, kinds: Iterable[str]) -> re.Pattern[str] | None:
-        """Return the pattern of words, and of terms of the chosen kinds; None for nothing.
+        """Return the pattern of words and of terms of the chosen kinds; None if nothing is masked.
 
-        It finds all in one pass, so that nothing is looked for in a mark.
+        It finds all terms in one pass, so that marks themselves are not searched.
         """
         chosen = [
             f"(?P<k{n}>{form})"
@@ -69,19 +70,19 @@ class Masker:
         return re.compile("|".join(chosen)) if chosen else None
 
     def is_whole(self, seq: int, role: str) -> bool:
-        """Whether the whole text of a message is left out."""
+        """Return whether the whole text of a message is left out."""
         return seq in self._choice.seqs or role in self._choice.roles
 
     def without_words(self, text: str) -> str:
-        """Return a text of the site, such as a policy, with marks in the place of words."""
+        """Return a text of the site, such as a policy, with marks in place of masked words."""
         return self._masked(self._words, text)
 
     def text(self, text: str) -> str:
-        """Return a text with marks in the place of what is masked."""
+        """Return a text with marks in place of masked terms and words."""
         return self._masked(self._terms, text)
 
     def data(self, value: Any) -> Any:
-        """Return the same for each text of a JSON value."""
+        """Return a JSON value with each of its texts masked."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):
@@ -102,7 +103,7 @@ class Masker:
         return self._mark(kind, term)
 
     def _kind(self, group: str | None) -> str:
-        """Return the kind that a group of the pattern is for; words have no group."""
+        """Return the kind of term that a group of the pattern matched; words have no group."""
         return WORD if group is None else list(KINDS)[int(group[1:])]
 
     def _mark(self, kind: str, term: str) -> str:
@@ -114,7 +115,7 @@ class Masker:
 
 
 def _spellings(word: str) -> Iterable[str]:
-    """Yield how texts, JSON and addresses may write a word."""
+    """Yield the spellings of a word in texts, JSON and addresses."""
     return {
         word,
         json.dumps(word)[1:-1],
@@ -127,7 +128,7 @@ def _spellings(word: str) -> Iterable[str]:
 
 
 def _has_check_digit(number: str) -> bool:
-    """Return whether digits can be the number of a card, by the rule of Luhn."""
+    """Return whether digits can be the number of a payment card, by the Luhn algorithm."""
     digits = [int(each) for each in re.sub(r"\D", "", number)]
     doubled = [
         n if place % 2 == 0 else sum(divmod(2 * n, 10)) for place, n in enumerate(digits[::-1])

@@ -1,4 +1,4 @@
-"""The contents of an evidence file: the messages of a conversation, and what each step did."""
+"""The contents of an evidence file: the messages and the steps of a conversation."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from inspector.conversation.measures import Measure
 from inspector.rooms.evidence_file.incidents import WHOLE, Shown, incident_cards
 from inspector.rooms.evidence_file.masking import Masker
 
-STEPS_MAX = 600  # of a file, around the step that is asked for
+STEPS_MAX = 600  # steps of a file, around the requested one
 MESSAGES_MAX = 1_500
 TEXT_MAX = 20_000  # characters of a message
-# The parts of the bar: their names, their classes, and the glyphs of the messages that they add up
+# The parts of the bar: names, CSS classes, and glyphs of the messages that they sum up
 KINDS = [
     ["System", "b-system", ["system"]],
     ["Results", "b-result", ["result"]],
     ["Talk", "b-talk", ["user", "ai", "call"]],
 ]
-# The classes of the lines of a sum
+# The CSS classes of the lines of a sum
 LINES = {"over": "k-over", "minus": "k-minus", "total": "k-total", "sub": "is-sub"}
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The content of a file: `data` as JSON, and how many steps the conversation has."""
+    """The content of a file: `data` as JSON, and the number of steps of the conversation."""
 
     data: dict[str, Any]
     last_step: int
 
     @property
     def is_part(self) -> bool:
-        """Whether the file has not all steps of the conversation."""
+        """Whether the file lacks steps of the conversation."""
         first, last = self.data["steps"][0]["n"], self.data["steps"][-1]["n"]
         return bool((first, last) != (1, self.last_step))
 
@@ -62,7 +62,7 @@ class Evidence:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the data as the file has it."""
+        """The SHA-256 of the data as it is written into the file."""
         return sha256(as_json(self.data).encode()).hexdigest()
 
 
@@ -73,7 +73,7 @@ def as_json(data: object) -> str:
 
 
 def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
-    """Return the contents of a file of a conversation at a step (None: the last one).
+    """Return the contents of a file about a conversation at a step (None: the last one).
 
     Raises MemoryNotFound, StepNotFound, and InvalidValue for a conversation without steps.
     """
@@ -117,7 +117,7 @@ def _range(at: int, last: int) -> tuple[int, int]:
 
 
 def _details(memory_id: str, first: int, last: int) -> Iterator[StepDetail]:
-    """Yield these steps with their changes. Each is read once, also as the one before the next."""
+    """Yield these steps with their changes. Each step is read once."""
     numbers = (max(1, first - 1), last)
     before = None
     for row in Step.objects.filter(memory_id=memory_id, n__range=numbers).order_by("n"):
@@ -127,7 +127,9 @@ def _details(memory_id: str, first: int, last: int) -> Iterator[StepDetail]:
 
 
 def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...]:
-    """Return the messages that were in memory at one of these steps, the last ones of very many."""
+    """Return the messages that were in memory at any of these steps; if there are very many, the
+    last ones.
+    """
     stays = Stay.objects.filter(
         Q(left_step=None) | Q(left_step__gte=first), memory_id=memory_id, entered_step__lte=last
     )

@@ -1,4 +1,4 @@
-"""The form of an evidence file, with a preview of what is masked, and the file."""
+"""The form of an evidence file, with a preview of its masked terms, and the file."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from inspector.rooms.evidence_file.reads import Evidence, as_json, evidence
 STYLES = ("inspector/css/tokens.css", "rooms/evidence_file/file.css")
 SCRIPT = "rooms/evidence_file/file.js"
 SEQS_MAX = 200
-PREVIEWED = 30  # messages with marks
+PREVIEWED = 30  # messages with marks in the preview
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 ROLES = sorted({(look.glyph, look.role) for look in LOOKS.values() if look.role != "Custom"})
 
 
 class EvidenceForm(forms.Form):
-    """The step, and what is masked. Words are one in a line."""
+    """The form for the step and the masked parts. Words are entered one per line."""
 
     at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
     kinds = forms.MultipleChoiceField(
@@ -75,7 +75,9 @@ class EvidenceForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form, and after a POST what is masked; with `download`, send the file."""
+    """Show the form, and after a POST a preview of the masked texts; with `download`, send the
+    file.
+    """
     memory = conversations.memory(memory_id)
     is_sent = request.method == "POST"
     form = EvidenceForm(request.POST if is_sent else {"at": request.GET.get("at", "")})
@@ -111,7 +113,7 @@ def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:
 
 
 def file_of(found: Evidence, masker: Masker, actor: str) -> str:
-    """Return the HTML of a file, which opens from disk and asks nothing of any server."""
+    """Return the HTML of a file. It opens from disk and requests nothing from any server."""
     style, script = "".join(map(_source, STYLES)), _source(SCRIPT)
     context: dict[str, Any] = {
         "evidence": found,

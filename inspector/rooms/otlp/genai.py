@@ -1,7 +1,7 @@
-"""Calls as OpenTelemetry's conventions for generative AI have them, in a span or a log event.
+"""Reads calls in OpenTelemetry's conventions for generative AI, from a span or a log event.
 
-They say less than the request: the arguments of a call as values, no tool_choice. The request is
-made of what they say, in the format of the provider.
+The attributes have less than the request: arguments of calls as values, no tool_choice. A request
+is rebuilt from them in the format of the provider.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ OPERATIONS = ("chat", "text_completion", "generate_content")
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 SYSTEM, TOOLS = "gen_ai.system_instructions", "gen_ai.tool.definitions"
 _HIDDEN = "__REDACTED__"
-# The parts that say nothing without this member
+# The types of parts that are useless without this member
 _SAYING = {"text": "content", "reasoning": "content", "thinking": "content"}
-# Parameters of a request, by their attributes
+# Parameters of a request by their attributes
 _PARAMETERS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -116,7 +116,7 @@ def format_of(given: Mapping[str, Any]) -> str:
 
 
 def _finish(given: Mapping[str, Any], format: str) -> str:
-    """Return the reason for the end of an answer, in the provider's word where that is clear."""
+    """Return the reason for the end of an answer, in the provider's word if that is clear."""
     found = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
     if format != ANTHROPIC or (found == "stop" and given.get("gen_ai.request.stop_sequences")):
         return found
@@ -140,7 +140,7 @@ def usage_of(given: Mapping[str, Any]) -> Usage:
 def response_of(
     answered: Sequence[ChatMessage], format: str, given: Mapping[str, Any], finish: str
 ) -> dict[str, Any]:
-    """Return an answer in the format of the provider, made of its messages and attributes."""
+    """Return an answer in the format of the provider, built from its messages and attributes."""
     about = {"id": given.get("gen_ai.response.id"), "model": given.get("gen_ai.response.model")}
     about = {name: value for name, value in about.items() if isinstance(value, str)}
     content = answer_made_of(answered, format)
@@ -152,7 +152,7 @@ def response_of(
 
 
 def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
-    """Return messages of these conventions. Raises ChatMemoryError."""
+    """Return the messages of turns in these conventions. Raises ChatMemoryError."""
     if not turns:
         return ()
     turns = [_without_extras(each) for each in turns]
@@ -163,7 +163,7 @@ def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
 
 
 def _without_extras(turn: Any) -> Any:
-    """Return a turn without what instrumentations add to it, such as the reason of its end."""
+    """Return a turn without members that instrumentations add, such as the reason for its end."""
     if not isinstance(turn, dict):
         return turn
     left_out = {"finish_reason"} | ({"name"} if turn.get("name") is None else set())
@@ -172,13 +172,13 @@ def _without_extras(turn: Any) -> Any:
 
 
 def _list(value: Any) -> list[Any]:
-    """Return a list, which an attribute may have as JSON text."""
+    """Return a list that an attribute has as a value or as JSON text."""
     value = decoded(value) if isinstance(value, str) else value
     return value if isinstance(value, list) else []
 
 
 def _is_hidden(turns: list[Any]) -> bool:
-    """Whether an app has hidden the content: a part is there without its content."""
+    """Return whether an app has hidden the content: a part is there without its content."""
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     return any(
         (needed := _SAYING.get(str(part.get("type")))) is not None
@@ -193,8 +193,8 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_matching_ids(turns: list[Any]) -> list[Any]:
-    """Return turns whose results have the ids of their calls: some instrumentations send the id of
-    a call's item in place of the call's. Then both are in the same order.
+    """Return turns whose results have the ids of their calls. Some instrumentations send the id of
+    a call's item in place of the call's id; then results are matched to calls by their order.
     """
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     calls = [part.get("id") for part in parts if part.get("type") == "tool_call"]

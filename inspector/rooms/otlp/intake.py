@@ -1,4 +1,4 @@
-"""OTLP: apps send spans and log records, and the calls in them are stored."""
+"""The routes of OTLP: apps send spans and log records, and the calls in them are stored."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from inspector.rooms.otlp.records import (
 )
 from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans, without_doubles
 
-AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most by default
+AT_ONCE = 1_000  # calls in a request: an SDK sends at most 512 spans by default
 _TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
 _ANY_OF = f"send {PROTOBUF} or {JSON}"
 
 
 class Otlp(Guarded):
-    """The address of a signal: traces, logs or metrics. Metrics are taken, and nothing is kept."""
+    """The route of a signal: traces, logs or metrics. Metrics are accepted and dropped."""
 
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = OneFormat
@@ -51,11 +51,11 @@ class Otlp(Guarded):
         return BodyLimit(inspector_configuration().OTLP_BYTES, 'INSPECTOR["OTLP_BYTES"]')
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """Whatever an exporter accepts: the answer is in the form of its request."""
+        """Ignore the header Accept: the answer has the content type of the request."""
         return JSONRenderer(), JSON
 
     def post(self, request: Request) -> HttpResponseBase:
-        """Store the calls of a request of OTLP."""
+        """Store the calls of an OTLP request."""
         content_type, _ = parse_header_parameters(request.headers.get("Content-Type", ""))
         if content_type not in (PROTOBUF, JSON):
             raise UnsupportedMediaType(content_type, f"the body is {content_type!r}: {_ANY_OF}")
@@ -71,9 +71,9 @@ class Otlp(Guarded):
         return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
 
     def _unpacked(self, request: Request) -> bytes:
-        """Return the body. Raises RequestDataTooBig, also if it is too large only when unpacked."""
+        """Return the unpacked body. Raises RequestDataTooBig, also if only the unpacked body is."""
         limit = self.limit("POST")
-        # Not `body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
+        # Not `request.body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
         body: bytes = request._request.read(limit.size + 1)
         if len(body) > limit.size:
             raise RequestDataTooBig(f"the body is larger than {limit}")
@@ -95,7 +95,7 @@ class Otlp(Guarded):
 
 
 def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> list[str]:
-    """Store calls, and return why some were not."""
+    """Store calls, and return the reasons why some were dropped."""
     calls, dropped = [], []
     for each in found:
         if isinstance(each, GivenCall):

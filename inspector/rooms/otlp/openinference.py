@@ -1,7 +1,7 @@
-"""Calls as OpenInference's conventions have them, in spans of the kind LLM.
+"""Reads calls in OpenInference's conventions, from spans of the kind LLM.
 
-`input.value` is mostly the request itself. Where it is something else, such as LangChain's, the
-call is made of the flat attributes: llm.input_messages.0.message.role and others.
+`input.value` is mostly the request itself. If it is something else, such as LangChain's messages,
+the call is built from the flat attributes: llm.input_messages.0.message.role and others.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _COUNTS = (
     "completion_details.reasoning",
 )
 _MEDIA = {"image": "image_url"}
-# Arguments of the library of Anthropic that are no members of a request
+# Arguments of Anthropic's library that are not members of a request
 _BESIDE = {"betas", "extra_body", "extra_headers", "extra_query", "timeout"}
 _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    """Whether a span is a call. A request to count tokens has the same kind, but no answer."""
+    """Return whether a span is a call. A request to count tokens has no answer."""
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 
@@ -57,7 +57,7 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
         if why := _why_not(record):
             return Dropped(why, record.scope)
         request = _request_of_attributes(given)
-    # Who made the API; its models may be at another provider
+    # The maker of the API; the models may run at another provider
     maker = _text(given, "llm.system") or provider or record.scope
     format = format_of_request(request, maker) if is_exact else OPENAI
     if is_exact and format == ANTHROPIC:
@@ -87,10 +87,10 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
 
 
 def _as_sent(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request that the library of Anthropic made of the arguments that it was given.
+    """Return the request that Anthropic's library made from its arguments.
 
-    Some are sent as headers, which may be secret, or not at all. What it adds to them, such as the
-    `stream` of a helper and the schema of a class, is among the parameters.
+    Some arguments are sent as headers, which may be secret, or not at all. Members that the library
+    adds, such as the `stream` of a helper and the schema of a class, are among the parameters.
     """
     request = {**_parameters(given), **arguments}
     if not isinstance(request.get("output_format"), dict):
@@ -133,7 +133,7 @@ def _usage(given: Mapping[str, Any], response: Any, format: str) -> Usage:
 
 
 def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str, Any] | None:
-    """Return the provider's answer, or one that is made of the flat attributes."""
+    """Return the provider's answer, or an answer built from the flat attributes."""
     value = _text(given, "output.value")
     found = decoded(value) if value[:1] == "{" else None
     if is_exact and isinstance(found, dict):
@@ -146,7 +146,7 @@ def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str
 
 
 def _request_of_attributes(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request of chat completions, made of the flat attributes."""
+    """Return a request of chat completions, built from the flat attributes."""
     parameters = _parameters(given)
     request = {
         name: each for name, each in parameters.items() if name != "_type" and each is not None
@@ -169,7 +169,7 @@ def _messages(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
 
 
 def _message(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a message of chat completions."""
+    """Return a message of chat completions, built from flat attributes."""
     message: dict[str, Any] = {"role": given.get("role") or "user"}
     parts = [_part(_within(each, "message_content")) for each in _in_list(given, "contents")]
     message["content"] = parts or given.get("content")
@@ -196,7 +196,7 @@ def _call(given: dict[str, Any]) -> dict[str, Any]:
     return {"id": given.get("id"), "type": "function", "function": named}
 
 
-# Flat attributes: `llm.tools.2.tool.json_schema` is within the third of a list
+# Flat attributes: `llm.tools.2.tool.json_schema` is a member of the third item of a list
 
 
 def _listed(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:

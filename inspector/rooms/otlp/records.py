@@ -19,12 +19,12 @@ _LISTS = {
     LOGS: ("resourceLogs", "scopeLogs", "logRecords"),
     METRICS: ("resourceMetrics", "scopeMetrics", "metrics"),
 }
-_DEPTH = 20  # of values within values
-_LATEST = 4 * 10**18  # nanoseconds; later than that no clock is right
+_DEPTH = 20  # levels of nested values
+_LATEST = 4 * 10**18  # nanoseconds since 1970: a later time is a wrong clock
 
 
 class NoOtlp(ChatMemoryError):
-    """The body is no request of OTLP."""
+    """The body is not an OTLP request."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,18 @@ class Record:
 
     @property
     def key(self) -> str:
-        """What names the call of this span, or of this event, for ever."""
+        """The permanent key of the call in this span or event."""
         return f"{self.trace_id}:{self.span_id}"
 
     @property
     def duration(self) -> float | None:
-        """Seconds; None where the end is not known."""
+        """The duration in seconds; None if the end is not known."""
         return (self.end - self.start) / 1e9 if self.end > self.start else None
 
 
 @dataclass
 class Batch:
-    """The records of a request, and how many were no records."""
+    """The records of a request, and the number of invalid ones."""
 
     records: list[Record] = field(default_factory=list)
     rejected: int = 0
@@ -117,7 +117,7 @@ def _id_of_protobuf(text: str) -> str:
 
 
 def _record(found: dict[str, Any], scope: str, read_id: Callable[[str], str]) -> Record:
-    """Return a record. Raises KeyError, TypeError, ValueError or AttributeError for no record."""
+    """Return a record. Raises KeyError, TypeError, ValueError or AttributeError if invalid."""
     attributes = _named(found.get("attributes", ()))
     start = found.get("startTimeUnixNano") or found.get("timeUnixNano")
     start = int(start or found.get("observedTimeUnixNano") or 0)
@@ -144,7 +144,7 @@ def _of_exceptions(found: dict[str, Any]) -> Iterator[Any]:
 
 
 def _value(value: Any, depth: int = 0) -> Any:
-    """Return a value of OTLP as JSON has it: integers come as text."""
+    """Return a value of OTLP as a value of JSON. OTLP has integers as text."""
     if not value or depth > _DEPTH:
         return None
     ((kind, inner),) = value.items()
@@ -153,7 +153,7 @@ def _value(value: Any, depth: int = 0) -> Any:
             return int(inner)
         case "doubleValue":
             number = float(inner)
-            return number if isfinite(number) else None  # JSON has no other numbers
+            return number if isfinite(number) else None  # JSON has only finite numbers
         case "arrayValue":
             return [_value(each, depth + 1) for each in inner.get("values", ())]
         case "kvlistValue":
@@ -162,7 +162,7 @@ def _value(value: Any, depth: int = 0) -> Any:
 
 
 def _named(values: Iterable[Any], depth: int = 0) -> dict[str, Any]:
-    """Return values by their keys. Raises KeyError, TypeError or AttributeError for others."""
+    """Return values by their keys. Raises KeyError, TypeError or AttributeError if invalid."""
     found = {each["key"]: _value(each.get("value"), depth) for each in values}
     if not all(isinstance(key, str) for key in found):
         raise TypeError("a key is no text")
@@ -170,7 +170,7 @@ def _named(values: Iterable[Any], depth: int = 0) -> dict[str, Any]:
 
 
 def _text(*values: Any) -> str:
-    """Return the first text."""
+    """Return the first value that is a text, or ""."""
     return next((each for each in values if isinstance(each, str) and each), "")
 
 
@@ -178,7 +178,7 @@ def _text(*values: Any) -> str:
 
 
 def _of_protobuf(body: bytes, signal: str) -> Any:
-    """Return a protobuf body as OTLP's JSON, but for ids, which are in base64. Raises NoOtlp."""
+    """Return a protobuf body as OTLP's JSON, with ids in base64. Raises NoOtlp."""
     request = _requests()[signal]()
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
@@ -196,7 +196,7 @@ def _of_protobuf(body: bytes, signal: str) -> Any:
 
 
 def _requests() -> dict[str, Any]:
-    """Return the classes of requests. Raises NoOtlp without the package that has them."""
+    """Return the protobuf classes of requests. Raises NoOtlp if their package is not installed."""
     try:
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -220,7 +220,7 @@ def _requests() -> dict[str, Any]:
 
 
 def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> bytes:
-    """Return the body of the answer to a request: empty, or how much of it was rejected."""
+    """Return the body of the answer to a request: empty, or with the number of rejected records."""
     names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
     if content_type == JSON:
         rejection = {f"rejected{names[signal]}": str(rejected), "errorMessage": why}

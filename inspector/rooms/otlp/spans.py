@@ -1,4 +1,6 @@
-"""Calls in spans and log records: OpenTelemetry's conventions (gen_ai.…) and OpenInference's."""
+"""Finds calls in spans and log records, in OpenTelemetry's (gen_ai.…) or OpenInference's
+conventions.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ _PER_MESSAGE = {
     *("gen_ai.system.message", "gen_ai.user.message", "gen_ai.assistant.message"),
     *("gen_ai.tool.message", "gen_ai.choice"),
 }
-_NEAR = 20  # calls before a span, and after it, that may be of the same time
+_NEAR = 20  # calls before and after a span that may overlap with it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
     """Yield the calls of spans, and the reasons for those that are left out.
 
-    A provider's library may trace its calls itself, without messages, beside the instrumentation
-    that has them. Such a span is left out without a word.
+    A provider's library may trace its own calls without messages, beside an instrumentation that
+    sends the messages. Such a span is left out without a reason.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
     calls = [read for _, read in found if isinstance(read, GivenCall)]
@@ -42,7 +44,7 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
 
 
 def _read(record: Record) -> GivenCall | Dropped | None:
-    """Return the call of a span, or why it is left out; None if the span is no call."""
+    """Return the call of a span, or the reason why it is left out; None if it is not a call."""
     at = started(record)
     if openinference.is_call(record):
         read = openinference.read(record, at)
@@ -52,7 +54,7 @@ def _read(record: Record) -> GivenCall | Dropped | None:
 
 
 def _is_during(record: Record, call: GivenCall) -> bool:
-    """Whether a span is of the time and the model of a call that another instrumentation sent."""
+    """Return whether a span has the time and the model of a call of another instrumentation."""
     is_other = record.scope != call.sender
     is_of_model = record.attributes.get("gen_ai.request.model", call.model) == call.model
     end = started(record) + timedelta(seconds=record.duration or 0)
@@ -60,7 +62,7 @@ def _is_during(record: Record, call: GivenCall) -> bool:
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
-    """Yield the calls of log records. The events of one call's messages are left out once."""
+    """Yield the calls of log records. Events with single messages count as one dropped call."""
     counted = set()
     for record in records:
         if record.event == EVENT:
@@ -71,11 +73,11 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
-    """Return calls by their start, without those that two instrumentations have sent, such as one
-    for a framework and one for the provider's library.
+    """Return calls by their start, without doubles of two instrumentations, such as one for a
+    framework and one for the provider's library.
 
-    Such a call is twice in a batch: with the same model and messages, one within the time of the
-    other. The exact one is kept, or else the inner one; it has the session of either.
+    Doubles have the same model and messages, and one is within the time of the other. The exact
+    call is kept, or else the inner one; it gets the session of either.
     """
     kept: list[GivenCall] = []
     digests: dict[str, list[bytes]] = {}
@@ -99,7 +101,9 @@ def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
 
 
 def _is_around(outer: GivenCall, inner: GivenCall) -> bool:
-    """Whether a call of the same model, which began before, ended later, and has another sender."""
+    """Return whether `outer`, of the same model and of another sender, ended after `inner`. It
+    began before.
+    """
     return (
         outer.sender != inner.sender and outer.model == inner.model and _end(inner) <= _end(outer)
     )
@@ -110,5 +114,5 @@ def _end(call: GivenCall) -> datetime:
 
 
 def started(record: Record) -> datetime:
-    """Return when a call began, to the microsecond."""
+    """Return the time at which a call began, to the microsecond."""
     return _EPOCH + timedelta(microseconds=record.start // 1000)

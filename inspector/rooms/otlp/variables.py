@@ -1,10 +1,10 @@
-"""What an app sets, for its calls to come here."""
+"""The environment variables by which an app sends its calls here."""
 
 from __future__ import annotations
 
 
 def variables(site: str, token: str) -> str:
-    """Return the lines that an app has in its environment to send its calls to a site."""
+    """Return the lines for the environment of an app that sends its calls to a site."""
     values = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"{site}/otlp",
         "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer%20{token}",
