@@ -1,4 +1,4 @@
-"""Adding messages to a conversation one by one, both for real and in a simulation, and counting.
+"""Adding messages to a conversation one by one, stored or in a simulation, and counting.
 
 Tokens are counted by the conversation's estimator, before the lock, and kept with the message.
 """
@@ -103,8 +103,8 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
     """Add messages of another conversation's history, so that this one has each of them.
 
-    One that equals the system message in force would be ignored. Over there memory was cleared or
-    set before, and here it is cleared.
+    A message that equals the system message in force would be ignored. In the other conversation
+    memory was cleared or set before it; here memory is cleared before it.
     """
     results = []
     for message in messages:
@@ -121,8 +121,8 @@ def add_recorded(
 ) -> list[ChangeResult]:
     """Add messages of a session as its agent saw them; return one result per message.
 
-    `compactions` are all of the session, by the positions of their summaries. The message
-    at a position is the one with the next seq.
+    `compactions` are all compactions of the session, by the positions of their summaries. The
+    message at position p has the seq p + 1.
     """
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
@@ -176,7 +176,7 @@ def _check_length(summary: str) -> None:
 
 
 def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
-    """Return how many of the terms the transition appends to the text of the summary."""
+    """Return the number of terms that the transition appends to the text of the summary."""
     arrival = transition.evictions[0].because
     assert arrival is not None
     assert arrival.message is not None
@@ -281,9 +281,9 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
 
 
 def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
-    """Return whether counting takes less time than to ask first which estimator counts.
+    """Return whether counting takes less time than a query for the conversation's estimator.
 
-    It does for short texts, and if there are no estimators but our own.
+    It does for short texts, if only our own estimators are installed.
     """
     return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 

@@ -75,7 +75,7 @@ class EvictedMessage(NamedTuple):
 
     @classmethod
     def of(cls, eviction: Eviction, misfit: CannotFit | None = None) -> EvictedMessage:
-        """Return the message of a recorded eviction. A stub is no other message."""
+        """Return the message of a recorded eviction. A replacement by its own stub is not named."""
         entry, reason, because = eviction
         cause = because.seq or None if because and reason is not Reason.STUBBED else None
         return cls(
@@ -93,7 +93,7 @@ def totals_before(
 ) -> Totals:
     """Return the totals before a change, with the costs of the policy in force after it.
 
-    They are those after it without what arrived, and with what left.
+    They are the totals after it, minus the arrivals, plus the evictions.
     """
     if not can_decide(policy):
         return Totals(before.count, before.tokens)
@@ -134,7 +134,7 @@ class ChangeResult:
 
     @property
     def is_of_draft(self) -> bool:
-        """Whether it is what a draft would do: drafts are counted down from -1."""
+        """Whether it is the change of a draft: the seqs of drafts are counted down from -1."""
         return self.seq is not None and self.seq < 0
 
     def eviction_of(self, seq: int) -> EvictedMessage | None:
@@ -148,17 +148,17 @@ class ChangeResult:
 
     @property
     def clears(self) -> bool:
-        """Whether it puts stubs in the places of tool results, so that no message leaves."""
+        """Whether the change replaces tool results by stubs, so that no message leaves."""
         return self.kind == Change.CLEAR_RESULTS
 
     @property
     def gained(self) -> int:
-        """The tokens of what arrived."""
+        """The tokens of the messages that arrived."""
         return sum(each.tokens for each in self.arrived)
 
     @property
     def lost(self) -> int:
-        """The tokens of what left."""
+        """The tokens of the messages that left."""
         return sum(each.tokens for each in self.evicted)
 
     @property

@@ -47,7 +47,7 @@ from chatmemory.windows.window import SAID, Entry, Window
 
 _COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_for", "overrides")
 
-# The reasons for which a message may have left to return
+# The reasons for leaving after which a message may return
 ANY = tuple(Reason)
 DISPLACED = (Reason.SET,)
 EVICTED = (Reason.SET, *FOR_ROOM)
@@ -64,8 +64,8 @@ class _Left(NamedTuple):
     def returning(self, sent: Entry, payload: Payload, tokens: int | None) -> Entry:
         """Return the message as it comes back, `sent` by a client with this payload.
 
-        A redacted message has the `tokens` with which it left, which its words had; None if they
-        were counted otherwise than others are now.
+        A redacted message has the `tokens` with which it left, which are those of its erased words;
+        None if another family of estimators had counted them.
         """
         row, overrides = self.row, kept(self.row.overrides)
         message = shown_message(row, overrides)
@@ -140,8 +140,8 @@ class Replacement:
         return self._with_arrivals(changed, window)
 
     def _as_they_left(self, returning: Mapping[int, Entry], window: Window) -> Replacement:
-        """Return the replacement in which what returns has its attributes, and redacted messages
-        have their tokens again.
+        """Return the replacement in which returning messages have their attributes, and redacted
+        ones their tokens again.
         """
         sent = self.transition.arrivals
         is_same = all(
@@ -189,7 +189,7 @@ class Replacement:
     def as_compaction(self, memory: Memory) -> Transition | None:
         """Return the compaction by which a client put a summary into its list; None if it did not.
 
-        What it appended besides is not in it.
+        Messages that the client also appended are not part of it.
         """
         if not self.by_client:
             return None
@@ -220,7 +220,7 @@ class Replacement:
         return [position for position in range(len(self.payloads)) if position not in matched]
 
     def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
-        """Return the positions whose message may be one that left earlier, and for which reasons.
+        """Return the positions whose message may have left earlier, with the possible reasons.
 
         Every unmatched position of a list that `set_messages` gave. For a client's list, see
         `_returns_after`.
@@ -256,7 +256,7 @@ class Replacement:
         )
 
     def _returns_after(self, position: int) -> Collection[Reason]:
-        """Return the reasons for which a message of a client's list may have left to return.
+        """Return the reasons for leaving after which a message of a client's list may return.
 
         A message before the last known one may be restored, for whatever reason it left. A message
         behind it is new, such as a second "yes", unless the list of another writer had displaced it
@@ -274,7 +274,7 @@ class Replacement:
     def _last_known(self) -> int:
         """The last position that matches an entry of the old list; -1 if none does.
 
-        System messages do not count: wherever they stand, what is before them may be new.
+        System messages do not count: messages before them may be new, wherever they are.
         """
         known = (*self.alignment.kept, *self.alignment.moved)
         return self._last_of(known)
@@ -445,16 +445,16 @@ def _messages_that_left(
         if said.bare in wanted and row.seq not in in_window:
             overrides = kept(row.overrides)
             shown = said if overrides is None else _payload(shown_message(row, overrides))
-            # What the same list's summary just covered is not written yet
+            # Messages that the summary of the same list covers are not written yet
             reason = Reason(row.left_for or Reason.SUMMARIZED)
             left.append(_Left(row, said, shown, reason))
     return left
 
 
 def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
-    """Return the tokens with which messages left that are redacted, by seq.
+    """Return the tokens with which redacted messages left, by seq.
 
-    Those that another family of estimators had counted are not in it.
+    Messages that another family of estimators had counted are left out.
     """
     entered = Step.objects.filter(memory=memory, n=OuterRef("entered_step"))
     stays = (

@@ -70,8 +70,8 @@ def plan_compaction(
 
 @dataclass(frozen=True)
 class CompactionPreview:
-    """What a compaction would do: the messages that leave, the sums, and the exact terms that the
-    summary would lose, of which the first `appended` would be appended to it.
+    """A preview of a compaction: the messages that leave, the sums, and the exact terms that the
+    summary would lose. The first `appended` terms would be appended to it.
     """
 
     covered: tuple[int, ...]

@@ -66,7 +66,7 @@ def _count_order(memory: Memory, transition: Transition, kind: str, window: Wind
         memory.oldest = min(numbers, default=memory.last_stay + 1)
         memory.ordered_from = memory.last_stay
     elif transition.change in (Change.PIN, Change.COMPACT, Change.CLEAR_RESULTS):
-        # A system message behind what was unpinned or covered may no longer lead, or lead now.
+        # After an unpinned or covered message, a system message may begin or cease to lead.
         memory.oldest = min([memory.oldest, *numbers])
         memory.ordered_from = memory.last_stay
     elif not grows and transition.change is not Change.KEEP:

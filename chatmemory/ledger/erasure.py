@@ -27,7 +27,7 @@ from chatmemory.rooms import rooms
 from chatmemory.search import INDEXED_AT_ONCE, searched_characters
 from chatmemory.sqlite_files import empty_log_after_erasure
 
-# Rows: a transaction that removes so many takes less than a second.
+# Rows in a transaction, which then takes less than a second.
 AT_ONCE = 3_000
 SLICE = 1_000
 
@@ -148,7 +148,7 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 
 
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
-    """Return the branches of some conversations; None while a node that may have some is down."""
+    """Return the branches of conversations; None while a node that may have some is down."""
     with leaving_out_lost_nodes():
         return conversations.branches(memory_ids)
     return None
@@ -161,8 +161,8 @@ def _erase_findings(memory: Memory) -> None:
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
-    """Erase everything else that may contain the text of messages, or lets somebody guess it:
-    stored responses, kept rows, and the rooms' copies.
+    """Erase everything else that contains the text of messages or allows guesses about it: stored
+    responses, kept rows, and the rooms' copies.
     """
     _erase_responses(memory.pk)
     _erase_findings(memory)

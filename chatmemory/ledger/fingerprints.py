@@ -14,13 +14,13 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 
 def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
-    """Return the fingerprint of a content that is given in parts. It differs for each purpose."""
+    """Return the fingerprint of a content, given in parts. It differs for each purpose."""
     (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
     return found
 
 
 def is_fingerprint(found: str, purpose: str, content: Iterable[bytes]) -> bool:
-    """Return whether a fingerprint was made of this content."""
+    """Return whether a fingerprint was made from this content."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return any(
         constant_time_compare(found, each) for each in _fingerprints(purpose, content, secrets)

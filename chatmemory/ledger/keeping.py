@@ -39,7 +39,8 @@ STALE_AT_ONCE = 50
 STORED_AT_ONCE = 20  # rows in a transaction
 STORED_AFTER = 0.2  # seconds for which a row waits for others
 COMMITTED_WITHIN = timedelta(minutes=1)  # a change becomes visible after its own time
-SLOW, REST = 0.1, 5  # a row that took more seconds then rests for so many times as long
+# A row that took more than SLOW seconds rests for REST times as long.
+SLOW, REST = 0.1, 5
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
     found = made(keeper, memory_id)
     if found is None:
         return keeper.row(memory)
-    with suppress(DatabaseError):  # the database cannot be written, or others hold it for long
+    with suppress(DatabaseError):  # the database is read-only, or locked for long
         store([found])
     return found.row
 
@@ -191,8 +192,8 @@ class Rounds:
         self._followers = [_Follower(keeper) for keeper in followed]
 
     def keep_some(self, seconds: float) -> bool:
-        """Make rows for about so many seconds for each keeper, at least one row, and return whether
-        some are left. If the database cannot be written, no rows are made.
+        """Make rows for about `seconds` per keeper, at least one row, and return whether some are
+        left. If the database cannot be written, no rows are made.
         """
         if not is_writable():
             return False
@@ -208,7 +209,7 @@ class _Follower:
         self._begun_at = self._since = timezone.now() - COMMITTED_WITHIN
         self._earliest: str | None = ""  # of earlier changes; None once all are examined
         self._failed: set[str] = set()
-        self._resting: dict[str, float] = {}  # until when each one rests, by id
+        self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
     def keep_some(self, seconds: float) -> bool:
         now = timezone.now()

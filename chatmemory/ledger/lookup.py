@@ -31,7 +31,7 @@ Bytes = bytes | memoryview  # the types that databases return
 
 
 def stored(value: Bytes | None) -> bytes:
-    """Return the content of a column of bytes. From a number, `bytes` would make so many zeros."""
+    """Return the content of a column of bytes. `bytes` of an altered number would return zeros."""
     return b"" if value is None else bytes(memoryview(value))
 
 

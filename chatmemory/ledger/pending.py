@@ -30,8 +30,8 @@ class PendingRows:
         ended: Mapping[int, str],
         redacted: Message | None = None,
     ) -> None:
-        """Keep the rows of a step, once rooms have sealed them. `ended` are the reasons of the
-        stays that it ends, by number, `redacted` the message whose words it erases.
+        """Keep the rows of a step, once rooms have sealed them. `ended` has the reasons of the
+        stays that the step ends, by number; `redacted` is the message whose words it erases.
 
         A stay that began since the last write ends before it is written.
         """
@@ -47,7 +47,7 @@ class PendingRows:
                 self._ended[n] = step.n, reason
 
     def write(self) -> None:
-        """Write the rows and what differs in the conversation's own, inside its transaction."""
+        """Write the rows and the changed columns of the conversation, inside its transaction."""
         sql.write(
             self._memory,
             self._stored,

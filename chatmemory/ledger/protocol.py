@@ -55,8 +55,8 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
 
 
 def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
-    """Return the messages of `get_messages`, of which about a megabyte is in memory at a time. Read
-    them within one snapshot with this call.
+    """Yield the messages of `get_messages`, about a megabyte at a time. Iterate within the snapshot
+    in which you call it.
     """
     stays = open_stays(storable_id(memory_id)).filter(memory__deleted_at=None)
     size = stays.aggregate(size=Sum("size"))["size"] or 0
@@ -116,8 +116,8 @@ def plan_update(
 
 
 class RecordedCall(NamedTuple):
-    """The list that a model was given, which is the window after `step`, and what it answered,
-    which is in the window after `answer_step`, too.
+    """The steps of a call: its request is the window after `step`, and the window after
+    `answer_step` has the answer, too.
     """
 
     step: int | None = None
@@ -133,10 +133,10 @@ def record_call(
     *,
     actor: str = "",
 ) -> RecordedCall:
-    """Replace the window by the list that a model was given, as `update_messages` does, and add
-    what it answered. Raises the exceptions of `update_messages`.
+    """Replace the window by the request of a call, as `update_messages` does, and add the answer.
+    Raises the exceptions of `update_messages`.
 
-    An earlier answer that comes back in another spelling is the one that is known.
+    An earlier answer that comes back in another spelling counts as the stored one.
     """
     given, answered = storable_messages(given), storable_messages(answered)
 
@@ -194,7 +194,7 @@ def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResul
 def _with_known_answers(
     messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
 ) -> list[ChatMessage]:
-    """Return messages in which each answer that is spelled otherwise is the known one."""
+    """Return messages in which each answer in another spelling is replaced by the stored one."""
     answers = {digest_of(each): each for each in known if isinstance(each, AiMessage)}
 
     def as_known(message: ChatMessage) -> ChatMessage:

@@ -132,7 +132,7 @@ class Recorder:
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
         compaction = sent.as_compaction(self.memory)
-        # What is added is new, and counted as it was sent
+        # An added message is new, and counted as the client sent it
         add = None if compaction and sent.has_marked_summary else sent.as_add()
         if add is not None:
             return self._add_by_client(add)
@@ -381,7 +381,7 @@ class Recorder:
 
 
 def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
-    """Yield the seq and the rank of each result that is cleared, and its stub."""
+    """Yield the seq and the rank of each cleared result, and its stub."""
     for entry, _, stub in evictions:
         assert stub is not None
         yield entry.seq, entry.rank, stub

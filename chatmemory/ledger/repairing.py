@@ -1,9 +1,9 @@
-"""Repairs of a window, and their undoing: the window in another order, without some messages, with
-some that come back, and with placeholders.
+"""Repairs of a window, and their undoing: messages move, leave or come back, and placeholders come
+or leave.
 
-A repair is a list like one that is set (see `client_list`), with two differences. Its messages are
-known by their numbers. What is new in it was said by nobody: it is SYNTHETIC, and no part of the
-history.
+A repair is a list, as `set_messages` takes it (see `client_list`), with two differences. Messages
+are identified by their numbers. Nobody said its new messages: they are SYNTHETIC, and not part of
+the history.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def mended(
 
 
 def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
-    """Return the window without what a repair did: what it left out is back, in its place, what it
-    put in is gone, and what came later is at the end. Raises InvalidValue for another step.
+    """Return the window without the effects of a repair: messages that it left out are back in
+    their places, its placeholders are gone, and later messages are at the end. Raises InvalidValue
+    if the step is not a repair.
     """
     if step.kind != Step.Kind.REPAIR:
         raise InvalidValue(f"step {step.n} is no repair: only a repair can be undone")

@@ -63,7 +63,7 @@ def import_labelled(
 ) -> Iterable[ChangeResult]:
     """Return the result of each add. The adds of a long conversation are made while iterating.
 
-    Without a policy the messages are those of a `session`.
+    Without a policy, the messages come from a `session`.
     """
     new = storable_additions(messages)
     if not is_long(new, new.characters):

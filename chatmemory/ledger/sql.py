@@ -1,8 +1,8 @@
-"""The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
+"""The SQL of an add, for SQLite and PostgreSQL: the rows that it reads, inserts and changes.
 
-Django's ORM takes several times as long for these small statements as the database. What is not in
-every add, or in every read of a window or a step, uses the ORM. Each statement names its
-conversation, so that a cluster sends it to one node.
+Django's ORM takes several times as long for these small statements as the database. Statements that
+are not part of every add, or of every read of a window or a step, use the ORM. Each statement names
+its conversation, so that a cluster sends it to one node.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -30,8 +30,8 @@ from chatmemory.rooms import record
 
 M = TypeVar("M", bound=Model)
 
-COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by INSERT
-HEAD_PAGE = 8  # stays, of which most adds need two or three
+COPIED = 20  # rows, from which on COPY is faster than INSERT on PostgreSQL
+HEAD_PAGE = 8  # stays; most adds need two or three
 
 
 # The columns of a stay that entries need
@@ -76,8 +76,8 @@ _END_STAYS = """UPDATE chatmemory_stay SET left_step = %s, reason = %s
 
 
 class _Table(Generic[M]):
-    """A table, of which rows are read as instances of its model, and inserted from rows that have
-    its columns as attributes.
+    """A table. Rows are read as instances of its model, and inserted from objects with its columns
+    as attributes.
     """
 
     def __init__(self, model: type[M]) -> None:
@@ -94,7 +94,7 @@ class _Table(Generic[M]):
         self.copy = f"COPY {name} ({columns}) FROM STDIN"
 
     def read(self, ours: BaseDatabaseWrapper, condition: str, *values: Any) -> M | None:
-        """Return the instance of the row for which a condition is true; None if there is none."""
+        """Return the row for which a condition is true, as an instance, or None."""
         with ours.cursor() as cursor:
             cursor.execute(f"{self._select} {condition}", values)
             row = cursor.fetchone()
@@ -103,13 +103,13 @@ class _Table(Generic[M]):
         found = list(row)
         for n in self._jsons:
             found[n] = _object(found[n])
-        for n in self._times:  # SQLite has them without a zone
+        for n in self._times:  # SQLite stores times without a zone
             if found[n] is not None and found[n].tzinfo is None:
                 found[n] = found[n].replace(tzinfo=ours.timezone)
         return self._model.from_db(ours.alias, self.names, found)
 
     def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
-        """Return the values of a row as drivers take them."""
+        """Return the values of a row for the driver."""
         values = list(self.values(row))
         for n, convert in self.conversions.items():
             values[n] = convert(values[n], ours)
@@ -117,7 +117,7 @@ class _Table(Generic[M]):
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Return the object of JSON that the database gave."""
+    """Return the object in JSON from the database."""
     if text == "{}":
         return {}
     found: dict[str, Any] = json.loads(text)
@@ -125,12 +125,12 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
-    """Return JSON as drivers take it, as text."""
+    """Return JSON as text for the driver."""
     return json.dumps(value) if value else "{}"
 
 
 def _time(value: datetime | None, ours: BaseDatabaseWrapper) -> datetime | str | None:
-    """Return a time as drivers take it, on SQLite as text."""
+    """Return a time for the driver, on SQLite as text."""
     if value is None or ours.vendor != "sqlite":
         return value
     return _without_zone(value, ours.timezone)
@@ -138,7 +138,7 @@ def _time(value: datetime | None, ours: BaseDatabaseWrapper) -> datetime | str |
 
 @lru_cache(maxsize=16)
 def _without_zone(time: datetime, zone: tzinfo) -> str:
-    """Return a time as SQLite has it. All rows of a change have the same."""
+    """Return a time as SQLite stores it. Cached: the rows of a change have the same time."""
     return str(make_naive(time, zone))
 
 
@@ -155,9 +155,9 @@ values_of = _MEMORIES.values
 
 
 def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
-    """Return the row of a conversation, locked until the transaction ends; None if there is none.
+    """Return the row of a conversation, with `lock` locked until the transaction ends, or None.
 
-    SQLite locks no rows: there a transaction has the whole database.
+    SQLite has no locks of rows: a transaction locks the whole database.
     """
     ours = database.connection()
     locking = " FOR UPDATE" if lock and ours.vendor != "sqlite" else ""
@@ -180,7 +180,7 @@ def window_messages(memory_id: str) -> list[WindowMessage]:
 
 
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
-    """Return the detail of the newest audit entry of an action, empty if there is none."""
+    """Return the detail of the newest audit entry of an action, or {}."""
     for (detail,) in rows(_NEWEST_DETAIL, [memory_id, str(action)]):
         found: dict[str, Any] = json.loads(detail)
         return found
@@ -199,9 +199,9 @@ def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def insert_if_new(memory: Memory) -> bool:
-    """Insert the row of a conversation, and return whether there was none with its id.
+    """Insert the row of a conversation unless its id is taken, and return whether it was inserted.
 
-    The row is then locked, and an instance of what is stored.
+    An inserted row is locked, and `memory` becomes an instance of the stored row.
     """
     ours = database.connection()
     with ours.cursor() as cursor:
@@ -222,10 +222,10 @@ def write(
     stays: Collection[InsertedStay] = (),
     steps: Collection[InsertedStep] = (),
 ) -> None:
-    """Write what changes did: to the row of a conversation, `before` which it had other values, to
-    the stays that `ended` by number with a step and a reason, and new rows, which rooms index.
+    """Write the results of changes: the row of a conversation, whose former values are `before`,
+    the stays that `ended`, by number with a step and a reason, and new rows, which rooms index.
 
-    PostgreSQL takes many rows last, by COPY. It compares foreign keys at the end of a transaction.
+    On PostgreSQL many rows are written last, by COPY; foreign keys are checked on commit.
     """
     ours = database.connection()
     new: list[tuple[_Table[Any], Collection[Any]]] = [
@@ -255,7 +255,7 @@ def write(
 def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:
     """Update the columns of a conversation's row that differ from those before.
 
-    SQLite renews the entry of every index of which a column is set, even to the same value.
+    SQLite rewrites the index entry of every column that is set, even if the value is the same.
     """
     pairs = enumerate(zip(values_of(memory), before, strict=True))
     changed = {n: value for n, (value, old) in pairs if value != old}
@@ -277,7 +277,7 @@ def _execute(cursor: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:
 def _runs(
     ended: Mapping[int, tuple[int, str]],
 ) -> Iterator[tuple[tuple[int, int], tuple[int, str]]]:
-    """Yield the first and the last of numbers that follow one another and end alike."""
+    """Yield the first and the last number of each run of consecutive stays with the same end."""
     numbers = iter(sorted(ended))
     first = last = next(numbers)
     for n in numbers:
@@ -292,7 +292,7 @@ def _runs(
 def _pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
     """Send the statements of a block to PostgreSQL without waiting for the answer to each.
 
-    Nothing can be read in the block. What fails is raised at its end.
+    Nothing can be read in the block. Errors are raised at its end.
     """
     with ours.wrap_database_errors, ours.connection.pipeline():
         yield

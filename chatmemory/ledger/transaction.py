@@ -261,8 +261,8 @@ def check_deleted(memory_id: str) -> None:
 def unsaved_memory(
     memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
 ) -> Memory:
-    """Return the unsaved row of a new conversation. It knows the head of the conversation with
-    this id that was deleted last.
+    """Return the unsaved row of a new conversation, with the head of the last deleted conversation
+    with this id.
     """
     now = timezone.now()
     memory = Memory(
@@ -335,8 +335,8 @@ def notify_followers(memory_id: str) -> None:
 
 
 def row_count(memory: Memory) -> int:
-    """Return how many rows a conversation has. Long texts count as several rows, because SQLite's
-    index takes as long to remove them.
+    """Return the number of rows of a conversation. Long texts count as several rows, because their
+    removal from SQLite's search index takes as long.
     """
     rows = memory.last_seq + memory.last_stay + memory.last_step
     return rows + memory.history_tokens // TOKENS_OF_A_ROW

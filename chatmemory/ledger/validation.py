@@ -28,7 +28,7 @@ from chatmemory.windows.written_policies import measured
 ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
-# The properties that have media in a message's JSON; a URL has them if it begins with data:
+# The properties for media in a message's JSON; a URL contains media if it begins with data:
 _MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
 _MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
 PATH_SHOWN = 100  # characters
@@ -212,7 +212,7 @@ def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     for index, message in enumerate(messages):
         as_json = stored_json(message)
         characters += len(as_json)
-        if len(as_json) > longest:  # otherwise none of its strings is
+        if len(as_json) > longest:  # otherwise none of its strings can be too long
             for path, text in strings_of(message):
                 if len(text) > longest:
                     _check_size(text, path_text(path), index)

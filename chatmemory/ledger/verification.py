@@ -63,8 +63,8 @@ from chatmemory.windows.transitions import (
 )
 from chatmemory.windows.window import Entry, Totals, Window
 
-BATCH = 500  # rows that are read at a time
-AT_ONCE = 4_000_000  # bytes of messages that are read at a time
+BATCH = 500  # rows that are read at once
+AT_ONCE = 4_000_000  # bytes of messages that are read at once
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 DECIDED = (
@@ -238,7 +238,7 @@ class _Replay:
             self.next_stay = next(self.stays, None)
 
     def read_stay(self, step: Step, stay: Stay, row: Message) -> None:
-        """Check a stay, and its message if that is new."""
+        """Check a stay, and its message if the message is new."""
         message, is_new = shown_message(row, stay.overrides), stay.seq > self.last_seq
         if is_new:
             self.check_message(stay, row, message)

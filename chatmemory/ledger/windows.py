@@ -1,4 +1,4 @@
-"""The windows of a conversation as its rows have them: their entries, now or after a step."""
+"""The windows of a conversation, read from its rows: their entries, now or after a step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chatmemory.windows.stored_policies import can_decide, stored_totals
 from chatmemory.windows.window import SAID, Entry, EntrySource, Totals, Window
 
 PAGE_MAX = 4096
-PART = 2**20  # bytes of the messages that are read together
+PART = 2**20  # bytes of messages that are read together
 _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
 _RANK = STAY.index("rank")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
@@ -53,7 +53,7 @@ def numbered(
 def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
     """Return the entry of a stored stay, given its columns `STAY`, with its message if it is known.
 
-    SQLite has 0 and 1 for booleans.
+    Booleans of SQLite are 0 and 1.
     """
     n, seq, rank, type, has_calls, tokens, pinned, size, overrides = stay
     is_stub = False
@@ -146,8 +146,8 @@ def stays_at(step: Step) -> QuerySet[Stay]:
 
 
 def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
-    """Yield the stays of a window by rank with their messages, of which about a megabyte is in
-    memory at a time. Read them within one snapshot.
+    """Yield the stays of a window by rank with their messages, about a megabyte at a time. Iterate
+    within one snapshot.
     """
     for first, last in _parts(stays.values_list("rank", "size")):
         part = stays.filter(rank__gte=first, rank__lte=last)
@@ -155,7 +155,7 @@ def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
 
 
 def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last rank of what is read together, given ranks and sizes."""
+    """Yield the first and the last rank of each part to read, given ranks and sizes."""
     size, ranks = 0, list[int]()
     for rank, more in places:
         if ranks and size + more > PART:
@@ -170,7 +170,7 @@ def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def step_zero(memory: Memory) -> Step:
     """Return the empty conversation as a step, with the policy of its creation.
 
-    Where the first step changed the policy, the one before is not recorded: the step has none.
+    If the first step changed the policy, the policy before it is not recorded, and is None here.
     """
     first = Step.objects.filter(memory=memory, n=1).first()
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
@@ -261,7 +261,7 @@ class StoredWindow(Window):
         super().count_with(family, count)
 
     def with_messages(self) -> list[Entry]:
-        """Return every entry with its message. After a refill, those that lack it are read."""
+        """Return every entry with its message. Missing messages, as after a refill, are read."""
         entries = super().with_messages()
         unread = [entry.seq for entry in entries if entry.message is None]
         if not unread:
@@ -286,10 +286,10 @@ def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window
 
 
 def window_totals(memory: Memory, policy: Policy | None) -> Totals:
-    """Return the totals of the current window as the row has them, given its policy."""
+    """Return the totals of the current window from the row, given its policy."""
     return stored_totals(policy, memory.window_count, memory.window_tokens, memory.window_load)
 
 
 def totals_after(step: Step) -> Totals:
-    """Return the totals of the window after a step as the row has them."""
+    """Return the totals of the window after a step, from its row."""
     return stored_totals(step.policy, step.count_after, step.tokens_after, step.load)
