@@ -270,7 +270,7 @@ def test_what_fills_the_window_and_what_leaves_it_is_stored(setting):
     assert len(in_process.messages()) == 6
 
 
-def test_what_is_evicted_does_not_count(setting):
+def test_evicted_messages_do_not_count(setting):
     services.change("full", policy=MessageWindow(5))
     services.add("full", [UserMessage("message 5")])
     assert windows.outline("full").totals.count == 5

@@ -127,7 +127,7 @@ def test_what_cannot_be_asked_exits_with_2(db, arguments):
     assert code_of(*arguments) == 2
 
 
-def test_a_contradiction_exits_with_1_and_is_told_as_json(db, capsys):
+def test_a_contradiction_exits_with_1_and_is_printed_as_json(db, capsys):
     create_and_add("a", MessageWindow(2), users("x", "y"))
     assert rows_and_total(printed(capsys, "verify_memories", "--json")) == (
         [],
@@ -141,7 +141,7 @@ def test_a_contradiction_exits_with_1_and_is_told_as_json(db, capsys):
     assert "999" in row["what"]
 
 
-def test_what_is_exported_and_imported_is_told_as_json(db, capsys, tmp_path):
+def test_exports_and_imports_are_printed_as_json(db, capsys, tmp_path):
     create_and_add("a", MessageWindow(2), users("x", "y"))
     file = str(tmp_path / "a.jsonl")
     told = printed(capsys, "export_conversations", "a", "--output", file, "--json")
@@ -167,7 +167,7 @@ def rows(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.startswith((" #", "#"))]
 
 
-def test_history_stands_beside_memory_at_a_step(db, capsys):
+def test_history_is_beside_memory_at_a_step(db, capsys):
     create_and_add("a", MessageWindow(2), [*users("one", "two"), AiMessage("three")])
     told = printed(capsys, "show_memory", "a")
     assert told.splitlines()[0].startswith("a, step 3. AI message #3 arrived")
@@ -184,7 +184,7 @@ def test_history_stands_beside_memory_at_a_step(db, capsys):
     assert rows(earlier) == ["#2 User two ● 5 tokens"]
 
 
-def test_a_summary_stands_where_it_stands_in_memory(db, capsys):
+def test_a_summary_is_printed_at_its_place_in_memory(db, capsys):
     create_and_add("a", MessageWindow(9), users("one", "two", "three"))
     services.compact("a", "so far", covering=[1, 2])
     assert rows(printed(capsys, "show_memory", "a")) == [
@@ -252,7 +252,7 @@ def chats(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_a_database_without_tables_is_told(db, chats, tmp_path, command):
+def test_a_database_without_tables_is_explained(db, chats, tmp_path, command):
     if connection.vendor != "sqlite":
         pytest.skip("a file is made more quickly")
     with (
@@ -263,7 +263,7 @@ def test_a_database_without_tables_is_told(db, chats, tmp_path, command):
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_a_database_that_nobody_serves_is_told(db, chats, command):
+def test_a_database_that_is_down_is_explained(db, chats, command):
     url = f"postgresql://ada:lovelace@127.0.0.1:{free_port()}/chats"
     with connected_to(url), pytest.raises(CommandError) as told:
         call_command(command, *ASKING[command])
@@ -272,7 +272,7 @@ def test_a_database_that_nobody_serves_is_told(db, chats, command):
 
 
 @pytest.mark.parametrize("command", ["migrate", "serve", "verify_memories"])
-def test_the_cause_that_a_pool_hides_is_told(warm_processes, tmp_path, command):
+def test_the_cause_that_a_pool_hides_is_printed(warm_processes, tmp_path, command):
     port = free_port()
     url = f"postgresql://ada:lovelace@127.0.0.1:{port}/chats"
     with Served(url, tmp_path, "") as site, pytest.raises(subprocess.CalledProcessError) as ended:
@@ -346,14 +346,14 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(printing, comma
         assert run(command, printing, output) == (1, "")
 
 
-def test_a_full_disk_is_told(printing):
+def test_a_full_disk_is_explained(printing):
     with full() as output:
         told = "CommandError: nothing more can be written: No space left on device\n"
         assert run("recall", printing, output) == (1, told)
 
 
 @unwritable
-def test_a_token_that_cannot_be_printed_is_told_once(printing, output, why):
+def test_a_token_that_cannot_be_printed_is_reported_once(printing, output, why):
     with output() as file:
         code, told = run("create_token", printing, file)
     assert code == 1

@@ -59,7 +59,7 @@ def talk(db) -> str:
     return "m"
 
 
-def test_a_summary_stands_where_the_first_message_stood(talk):
+def test_a_summary_takes_the_place_of_the_first_message(talk):
     result = services.compact(talk, "They asked for a parcel.", keep_last=1, actor="ada")
     assert (result.kind, result.step, result.seq) == ("compact", 7, 7)
     assert seqs() == [1, 7, 6]
@@ -83,7 +83,7 @@ def test_it_stays_until_another_covers_it(talk):
     assert verify(talk) is None
 
 
-def test_what_happened_is_told(talk):
+def test_captions_and_reasons_describe_a_compaction(talk):
     change = services.compact(talk, "They asked for a parcel.", covering=[2, 3, 4, 5])
     told = steps_reads.step(talk, 7).change
     assert told == change
@@ -402,7 +402,7 @@ def test_the_page_compacts(talk, operator_client):
     assert 'href="/c/m/compact/"' in operator_client.get("/c/m/settings/").content.decode()
 
 
-def test_what_is_chosen_stays_chosen_whatever_comes_and_leaves_meanwhile(talk, operator_client):
+def test_chosen_messages_stay_chosen_whatever_comes_and_leaves_meanwhile(talk, operator_client):
     services.compact(talk, "They asked.", covering=[2, 3, 4])
     form = FORM | {"step": 7, "first": 3, "last": 2}  # in any order: #7 and #5
     services.add("m", users(*"abcdef"))
@@ -504,7 +504,7 @@ def test_after_a_redaction_the_page_names_the_summaries_that_are_left(talk, oper
     st.integers(0, 4),
     st.integers(0, 5),
 )
-def test_what_is_previewed_happens(db, said, keep_last, terms):
+def test_a_compaction_does_what_its_preview_shows(db, said, keep_last, terms):
     create_and_add("p", TokenWindow(300), users(*said))
     options = {"keep_last": keep_last, "append_terms": terms}
     try:

@@ -76,7 +76,7 @@ def test_people_read_sentences(file, capsys):
     ]
 
 
-def test_rare_terms_are_those_that_few_of_the_files_mention(file, capsys):
+def test_terms_are_rare_if_few_of_the_files_mention_them(file, capsys):
     for files, needed in (2, 2), (3, 0):
         call_command("compactions", *[file] * files, "--level", "rare", "--json")
         assert lines(capsys)[-1]["total"]["needed"] == files * needed

@@ -108,7 +108,7 @@ def test_a_conversation_that_went_on_meanwhile_is_known_up_to_an_earlier_step():
     ],
     ids=["redacted", "deleted", "made anew"],
 )
-def test_nothing_is_kept_of_what_was_erased_meanwhile(happens):
+def test_no_row_is_kept_of_a_conversation_that_was_erased_meanwhile(happens):
     create_and_add("a", MessageWindow(2), SAID)
     current(Interrupted(happens), "a")
     assert known_steps() == {}

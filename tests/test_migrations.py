@@ -73,7 +73,7 @@ def test_it_can_be_undone_and_applied_again(transactional_db):
     assert [row.pk for row in Memory.objects.containing("needle")] == ["m"]
 
 
-def test_our_tables_may_come_before_those_of_accounts(tmp_path, django_db_blocker):
+def test_our_tables_may_be_created_before_those_of_accounts(tmp_path, django_db_blocker):
     with django_db_blocker.unblock(), database(tmp_path) as url, connected_to(url):
         call_command("migrate", APP, verbosity=0)
         assert not Memory.objects.exists()

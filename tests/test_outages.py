@@ -340,7 +340,7 @@ def test_a_crowd_shares_a_few_connections(served):
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
-def test_a_request_waits_for_no_connection_of_what_runs_beside_it():
+def test_a_request_does_not_wait_for_connections_of_background_threads():
     pool = connection.pool
     with ExitStack() as taken:
         for _ in range(settings.CONNECTIONS + 2):  # of all requests, the keeper and live streams

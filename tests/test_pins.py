@@ -244,9 +244,7 @@ def test_a_summary_cannot_be_unpinned(api, operator_client):
     place=st.integers(0, 5),
 )
 @examples(25)
-def test_what_is_pinned_stays_and_the_room_beside_it_is_what_the_preview_says(
-    db, policy, sequence, place
-):
+def test_pinned_messages_stay_and_the_room_beside_them_is_as_previewed(db, policy, sequence, place):
     with transaction.atomic():
         services.create("m", policy)
         for kind, value in sequence:

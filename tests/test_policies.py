@@ -208,7 +208,7 @@ def test_a_long_import_goes_on_under_it(db):
     assert conversations.memory("m").policy == measured(rejecting)
 
 
-def test_what_is_only_tried_costs_the_same(db):
+def test_a_tried_policy_costs_the_same(db):
     services.create("m", MessageWindow(5))
     simulation = simulate("m", [ORDER], GIVEN)
     assert (simulation.policy, simulation.totals.count) == (WRITTEN, 1)

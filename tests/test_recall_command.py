@@ -58,7 +58,7 @@ def test_files_are_read_and_not_stored(db, capsys, tmp_path):
     assert not any_memory()
 
 
-def test_the_tokens_are_those_that_were_stored_unless_another_estimator_counts(said_once):
+def test_stored_tokens_are_used_unless_another_estimator_counts(said_once):
     stored = recall_history("m")
     assert stored.tokens == recall_history("m", "gpt-4o").tokens
     services.change("m", policy=TokenWindow(900, estimator="gpt-3.5-turbo"))

@@ -155,7 +155,7 @@ def test_a_conversation_that_needed_nothing_or_made_two_calls_weighs_nothing(db,
         (["--today", "nothing:1"], "is not a policy"),
     ],
 )
-def test_wrong_prices_are_told(db, arguments, words):
+def test_wrong_prices_are_refused(db, arguments, words):
     services.create("m", TokenWindow(99))
     with pytest.raises(CommandError, match=words):
         call_command("recall", *arguments)

@@ -263,7 +263,7 @@ several = pytest.mark.parametrize("service", OF_SEVERAL.values(), ids=OF_SEVERAL
         *((["a", wrong], "a memory id") for wrong in ("\x00", "\ud800", 5, ["a"])),
     ],
 )
-def test_what_is_no_list_of_ids_is_refused(letters, service, given, why):
+def test_an_invalid_list_of_ids_is_refused(letters, service, given, why):
     with pytest.raises(InvalidValue, match=why):
         service(given)
     assert [conversations.memory(memory_id).labels for memory_id in letters] == [{}, {}]
@@ -418,7 +418,7 @@ def test_an_unstorable_id_is_refused_and_not_looked_for(db, read, django_assert_
             read("a" * 256)
 
 
-def test_the_length_of_a_long_id_is_told():
+def test_the_error_for_a_long_id_has_its_length():
     with pytest.raises(InvalidValue, match=r"not 'aaa.*\(70,000 characters\)"):
         services.create("a" * 70_000, MessageWindow(1))
 

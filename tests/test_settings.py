@@ -93,7 +93,7 @@ def start(settings, given) -> None:
         ({"POLICIES": "tests.shop.HalfWindow"}, r'"POLICIES"\] must be a list of dotted paths'),
     ],
 )
-def test_a_mistake_is_told_at_the_start(settings, given, why):
+def test_a_mistake_stops_the_start(settings, given, why):
     with pytest.raises(ImproperlyConfigured, match=why):
         start(settings, given)
 

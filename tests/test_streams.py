@@ -79,7 +79,7 @@ def test_an_export_is_sent_in_parts(operator_client, long, format):
 
 
 @pytest.mark.parametrize("url", [STORE, WINDOW, HISTORY, KEPT])
-def test_what_is_added_meanwhile_is_not_sent(operator_client, long, url):
+def test_messages_added_meanwhile_are_not_sent(operator_client, long, url):
     before = text_of(operator_client.get(url))
     answer = operator_client.get(url)
     services.change("long", policy=MessageWindow(2))

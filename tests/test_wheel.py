@@ -238,7 +238,7 @@ def test_the_plugin_for_pytest_needs_only_its_extra(run, tmp_path):
 
 
 @pytest.mark.parametrize("is_last", [True, False])
-def test_the_other_package_of_this_name_is_told(installed, tmp_path, is_last):
+def test_the_other_package_of_this_name_is_reported(installed, tmp_path, is_last):
     """PyPI's `chatmemory` has these two files, and replaces ours if it is installed last."""
     both = tmp_path / "both"
     shutil.copytree(installed, both)

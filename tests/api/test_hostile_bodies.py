@@ -103,7 +103,9 @@ def test_hostile_values_are_problems_in_every_place(operator_client, value):
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_what_is_no_json_object_is_refused_on_every_route(operator_client, method, path, settings):
+def test_a_body_that_is_not_a_json_object_is_refused_on_every_route(
+    operator_client, method, path, settings
+):
     for body in RAW:
         response = send(operator_client, method, path, body)
         assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")

@@ -27,7 +27,7 @@ def test_a_comparison_is_in_view_and_stays_while_stepping(open_page, width, heig
     expect(compared).to_have_count(0)
 
 
-def test_why_stands_beside_the_other_panes(open_page):
+def test_why_is_beside_the_other_panes(open_page):
     page = open_page("/c/order-7741/?at=43&msg=25")
     for width in (1024, 1100, 1180):
         page.set_viewport_size({"width": width, "height": 800})

@@ -159,7 +159,7 @@ def test_the_order_is_chosen_beside_the_search(open_page, transactional_db):
     assert search.evaluate("box => box.scrollWidth <= box.clientWidth"), "it is read whole"
 
 
-def test_what_is_typed_is_left_alone(reader, served):
+def test_typed_text_is_left_alone(reader, served):
     served.create("typed", "one")
     page = reader("/?q=typed")
     box = page.get_by_role("searchbox")

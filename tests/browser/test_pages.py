@@ -28,7 +28,7 @@ def entitled(page, title: str) -> None:
     expect(page).to_have_title(f"{title} · Memory inspector")
 
 
-def test_what_is_hidden_is_so_while_styles_arrive(open_page):
+def test_hidden_elements_are_hidden_while_styles_load(open_page):
     page = open_page("/", javascript=False)
     page.route("**/pages.css", lambda route: route.fulfill(content_type="text/css", body=""))
     page.goto(page.url + "c/order-7741/")

@@ -109,7 +109,7 @@ def test_the_focus_stays_on_its_message(open_page, path):
     assert row.evaluate("button => button === window.before && button === document.activeElement")
 
 
-def test_what_is_typed_stays_with_its_caret_and_its_verdict(open_page, path):
+def test_typed_text_stays_with_its_caret_and_its_verdict(open_page, path):
     """The verdict is not taken back before the one on the next step comes."""
     page = open_page(f"{path}?at=5000")
     text = page.get_by_label("Message", exact=True)

@@ -43,7 +43,7 @@ def conversation(transactional_db, images):
 
 
 @pytest.mark.parametrize("steps", [1, 58, 10_000])
-def test_no_label_stands_on_another(open_page, conversation, steps):
+def test_labels_do_not_overlap(open_page, conversation, steps):
     """Where the labels stand is one markup for all widths, so that of each step is fetched once."""
     page = open_page(conversation(steps), viewport=PHONE)
     for at in {1, steps // 3, steps * 4 // 5, steps} - {0}:

@@ -66,7 +66,7 @@ def test_no_row_grows_where_its_time_shows(open_page, conversation, color_scheme
     assert row.bounding_box() == before
 
 
-def test_a_phone_shows_the_times_of_what_is_selected(open_page, conversation):
+def test_a_phone_shows_the_times_of_the_selected_message(open_page, conversation):
     page = open_page(f"{conversation}?msg=2", viewport=PHONE)
     page.get_by_text("History", exact=True).first.click()
     page.mouse.move(1, 1)

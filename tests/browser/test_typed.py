@@ -264,7 +264,7 @@ def test_the_reason_for_a_refusal_stays_until_something_is_typed(reader, served)
     expect(verdict).to_contain_text("Preview counts a text of this length.")
 
 
-def test_a_text_is_told_about_also_where_an_id_was_refused(reader, served):
+def test_the_verdict_on_a_text_comes_even_after_an_id_was_refused(reader, served):
     served.create("taken")
     page = reader("/c/taken/")
     preview(page, TEXT)

@@ -131,7 +131,7 @@ def test_common_words_are_known(cluster):
     assert "TABLESAMPLE" in sent[-1]["sql"]  # the index was not asked
 
 
-def test_deleting_what_is_no_branch_asks_one_shard(cluster):
+def test_deleting_a_conversation_that_is_no_branch_queries_one_shard(cluster):
     services.create("brief", MessageWindow(3))
     assert on_several_shards(partial(services.delete, "brief")) == []
 

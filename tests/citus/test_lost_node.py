@@ -109,7 +109,7 @@ def test_a_page_can_be_read_unless_its_node_is_down(page, ids, path):
     assert page.get(f"/c/{ids.lost}/{path}").status_code == 503
 
 
-def test_watchers_of_other_conversations_are_told(ids):
+def test_watchers_of_other_conversations_get_news(ids):
     watched = [ids.lost, following.ALL_CONVERSATIONS, ids.there, "nobody"]
     found = following._newest(watched)
     assert found.keys() <= {ids.there, "nobody"}

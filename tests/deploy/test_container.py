@@ -70,7 +70,7 @@ def answer_of(server: subprocess.Popen, url: str) -> str:
     raise AssertionError("the server has ended")
 
 
-def test_the_image_is_made_of_what_exists_and_runs_without_root():
+def test_the_image_copies_existing_files_and_runs_without_root():
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.M)
     names = [name for each in copied for name in each.split()]
     allowed = (ROOT / ".dockerignore").read_text().splitlines()
@@ -93,7 +93,7 @@ def test_compose_migrates_before_the_site_starts():
     assert services["migrate"]["depends_on"] == {"database": {"condition": "service_healthy"}}
 
 
-def test_kubernetes_probes_are_those_of_the_documentation():
+def test_kubernetes_probes_match_the_documentation():
     manifests = [*yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text())]
     assert [each["kind"] for each in manifests] == ["ConfigMap", "Job", "Deployment", "Service"]
     pod = manifests[2]["spec"]["template"]["spec"]

@@ -95,7 +95,7 @@ def test_a_bare_command_names_the_database_that_has_no_tables(tmp_path):
     assert f"not migrated ({tmp_path}/other.sqlite3)" in ran.stderr
 
 
-def test_the_requirements_of_the_server_are_those_that_are_tested():
+def test_the_tests_use_the_same_requirements_as_the_server():
     served, tested = (
         set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.M))
         for name in ("requirements-serve.txt", "requirements-dev.txt")

@@ -209,7 +209,7 @@ def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
         ("2024-05-21", ""),
     ],
 )
-def test_a_date_in_another_spelling_is_not_the_phrase_but_is_told(db, phrase, told):
+def test_a_date_in_another_spelling_is_not_the_phrase_but_is_mentioned(db, phrase, told):
     create_and_add("m", MessageWindow(1), users("On 2024-05-20 or 2024-05-21.", "May 20th!"))
     answer = phrase_answers.remembered(conversation_state("m", ConversationQuery(find=phrase)))
     assert answer.state is Remembered.NOT_IN_MEMORY

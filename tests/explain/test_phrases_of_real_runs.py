@@ -22,7 +22,7 @@ CHARACTERS = re.compile(r"\S+(?: \S+){0,2}")  # one to three words, with the sig
 
 
 @pytest.mark.long
-def test_300_answers_are_those_of_the_windows(db, data_file, claude_sessions):
+def test_300_answers_agree_with_the_windows(db, data_file, claude_sessions):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     for n, run in enumerate(read_transcripts(content).transcripts[:20]):
         create_and_add(f"run-{n}", TokenWindow([1_000, 2_000][n % 2]), run.messages)

@@ -92,7 +92,7 @@ def check_reasons(page: ConversationPage) -> None:
 
 @given(before=policies, policy=policies, estimators=st.tuples(counted_by, counted_by))
 @examples(200)
-def test_another_policy_is_told_in_other_words(before, policy, estimators):
+def test_different_policies_have_different_words(before, policy, estimators):
     before, policy = (
         replace(each, estimator=estimator)
         for each, estimator in zip((before, policy), estimators, strict=True)

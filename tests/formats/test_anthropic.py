@@ -187,7 +187,7 @@ def test_a_servers_tool_is_a_call_its_result_and_the_words_after_it():
         (None, ""),
     ],
 )
-def test_a_result_that_is_no_text_is_told(content, text):
+def test_a_result_that_is_not_a_text_becomes_a_text(content, text):
     (read,) = parse(user(result(content))).messages
     assert text_of(read) == text
 

@@ -56,7 +56,7 @@ def test_calls_of_a_run_are_one_conversation_and_other_calls_another():
     assert (reading.format, reading.refused) == ("call_log", ())
 
 
-def test_a_changed_system_message_splits_no_run_and_stands_where_it_came():
+def test_a_changed_system_message_splits_no_run_and_keeps_its_place():
     (transcript,) = read(
         call("a", "b", system="Be brief."), call("a", "b", "c", "d", system="Be long.")
     ).transcripts
@@ -117,7 +117,7 @@ def test_requests_and_answers_of_other_providers():
     ]
 
 
-def test_an_answer_that_is_an_error_is_told():
+def test_an_answer_that_is_an_error_is_reported_as_a_loss():
     failed = {"request": {"messages": chat("a")}, "response": {"error": {"message": "overloaded"}}}
     reading = read(failed, call("a", "b"))
     (transcript,) = reading.transcripts
@@ -213,7 +213,7 @@ def run(time: int, asked: list[Any], answered: str, **more: Any) -> dict[str, An
     }
 
 
-def test_runs_of_a_thread_are_one_conversation_and_chains_are_told():
+def test_runs_of_a_thread_are_one_conversation_and_chains_are_reported():
     about = {"extra": {"metadata": {"thread_id": "th"}}}
     later = run(2, [lc("Human", "c")], "d", **about)
     first = run(1, [lc("Human", "a")], "b", **about)
@@ -325,7 +325,7 @@ def test_flat_calls_and_results_that_are_named_by_their_id():
     assert isinstance(transcript.messages[2], ToolExecutionResultMessage)
 
 
-def test_kinds_of_messages_are_those_of_the_project():
+def test_messages_are_instances_of_our_classes():
     (transcript,) = read(call("a", "b", system="s")).transcripts
     assert [*map(type, transcript.messages)] == [SystemMessage, UserMessage, AiMessage]
 
@@ -342,7 +342,7 @@ def grown(run: list[str]) -> list[list[str]]:
 
 
 @given(runs, st.randoms(use_true_random=False))
-def test_no_text_of_a_log_is_lost_whatever_stands_between_the_calls_of_a_run(runs, random):
+def test_no_text_of_a_log_is_lost_whatever_is_between_the_calls_of_a_run(runs, random):
     waiting = [grown(run) for run in runs]
     calls = []
     while waiting := [each for each in waiting if each]:

@@ -107,14 +107,14 @@ def test_a_list_of_many_parts_of_another_kind_is_compared_in_time():
     assert render_messages([read], "openai_chat").value == [turn]
 
 
-def test_a_text_that_was_said_twice_stands_in_no_attributes():
+def test_attributes_do_not_repeat_a_text_that_occurs_twice():
     said = [{"text": "a b"}, {"summary": "b"}, {"text": "a b"}]
     differs = difference([], said, {"text": "a b"})
     assert not {"a b", "b"} & set(texts_in(differs))
     assert applied(differs, [], {"text": "a b"}) == said
 
 
-def test_an_edited_text_stands_in_its_first_place_and_nothing_empty_is_left():
+def test_an_edited_text_is_in_its_first_place_and_nothing_empty_is_left():
     texts = {"text": "one\ntwo\nmore"}
     said = [
         {"role": "assistant", "content": [{"text": "one", "notes": []}], "id": 1},
@@ -293,7 +293,7 @@ def test_what_a_difference_has_is_named(written, said, message):
     names_in(said)
 
 
-def test_the_names_are_those_of_properties_and_of_the_kinds_of_items():
+def test_the_names_are_properties_and_types_of_items():
     written = {"role": "a", "parts": [{"type": "text", "text": "x"}], "gone": 1}
     start, text = {"type": "step-start"}, {"type": "text", "text": "x", "state": "done"}
     said = {"id": "1", "role": "a", "parts": [start, text]}

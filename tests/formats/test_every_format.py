@@ -278,7 +278,7 @@ WORDS_OF_LOSSES = [
 
 
 @pytest.mark.parametrize(("said", "what", "formats"), WORDS_OF_LOSSES)
-def test_a_loss_is_told_in_words(said, what, formats):
+def test_a_loss_is_reported_in_words(said, what, formats):
     told_by = {
         format
         for format in two_way_formats()

@@ -58,7 +58,7 @@ def test_the_types_of_render_name_what_each_format_gives():
         ("hello", "a list of chat messages is wanted, not 'hello'"),
     ],
 )
-def test_what_is_no_message_is_not_left_out(format, given, words):
+def test_an_item_that_is_not_a_message_is_refused_not_left_out(format, given, words):
     for write in (render_messages, lambda *what: list(render_each(*what).values)):
         with pytest.raises(InvalidMessage) as refused:
             write(given, format)

@@ -248,7 +248,7 @@ def test_a_response_after_the_users_words_answers_no_earlier_call():
     assert (answer.id, answer.tool_name) == (None, "other")
 
 
-def test_a_picture_of_the_model_is_told():
+def test_a_picture_of_the_model_is_mentioned():
     (read,) = parse(ai(blob("image/png"))).messages
     assert read.text == "[file image/png]"
 

@@ -105,7 +105,7 @@ def test_words_that_are_not_older_than_the_call_are_said_after_it():
     assert said(transcript)[-1] == "ai: Done."
 
 
-def test_what_a_rewind_took_back_and_what_the_program_said_is_told():
+def test_messages_that_a_rewind_took_back_and_notes_of_the_program_are_reported():
     transcript = read(
         HEAD,
         record("u1", "user", "a"),

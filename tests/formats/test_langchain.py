@@ -139,7 +139,7 @@ def test_objects_come_back_equal():
 
 @pytest.mark.parametrize("said", OBJECTS, ids=lambda said: said.type)
 @pytest.mark.parametrize("dump", [lambda m: messages_to_dict([m])[0], lambda m: m.model_dump()])
-def test_edits_are_found_and_no_text_stands_in_attributes(said, dump):
+def test_edits_are_found_and_attributes_repeat_no_text(said, dump):
     said = json.loads(json.dumps(dump(said), default=lambda page: page.model_dump()))
     assert_edits_are_found(parse_messages([said], "langchain").messages, "langchain")
 

@@ -107,7 +107,7 @@ def test_what_is_said_under_another_name_is_read_or_told(format, given):
 @examples(60)
 @pytest.mark.parametrize("format", two_way_formats())
 @given(given=st.data())
-def test_what_is_said_beside_the_known_properties_is_told(format, given):
+def test_text_in_unknown_properties_is_kept_or_reported(format, given):
     value = json.loads(json.dumps(render_messages(CONVERSATION, format).value))
     holder, _ = given.draw(st.sampled_from([*places(value)]))
     more: Any = given.draw(

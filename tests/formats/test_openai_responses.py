@@ -325,7 +325,7 @@ def test_words_after_words_are_another_message():
     assert [(m.text, m.thinking) for m in read.messages] == [("a", None), ("c", "b")]
 
 
-def test_an_item_that_stands_alone_is_seen_in_the_history():
+def test_an_item_without_a_message_is_visible_in_the_history():
     compaction = typed("compaction", id="cmp_1", encrypted_content="gAAA")
     read = parse(compaction, user(), typed("new_thing", text="so it is"))
     assert [text_of(m) for m in read.messages] == ["[compaction cmp_1]", "hi", "so it is"]

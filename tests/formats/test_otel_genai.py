@@ -126,7 +126,7 @@ def test_any_turns_come_back(turns):
 
 
 @pytest.mark.parametrize("turns", SPOKEN)
-def test_edits_are_written_and_no_text_stands_in_attributes(turns):
+def test_edits_are_written_and_attributes_repeat_no_text(turns):
     read = parse(*turns).messages
     changed = [edited(message) for message in read]
     spelt = json.dumps(turns_of(changed))

@@ -141,7 +141,7 @@ def test_what_pydantic_ai_dumps_comes_back_as_it_was():
 
 
 @pytest.mark.parametrize("said", dumped(), ids=range(len(OBJECTS)))
-def test_edits_are_found_and_no_text_stands_in_attributes(said):
+def test_edits_are_found_and_attributes_repeat_no_text(said):
     assert_edits_are_found(parse(said).messages, "pydantic_ai", names={"missing"})
 
 

@@ -236,7 +236,7 @@ def test_microcompaction_clears_results(claude):
     assert session.compactions == ()
 
 
-def test_what_a_program_wrote_for_the_user_is_told_apart(claude):
+def test_text_that_a_program_wrote_for_the_user_is_marked(claude):
     claude.user("1", "Hello")
     claude.user("2", "Caveat: …", isMeta=True)
     claude.user("3", "<system-reminder>Lint failed.</system-reminder>")

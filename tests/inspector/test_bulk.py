@@ -84,7 +84,7 @@ def test_it_counts_how_many_of_the_chosen_the_search_does_not_show(operator_clie
     assert operator_client.post(URL, form).json() == {"outside": 3}
 
 
-def test_what_is_too_much_to_count_is_not_counted(operator_client, three, monkeypatch):
+def test_text_that_is_too_long_to_count_is_not_counted(operator_client, three, monkeypatch):
     monkeypatch.setattr("chatmemory.reading.finding.FEW", 0)
     services.add("one", [UserMessage("a word that many say")])
     form = {"action": "count", "also": '["one"]', "next": "?q=word"}
@@ -141,7 +141,7 @@ def test_everything_that_matches_the_filter_is_chosen_at_once(operator_client, t
     assert labelled == ["one", NASTY]
 
 
-def test_what_is_confirmed_is_what_was_shown(operator_client, three):
+def test_a_confirmation_applies_to_the_shown_conversations(operator_client, three):
     page = operator_client.post(URL, {"action": "delete", "every": "1", "next": "?q=o"})
     services.create("newcomer", MessageWindow(2))
     assert "Delete 2 conversations?" in page.content.decode()

@@ -64,7 +64,7 @@ def html(client, query: str = "") -> str:
     return response.content.decode()
 
 
-def test_history_stands_beside_memory_with_the_reason_of_what_left(shown, support):
+def test_history_is_beside_memory_with_reasons_for_leaving(shown, support):
     history, memory = shown().history_pane.rows, shown().memory_pane
     assert [row.seq for row in [*memory.system, *memory.messages]] == [1, 5, 6]
     assert [row.row.seq for row in history if row.is_horizon] == [5]

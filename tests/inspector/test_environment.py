@@ -181,7 +181,7 @@ def test_a_password_is_not_repeated(tmp_path):
         ({"METRICS_TOKEN": b"QUOKKA"}, r'"METRICS_TOKEN"\] must be text'),
     ],
 )
-def test_a_mistake_in_the_setting_is_told_at_the_start(settings, given, why):
+def test_a_mistake_in_the_setting_stops_the_start(settings, given, why):
     settings.INSPECTOR = given
     with pytest.raises(ImproperlyConfigured, match=why) as told:
         apps.get_app_config("inspector").ready()

@@ -85,7 +85,7 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
     assert mentions[0].tag == "said at step 49"
 
 
-def test_what_only_the_assistant_and_the_system_message_have_is_told_apart(operator_client):
+def test_a_phrase_only_of_the_assistant_and_the_system_message_is_distinguished(operator_client):
     """The bot asks for the order number, and its system message speaks of it."""
     page = find(operator_client, "find=order+number")
     found = page.panel.found
@@ -197,7 +197,7 @@ def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, fe
     ]
 
 
-def test_turns_are_told_though_very_many_followed(operator_client):
+def test_turns_are_found_though_very_many_followed(operator_client):
     say([UserMessage(("Anna", "hm")[n % 2]) for n in range(150)], 1)
     assert told(operator_client, "at=3").startswith(
         "At step 3: yes, since #3. Forgotten at step 2, when #2 arrived, until #3 said it again. "

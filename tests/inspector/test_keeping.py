@@ -78,7 +78,7 @@ def test_tokens_are_counted_again_where_the_estimator_changed(db):
     assert_real_windows_need(limit(None, 4), 4, gpt_4, history.said("c"))
 
 
-def test_nothing_is_told_of_what_was_cleared_or_replaced(db):
+def test_cleared_or_replaced_messages_have_no_keeping_limit(db):
     create_and_add(
         "c", MessageWindow(9), [SystemMessage("brief"), SystemMessage("kind"), *users("a")]
     )
@@ -88,7 +88,7 @@ def test_nothing_is_told_of_what_was_cleared_or_replaced(db):
 
 
 @pytest.mark.parametrize("policy", [None, MessageWindow(3).metering(), MessageWindow(3)])
-def test_nothing_is_told_of_what_a_client_left_out(db, policy):
+def test_messages_that_a_client_left_out_have_no_keeping_limit(db, policy):
     services.create("c", policy)
     for first in range(3):
         protocol.update_messages("c", numbered(5)[first : first + 3])

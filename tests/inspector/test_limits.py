@@ -47,7 +47,7 @@ def conversation(client, memory_id: str, query: str = ""):
     return client.get(f"/c/{memory_id}/{query}").context["page"]
 
 
-def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
+def test_a_lowered_limit_shows_one_number(operator_client, lowered):
     page = conversation(operator_client, lowered)
     assert page.over_limit == "7 messages over the limit will leave at the next add"
     assert (page.gauge.load, page.gauge.limit, page.gauge.over, page.kept.load) == (6, 6, 0, 6)

@@ -22,6 +22,6 @@ def test_an_address_is_code_and_a_mark_is_escaped(said, written):
     assert escaped(said) == written
 
 
-def test_a_question_and_what_is_told_have_no_bare_address():
+def test_a_question_and_its_answer_have_no_bare_address():
     told = as_markdown("Why https://x.example?", ["at https://y.example"])
     assert told == "**Why `https://x.example`?**\n\n- at `https://y.example`"

@@ -424,7 +424,7 @@ def test_the_feed_has_one_entry_for_a_conversation(db):
     assert (newest.memory_id, newest.seq, newest.count) == ("first", 292, 292)
 
 
-def test_a_number_of_the_inbox_is_what_a_click_shows(operator_client, fleet):
+def test_a_number_of_the_inbox_equals_the_rows_after_a_click(operator_client, fleet):
     """Each cause has as many conversations as its filter shows, and the head counts each once."""
     page = operator_client.get("/")
     headlines = page.context["headlines"]
@@ -440,7 +440,7 @@ def test_a_number_of_the_inbox_is_what_a_click_shows(operator_client, fleet):
     assert f"{headlines.needing} of {headlines.stats.conversations}" in " ".join(page.text.split())
 
 
-def test_the_last_words_are_those_that_were_said(operator_client, memory_id):
+def test_the_last_words_are_of_a_message_not_of_a_summary(operator_client, memory_id):
     say(memory_id, "one", "my last words")
     services.compact(memory_id, "A summary of it.", keep_last=0)
     (row,) = operator_client.get("/").context["rows"]
@@ -469,6 +469,6 @@ def test_today_begins_at_midnight_of_the_site(settings):
 
 
 @pytest.mark.parametrize(("zone", "day"), [("UTC", "1 Jan 2026"), ("Asia/Tokyo", "2 Jan 2026")])
-def test_old_dates_are_those_of_the_site(settings, zone, day):
+def test_old_dates_are_in_the_time_zone_of_the_site(settings, zone, day):
     settings.TIME_ZONE = zone
     assert ago(datetime(2026, 1, 1, 20, tzinfo=UTC)) == day

@@ -123,7 +123,7 @@ def test_a_message_that_follows_a_preview_counts_from_it(operator_client, lowere
     assert words in verdict(operator_client, "two", trial=page.tried["trial"])
 
 
-def test_a_new_limit_is_told_with_the_drafts_before_the_text(operator_client, lowered):
+def test_the_verdict_has_a_new_limit_and_the_drafts_before_the_text(operator_client, lowered):
     """As Preview tells it. The tokens beside the text are its own."""
     page = preview(operator_client, "one")
     typed = {"limit": 3, "shown": 5, "trial": page.tried["trial"]}
@@ -178,7 +178,7 @@ PAST = re.compile(r"\b(arrived|came|left|was|were|had|held|needed|took|went|fits
     policy=policies, sequence=st.lists(changes, min_size=1, max_size=4), drafts=st.integers(1, 12)
 )
 @examples(40)
-def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, drafts):
+def test_previews_use_the_conditional(db, policy, sequence, drafts):
     with conversation(policy, sequence):
         if conversations.policy("m") is None:
             return

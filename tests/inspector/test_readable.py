@@ -126,7 +126,7 @@ def test_images_and_audio_are_a_part_of_their_own(airline, operator_client, api)
     assert "Media <b>" not in operator_client.get("/c/m/?at=5").text
 
 
-def test_a_limit_in_messages_has_shares_of_what_memory_holds(db):
+def test_shares_under_a_limit_in_messages_are_of_the_tokens_in_memory(db):
     create_and_add("m", MessageWindow(3), [SystemMessage("Be kind."), UserMessage("hi")])
     budget = budget_of(windows.window("m"))
     assert (budget.limit, budget.free, budget.overhead) == (None, 0, 0)

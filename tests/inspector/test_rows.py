@@ -99,7 +99,7 @@ def test_a_corrupt_row_still_shows_its_text(operator_client, shop):
 FIND = ToolExecutionRequest("1", "find", '{"order": "A-1"}')
 
 
-def test_beginnings_are_those_that_people_read(db):
+def test_beginnings_of_messages_are_readable(db):
     said = [
         BRIEF,
         UserMessage("where is it?"),
@@ -132,7 +132,7 @@ def test_long_texts_are_not_read_whole(db):
     assert peak < 250_000
 
 
-def test_the_calls_of_a_window_are_told_by_their_ids(db):
+def test_the_calls_of_a_window_are_recognized_by_their_ids(db):
     entries = [None, ToolExecutionRequest(), ToolExecutionRequest("1", "look", '{"a": [{}, {}]}')]
     lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
     said = [AiMessage("said [null", each) for each in lists]
@@ -158,7 +158,9 @@ def next_to_leave(client, query: str = "") -> list[int]:
         (MessageWindow(1), [BRIEF], [], ""),
     ],
 )
-def test_what_leaves_next_is_marked_and_told(operator_client, db, policy, messages, leaving, words):
+def test_messages_that_leave_next_are_marked_and_named(
+    operator_client, db, policy, messages, leaving, words
+):
     create_and_add("c", policy, messages)
     assert next_to_leave(operator_client) == leaving
     tokens = sum(row.tokens for row in windows.outline("c").rows if row.seq in leaving)
@@ -174,7 +176,7 @@ def test_what_would_have_left_next_is_marked_at_a_past_step(operator_client, sho
     assert next_to_leave(operator_client, "at=6") == [2]
 
 
-def test_how_many_messages_are_elsewhere_is_told(operator_client, db):
+def test_the_number_of_messages_elsewhere_is_shown(operator_client, db):
     def counts(query: str) -> list[str]:
         html = html_of(operator_client, query)
         return re.findall(r'<span class="more__count">([\d,]+)</span>', html)

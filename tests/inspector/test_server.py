@@ -37,7 +37,7 @@ def test_another_link_is_printed_for_the_same_port(served):
 
 
 @pytest.mark.parametrize("command", ["serve", "sign_in_link"])
-def test_an_empty_database_is_told_before_the_server_starts(tmp_path, command):
+def test_an_empty_database_is_reported_before_the_server_starts(tmp_path, command):
     ran = subprocess.run(
         [sys.executable, ROOT / "manage.py", command],
         env=os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3"},

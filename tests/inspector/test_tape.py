@@ -82,7 +82,7 @@ def test_labels_of_the_axis_do_not_touch(steps):
 
 
 @pytest.mark.parametrize("steps", SIZES)
-def test_the_strip_has_the_steps_around_the_playhead_and_mostly_stands_still(steps):
+def test_the_strip_has_the_steps_around_the_playhead_and_rarely_moves(steps):
     for at in some_steps(steps) - {0}:
         part = part_around(steps, at)
         assert at in part
@@ -181,7 +181,7 @@ def test_memory_is_read_beside_its_limit_and_is_never_flat(loads, limit):
         assert heights(drawn.said)[-1] == of_memory[-1], "equal loads are equally high"
 
 
-def test_a_draft_stands_on_the_axis_of_what_was_said(operator_client, db):
+def test_a_draft_is_on_the_axis_of_the_history(operator_client, db):
     create_and_add("c", MessageWindow(2), numbered(30))
     key = services.keep_trial("c", numbered(1, "draft"))
     html = operator_client.get(f"/c/c/?trial={key}").content.decode()

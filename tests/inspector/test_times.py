@@ -71,7 +71,7 @@ def told(html: str) -> list[str]:
 # The history
 
 
-def test_a_time_follows_a_pause_and_a_date_stands_between_days(operator_client, db):
+def test_a_time_follows_a_pause_and_a_date_is_between_days(operator_client, db):
     say(*after(20, 599, 600, 9 * 3600))
     assert told(operator_client.get("/c/c/").content.decode()) == [
         "24 November 2026 UTC",
@@ -169,7 +169,7 @@ def test_the_rest_of_the_address_is_kept(operator_client, db):
 @pytest.mark.parametrize(
     "time", ["noon", "2026-13-01T00:00Z", "0001-01-01T00:00%2B23:00", "1", "2026-11-24T14:32 01:00"]
 )
-def test_what_is_no_time_is_refused(operator_client, db, time):
+def test_an_invalid_time_is_refused(operator_client, db, time):
     date(*after(60))
     response = operator_client.get(f"/c/c/?time={time}")
     assert response.status_code == 404

@@ -38,7 +38,7 @@ RESPONSE = {
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_ends_with_the_page_of_what_happened(name, db, capsys, operator_client):
+def test_an_example_ends_with_the_page_of_its_conversation(name, db, capsys, operator_client):
     async_to_sync(import_module(f"examples.{name}").main)()
     address = capsys.readouterr().out.splitlines()[-1]
     page = operator_client.get(address.removeprefix("http://127.0.0.1:8000"))

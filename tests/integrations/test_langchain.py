@@ -288,7 +288,7 @@ def test_a_summary_reaches_the_ledger_of_a_server(served):
     assert [step["kind"] for step in steps].count("compact") == 1
 
 
-def test_a_summary_without_room_stands_before_the_window(db):
+def test_a_summary_without_room_is_put_before_the_window(db):
     """A window of two messages has none for what the summary would cover."""
     memory = MessageWindowChatMemory("order-1", 2, DjangoChatMemoryStore())
     middleware = [ChatMemoryMiddleware(memory), summarizing("they spoke of A and B", trigger=5)]

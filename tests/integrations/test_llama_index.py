@@ -59,7 +59,7 @@ def talk(model: Scripted, memory: Any, *questions: str) -> None:
     async_to_sync(run)()
 
 
-def test_messages_are_those_of_a_buffer_of_llamaindex(large_memory):
+def test_messages_equal_those_of_a_buffer_of_llamaindex(large_memory):
     ours, theirs = (
         LlamaIndexMemory(large_memory),
         ChatMemoryBuffer.from_defaults(tokenizer_fn=str.split),

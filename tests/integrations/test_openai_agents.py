@@ -88,7 +88,7 @@ def items(session: Any, limit: int | None = None) -> list[Any]:
     return async_to_sync(session.get_items)(limit)
 
 
-def test_items_are_those_of_a_session_in_sqlite(large_memory):
+def test_items_equal_those_of_a_session_in_sqlite(large_memory):
     ours, theirs = ChatMemorySession(large_memory), SQLiteSession("theirs")
     for session in (theirs, ours):
         talk(session, "weather?", "thanks", answers=weather())

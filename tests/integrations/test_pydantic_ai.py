@@ -98,7 +98,7 @@ def say(agent: Agent[None, Any], text: str, **options: Any) -> Any:
     return async_to_sync(agent.run)(text, **options)
 
 
-def test_what_is_kept_is_what_the_run_said(large_memory):
+def test_memory_keeps_the_messages_of_the_run(large_memory):
     model = Scripted(calling("Rome"), "sunny", "bye")
     agent = agent_of(model, large_memory)
     first = say(agent, "weather?")

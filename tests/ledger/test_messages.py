@@ -219,7 +219,7 @@ def test_attributes_are_compared_by_value(m, change):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_attributes_that_a_client_changed_are_those_of_the_stay(m, change):
+def test_attributes_that_a_client_changed_belong_to_the_stay(m, change):
     sent = [with_attributes(each, {"new": n}) for n, each in enumerate(SAID)]
     result = change(m, sent)
     assert (result.kind, result.arrived, result.evicted) == ("set", (), ())

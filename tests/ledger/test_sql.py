@@ -59,7 +59,7 @@ def test_what_is_read_of_stays_are_columns_of_the_models():
 
 @pytest.mark.parametrize("model", TABLES)
 @pytest.mark.parametrize("copies", [1, 2, sql.COPIED])
-def test_inserted_rows_are_those_of_the_orm(model, copies, conversation):
+def test_inserted_rows_equal_rows_of_the_orm(model, copies, conversation):
     row = model.objects.filter(memory=conversation).order_by("pk").last()
     number = "seq" if model is Message else "n"
     rows = [

@@ -92,7 +92,7 @@ def test_the_attributes_of_a_system_message_stand_beside_its_json(text, own):
 
 
 @pytest.mark.parametrize("beside", ["{", "[]", "5"])
-def test_what_is_no_attributes_is_refused(beside):
+def test_invalid_attributes_are_refused(beside):
     with pytest.raises(InvalidMessage):
         message_from_frame('{"text":\x01,"type":"SYSTEM"}', "hi", beside)
 
@@ -212,7 +212,7 @@ def test_one_text_is_not_in_the_frame_and_a_frame_without_a_gap_is_all_of_the_js
         ("{", "hi"),
     ],
 )
-def test_what_is_no_message_is_refused(frame, text):
+def test_an_invalid_frame_is_refused(frame, text):
     with pytest.raises(InvalidMessage):
         message_from_frame(frame, text)
 
@@ -241,7 +241,7 @@ def answer(read, *given):
 
 @examples(50)
 @given(values, st.booleans(), st.sampled_from([None, 0, 2]))
-def test_a_value_of_a_file_is_what_it_is_at_once(pieces, value, is_ascii, indent):
+def test_a_value_read_from_a_file_equals_the_value_read_at_once(pieces, value, is_ascii, indent):
     text = json.dumps(value, ensure_ascii=is_ascii, indent=indent)
     assert load_json_file(StringIO(text, newline="\n")) == load_json(text) == value
 
@@ -252,7 +252,7 @@ def test_a_value_of_a_file_is_what_it_is_at_once(pieces, value, is_ascii, indent
     st.integers(0, 200),
     st.sampled_from(["", ",", "]", "}", ":", '"', "1", "\\", "\n", " ", "tru"]),
 )
-def test_an_error_of_a_file_is_what_it_is_at_once(pieces, value, place, replaced):
+def test_an_error_in_a_file_equals_the_error_of_the_whole_text(pieces, value, place, replaced):
     text = "[" + json.dumps(value, indent=1) + "]"
     place %= len(text)
     text = text[:place] + replaced + text[place + 1 :]
@@ -311,7 +311,7 @@ def test_what_is_special_of_a_file(pieces):
         ("[]\n[1,\n2", "Expecting ',' delimiter: line 3 column 2 (char 8)"),
     ],
 )
-def test_the_line_of_an_error_is_told(pieces, text, why):
+def test_an_error_has_its_line(pieces, text, why):
     assert answer(load_json_file, StringIO(text)) == f"not valid JSON: {why}"
 
 

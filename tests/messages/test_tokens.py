@@ -88,7 +88,7 @@ class Returning(WordCounter):
 
 
 @pytest.mark.parametrize("count", [1.25, 2.0, -3, "3", None, True])
-def test_what_is_no_number_of_tokens_is_refused_with_the_name_of_the_estimator(count):
+def test_an_invalid_number_of_tokens_is_refused_with_the_name_of_the_estimator(count):
     why = f"custom:.*Returning returned: {re.escape(repr(count))}$"
     memory = TokenWindowChatMemory(max_tokens=40, estimator=Returning(count))
     for _ in range(2):  # the second time it is no remembered count

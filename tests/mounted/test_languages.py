@@ -52,7 +52,7 @@ def test_pages_stay_in_the_addresses_of_a_language(operator_client, long_convers
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_what_is_not_shown_is_told_in_english(operator_client, api, language):
+def test_errors_are_in_english(operator_client, api, language):
     root = f"/{language}/ops/chat/"
     answer = Client().get(f"{root}lab/")
     assert answer["Location"] == f"{root}sign-in/?next={root}lab/"

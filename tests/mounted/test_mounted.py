@@ -168,7 +168,7 @@ def test_metrics_and_health_need_no_account():
     assert Client(REMOTE_ADDR="192.0.2.7").get(f"{CHAT}metrics").status_code == 401
 
 
-def test_an_outage_is_told_on_a_page(operator_client, memory_id):
+def test_an_outage_is_explained_on_a_page(operator_client, memory_id):
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("ALTER TABLE chatmemory_memory RENAME TO elsewhere")
         answer = operator_client.get(f"{CHAT}c/{memory_id}/")

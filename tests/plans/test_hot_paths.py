@@ -183,7 +183,7 @@ def test_a_page_reads_no_more_where_there_is_one_conversation(operator_client):
 
 
 @pytest.mark.parametrize("messages", [1, 9, 10, 11, 60, 61])
-def test_the_rows_of_a_long_conversation_are_those_of_adds(db, messages):
+def test_the_rows_of_a_long_conversation_equal_the_rows_of_adds(db, messages):
     own = {"id", "memory_id", "created_at", "updated_at", "at", "said_at", "ill_at"}
     own |= {"head", "labels_salt", "first_labels", "salt", "commitment", "digest"}
 

@@ -111,7 +111,7 @@ def test_what_was_cleared_was_not_in_the_window():
         ([UserMessage("Go on.")], CameBack.UNKNOWN, None),
     ],
 )
-def test_it_is_told_how_a_term_came_back(after, back, came):
+def test_a_lost_term_has_the_way_it_came_back(after, back, came):
     found = evidence([UserMessage("A-11")], "None.", [*after, AiMessage("A-11")])
     (lost,) = found.lost()
     assert (lost.said, lost.used, lost.back, lost.came) == (0, 2 + len(after), back, came)
@@ -271,7 +271,7 @@ def test_of_any_session(given):
 
 
 @given(sessions())
-def test_what_an_agent_sees_is_what_was_kept_and_what_came_since(given):
+def test_an_agent_sees_the_kept_messages_and_later_ones(given):
     for place, compaction in enumerate(given.compactions):
         before = window_of(given, compaction.summary)
         after = window_of(given, compaction.summary + 1)

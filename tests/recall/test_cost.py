@@ -42,7 +42,7 @@ def slowly(history, policy, rules) -> Tally:
 
 @examples(100)
 @given(histories(st.one_of(none, one_system, one_system, many_systems)), kinds, rules, gaps)
-def test_tallies_are_those_of_a_replay(history, kind, rules, gaps):
+def test_tallies_equal_those_of_a_replay(history, kind, rules, gaps):
     history = replace(history, times=[*islice(accumulate(cycle(gaps)), len(history))])
     tallies = Tallies(history, kind, rules)
     assert tallies.of(None) == slowly(history, None, rules)

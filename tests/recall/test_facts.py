@@ -55,7 +55,7 @@ def test_a_fact_is_a_run_that_nobody_can_guess(text, facts):
         "the 20th, 10am, 24.6KB, 1080px",
     ],
 )
-def test_what_tells_nothing_about_a_case_is_none(text):
+def test_words_that_identify_no_case_are_no_facts(text):
     assert facts_of(UserMessage(text)) == set()
 
 
@@ -121,7 +121,7 @@ def test_the_sentences_of_tools_and_pasted_texts_mention_no_pair():
     assert not [each for each in lexicon.of[2:] if each.mentions]
 
 
-def test_a_message_mentions_every_fact_that_stands_in_it():
+def test_a_message_mentions_every_fact_that_it_contains():
     address = "repos/o/r/comments/2772143680/replies"
     lexicon = Lexicon(
         [call(path=address), UserMessage("Comment 2772143680?"), UserMessage("x9y8z")]

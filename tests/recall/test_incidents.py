@@ -234,11 +234,11 @@ def test_a_user_supplies_what_only_a_tool_had_said():
         UserMessage("A-1182", attributes={OWN: {"by_program": True}}),
     ],
 )
-def test_what_a_user_pasted_or_a_program_wrote_is_none(message):
+def test_pasted_text_and_text_of_a_program_are_no_incidents(message):
     assert incident_of(SAID, *FILLED, AiMessage("Which order?"), message) is None
 
 
-def test_a_date_alone_is_none_of_a_user_but_one_of_the_assistant():
+def test_a_date_alone_is_an_incident_of_the_assistant_only():
     said = [UserMessage("On May 20th, please."), *FILLED]
     assert incident_of(*said, AiMessage("When?"), UserMessage("2024-05-20")) is None
     found = incident_of(*said, UserMessage("well"), AiMessage("It is for 2024-05-20."))
@@ -265,7 +265,7 @@ def test_a_call_without_any_term_is_one_too():
     assert (found.facts, found.is_same, found.fact) == ((), False, "get")
 
 
-def test_a_call_whose_result_is_in_memory_is_none():
+def test_a_call_whose_result_is_in_memory_is_no_incident():
     messages = [call(), result("It is A-1182."), UserMessage("x"), call(), result("It is A-1182.")]
     assert incident_of(*messages, window=5) is None
 

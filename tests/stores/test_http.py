@@ -128,7 +128,7 @@ def test_what_the_server_says_is_in_the_error(store, store_at, served, memory_id
         ),
     ],
 )
-def test_what_is_no_base_url_is_refused_at_once(store_at, url):
+def test_an_invalid_base_url_is_refused_at_once(store_at, url):
     with pytest.raises(InvalidValue, match="is no base URL: write one such as https://host"):
         store_at(url, "token")
 
@@ -192,7 +192,7 @@ PAGE = b"<html>Sign in to the network</html>"
         *(("200 OK", body) for body in (PAGE, b" null ", b'{"a":1}', b"[null]")),
     ],
 )
-def test_what_is_no_answer_of_the_store_is_asked_again(store_at, status, body):
+def test_an_answer_that_is_not_the_stores_is_requested_again(store_at, status, body):
     with answering(http(status, body), http("200 OK", b"[]")) as url:
         assert store_at(url, "token", attempts=2).get_messages("a") == []
     with answering(http(status, body)) as url, pytest.raises(HttpStoreError) as refused:

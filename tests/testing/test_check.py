@@ -28,7 +28,7 @@ def check(monkeypatch, capsys, tmp_path):
     return check
 
 
-def test_what_fails_is_told_in_sentences_and_as_junit(check, tmp_path):
+def test_failures_are_printed_in_sentences_and_as_junit(check, tmp_path):
     code, told, _ = check("runs", "--policy", "message_window:3", "--junit", "found.xml")
     assert code == 1
     assert "order: A-1182 had to be said again in #5; said in #1, left memory at step 4" in told

@@ -137,7 +137,7 @@ def test_between_two_evicting_steps_comes_the_space_above_the_mark(sizes, limit)
             appended += size
 
 
-def test_what_leaves_next_is_all_that_leaves_on_the_way_to_the_mark():
+def test_all_messages_down_to_the_mark_leave_next():
     window = Window(entries("Saaaaaa"))
     policy: Policy = MessageWindow(10, low_water=0.7)
     leaving = next_to_leave(window, window.measure_with(policy), policy)

@@ -96,7 +96,7 @@ def test_a_summary_that_is_too_long_is_not_applied():
     assert set(kinds(memory)) == {"USER"}
 
 
-def test_what_is_added_meanwhile_stays_and_one_summary_is_written_at_a_time():
+def test_messages_added_meanwhile_stay_and_one_summary_is_written_at_a_time():
     begun, goes_on = Event(), Event()
     calls = []
 

@@ -274,7 +274,7 @@ def test_a_scope_in_which_nothing_can_exist_is_refused_at_the_start(
         ("recall", {"limits": "many"}, "many"),
     ],
 )
-def test_what_cannot_be_asked_is_told(name, asked, told):
+def test_an_invalid_question_is_explained(name, asked, told):
     assert told in refused(name, **asked)
 
 

@@ -176,7 +176,7 @@ def test_the_count_of_the_provider_is_learned_of_other_calls_with_the_same_tools
     assert not any(each.text.startswith("Learned") for each in page_of(3).lines)  # of two others
 
 
-def test_one_odd_call_changes_little_of_what_is_learned():
+def test_one_odd_call_hardly_changes_the_learned_count():
     counts = [(100, 130), (200, 230), (300, 330), (400, 430), (310, 9_000)]
     assert learn(counts) == (1, 30, 5)
     assert learn([(100, 130)] * 3) == (1, 30, 3)
@@ -255,7 +255,7 @@ def test_a_definition_is_stored_once_until_no_conversation_has_it(desk):
     assert not ToolDefinition.objects.exists()
 
 
-def test_a_call_that_comes_late_is_what_the_next_one_is_compared_with(desk):
+def test_the_next_call_is_compared_with_one_that_comes_late(desk):
     """The figures of the list are those of the page, in whatever order calls come."""
     late = replace(a_call(4, LISTS[1][:2]), at=START + timedelta(seconds=2.5))
     store(late)

@@ -82,7 +82,7 @@ BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a"
 @example([("add", APART)])
 @example([("add", COMBINED)])
 @example([("client's list", IN_FRONT), ("client's list", [result("y"), *IN_FRONT])])
-def test_after_any_changes_a_diagnosis_is_what_the_ledger_says(db, made):
+def test_after_any_changes_a_diagnosis_agrees_with_the_ledger(db, made):
     """What is found after each step is found at the end as of that step, unless words were redacted
     meanwhile; and a window breaks a rule from the step on that is named, not before.
     """

@@ -37,7 +37,7 @@ def fleet(db):
         diagnosed(name)
 
 
-def test_what_a_preview_shows_is_what_happens_for_each_line(fleet, operator_client):
+def test_the_repairs_of_each_line_do_what_their_preview_shows(fleet, operator_client):
     lines = [line for line in DoctorPage(midnight()).used if line.verb]
     assert len(lines) > 5
     for line in lines:

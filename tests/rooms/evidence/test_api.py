@@ -18,7 +18,7 @@ FOUND = {
 }
 
 
-def test_they_are_those_up_to_the_newest_step(api, memory_id):
+def test_incidents_are_known_up_to_the_newest_step(api, memory_id):
     add(api, "It is A-1182.", "a", "b", "c")
     known = {"known_until": 4, "is_current": True}
     assert api.get(f"{URL}incidents/").json() == {**known, "incidents": []}
@@ -31,7 +31,7 @@ def test_they_are_those_up_to_the_newest_step(api, memory_id):
     ("kind", "found"),
     [("user_repeated", [FOUND]), ("said_again", [FOUND]), ("call_repeated", []), ("used", [])],
 )
-def test_they_can_be_those_of_a_kind(api, memory_id, kind, found):
+def test_incidents_can_be_filtered_by_kind(api, memory_id, kind, found):
     add(api, "It is A-1182.", "a", "b", "c", "A-1182!")
     assert api.get(f"{URL}incidents/?kind={kind}").json()["incidents"] == found
 

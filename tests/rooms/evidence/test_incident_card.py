@@ -261,7 +261,7 @@ def test_uses_of_an_import_would_have_been_missing(operator_client):
     assert "1 term would have been missing" in text_of(shown(operator_client))
 
 
-def test_what_is_kept_is_shown_with_its_step(operator_client):
+def test_kept_incidents_are_shown_with_their_step(operator_client):
     kept("c", MessageWindow(2), SAID)
     assert "Incidents as of" not in shown(operator_client)
     services.add("c", users("one more"))

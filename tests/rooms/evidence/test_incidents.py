@@ -251,12 +251,12 @@ def test_a_build_can_fail_on_them(chat, kinds, status):
         (["--stored"], "name files with a --policy, or use --stored"),
     ],
 )
-def test_a_mistake_is_told(chat, options, told):
+def test_a_mistake_is_explained(chat, options, told):
     with pytest.raises(CommandError, match=told):
         call_command("incidents", chat, *options)
 
 
-def test_stored_conversations_have_those_of_their_ledger(capsys):
+def test_stored_conversations_have_the_incidents_of_their_ledger(capsys):
     create_and_add("kept", MessageWindow(2), users(*LINES))
     create_and_add("whole", MessageWindow(9), users(*LINES))
     call_command("incidents", "--stored", "--json")

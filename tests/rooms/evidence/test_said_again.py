@@ -166,7 +166,7 @@ def test_a_message_that_cannot_be_read_takes_no_page_down(operator_client):
     assert "who__again" not in row_of(operator_client.get("/"), "bad")
 
 
-def test_what_is_stale_has_no_line_after_a_change_of_the_words(operator_client, settings):
+def test_stale_rows_have_no_line_after_a_change_of_the_words(operator_client, settings):
     with_incidents("told")
     settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["well"]}
     assert "who__again" not in row_of(operator_client.get("/"), "told")

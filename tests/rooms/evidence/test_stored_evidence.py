@@ -188,7 +188,7 @@ def test_incidents_and_evidence_do_not_contradict_each_other(script):
                 assert (term, use, step) in used
 
 
-def test_an_incident_of_what_a_summary_lost_is_summarized():
+def test_an_incident_whose_fact_a_summary_lost_has_the_cause_summarized():
     create_and_add("a", MessageWindow(9), users("A-1182 in src/app2/main.go", "well", "well"))
     services.compact("a", "It is in app2/main.go.", keep_last=1)
     services.add("a", [AiMessage("A-1182 in src/app2/main.go?"), *users("A-1182!")])

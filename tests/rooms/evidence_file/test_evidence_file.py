@@ -57,7 +57,7 @@ def test_the_file_says_why_the_order_number_was_forgotten(order, operator_client
     assert evidence("order-7741", 43, Masker(Choice())).digest in html
 
 
-def test_windows_of_the_file_are_those_of_the_ledger(order):
+def test_windows_of_the_file_equal_those_of_the_ledger(order):
     found = evidence("order-7741", None, Masker(Choice())).data
     for n in (1, 20, 43, 58):
         held = [
@@ -106,7 +106,7 @@ def test_all_kinds_and_words_are_masked_at_once():
     )
 
 
-def test_what_is_masked_is_not_cut_before(db):
+def test_texts_are_masked_before_they_are_cut(db):
     """A text or quote that is cut must not end with the beginning of a masked word."""
     long = "x" * (TEXT_MAX - 4) + " Maximilian"
     create_and_add("m", MessageWindow(9), [UserMessage(long)])

@@ -404,7 +404,7 @@ def test_unreadable_heads_are_not_printed_and_are_named(conversations, capsys):
     assert "'a'" in said.err
 
 
-def test_heads_of_what_has_no_readable_time_are_printed(conversations, capsys):
+def test_heads_of_a_conversation_without_a_readable_time_are_printed(conversations, capsys):
     never = "0000-01-01 00:00:00" if connection.vendor == "sqlite" else "infinity"
     execute(MEMORY.format(f"updated_at = '{never}'"))
     call_command("verify_memories", "a", print_heads=True)

@@ -26,7 +26,7 @@ def in_use(monkeypatch, *names: str) -> None:
     monkeypatch.setattr("inspector.rooms.lab.costs.providers_in_use", lambda: list(names))
 
 
-def test_what_is_kept_is_what_the_lab_says():
+def test_the_kept_cost_equals_the_labs():
     create_and_add("dear", WINDOW, TALK)
     services.keep("dear")
     kept = CostKeeper().row(find_memory("dear"))

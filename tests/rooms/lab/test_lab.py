@@ -220,7 +220,7 @@ def test_what_needs_far_more_and_what_clients_decide_is_left_out(operator_client
     assert "Counted all the same." in everyone
 
 
-def test_what_is_computed_is_kept_until_the_conversation_changes(conversations):
+def test_figures_are_kept_until_the_conversation_changes(conversations):
     query = asked().query
     assert writes.compute_figures(query, 60) == 0
     services.add("shop/1", [AiMessage("A-1182 again")])
@@ -367,7 +367,7 @@ def test_it_opens_in_the_unit_of_most_conversations(operator_client, db):
     assert (page.kind, page.given) == ("token_window", {"kind": "token_window"})
 
 
-def test_a_conversation_that_cannot_be_read_is_told(lab):
+def test_the_lab_counts_unreadable_conversations(lab):
     Message.objects.filter(memory_id__in=["shop/1", "shop/2"], seq=1).update(frame="{")
     assert "2 conversations could not be read and are left out." in lab()
 

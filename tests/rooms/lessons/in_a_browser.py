@@ -88,7 +88,7 @@ def test_a_lesson_is_done_by_keyboard_wrong_and_right(open_page, slug):
     expect(page.locator(".lessons .is-done")).to_have_count(1)
 
 
-def test_what_is_picked_is_said(open_page):
+def test_picked_messages_are_named(open_page):
     page = open_page("/learn/tool-calls/?step=2", **STRANGER)
     for seq in (3, 4, 5):
         page.get_by_role("checkbox", name=f"#{seq} leaves").check()

@@ -99,7 +99,7 @@ def test_no_text_has_a_number_that_the_core_does_not_give(staged):
 
 
 @by_lesson
-def test_the_answers_are_those_of_a_conversation(db, staged):
+def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
     """Whose windows are stored and read, step by step and without a rehearsal."""
     lesson, said, name = staged.lesson, 0, "m"
     summary = None  # the last one: what was said before it, and its step
@@ -258,7 +258,7 @@ def test_a_finished_lesson_has_a_sentence_and_the_way_on(page):
         "step=1&answer=0",
     ],
 )
-def test_an_answer_that_nobody_can_give_is_none(page, query):
+def test_an_impossible_answer_is_ignored(page, query):
     assert "answer__headline" not in page(f"memory-vs-history/?{query}")
 
 

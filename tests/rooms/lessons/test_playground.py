@@ -156,7 +156,7 @@ def test_a_question_is_asked_by_a_link(client, db):
     assert "3 of 4 messages" in shown(client, ask=1), "it is about the last message"
 
 
-def test_an_answer_that_is_nearly_right_is_told_what_it_lacks(client, db):
+def test_an_answer_that_is_nearly_right_gets_a_hint(client, db):
     script = f"user: a\nai: b\nuser: c\nai: {'long ' * 50}"
     asked = {"script": script, "kind": "token_window", "limit": 64, "at": 3, "ask": 1, "check": 1}
     answers = {(1, 2): "Right. #1 and #2 leave.", (1,): "Almost. #2 leaves, too."}
@@ -171,7 +171,7 @@ def test_a_message_that_cannot_stay_is_said_so(client, db):
     assert "too big" in page
 
 
-def test_what_is_written_leads_to_its_link(client, db, django_assert_num_queries):
+def test_a_script_leads_to_its_link(client, db, django_assert_num_queries):
     fields = {"script": "user: hi\r\nai: hello", "kind": "token_window", "limit": "40"}
     with django_assert_num_queries(0):
         response = client.post("/learn/playground/", fields)
@@ -215,7 +215,7 @@ def test_an_address_that_asks_too_often_waits(client, db, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_sums_and_the_rows_are_those_of_the_core(seed):
+def test_the_sums_and_the_rows_agree_with_the_core(seed):
     chosen = random.Random(seed)
     lines = ["user: how much?", "ai: a lot of it", "call: find(1)", "result: found", "system: s"]
     script = "\n".join(chosen.choice(lines) + " and more" * chosen.randrange(4) for _ in range(20))

@@ -76,7 +76,7 @@ def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, 
     expect(conversation.locator(".tape__step")).to_contain_text("Step 5 of 5")
 
 
-def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
+def test_a_reader_in_the_past_is_notified_and_not_moved(reader, served):
     served.create("past", "one", "two")
     page = reader("/c/past/?at=1")
     served.say("past", "three")

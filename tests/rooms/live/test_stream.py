@@ -81,7 +81,7 @@ def test_without_an_asgi_server_another_conversation_of_the_name_is_not_found(
     assert [each.status_code for each in answers] == [200, 404]
 
 
-def test_a_reader_is_told_of_a_deletion_and_the_stream_ends(served):
+def test_a_reader_gets_an_event_of_a_deletion_and_the_stream_ends(served):
     """Also if there is another conversation of that name."""
     served.create("doomed")
     url, live = f"{served.url}/api/v1/memories/doomed/", f"{served.url}/c/doomed/live/"
@@ -257,7 +257,7 @@ def test_each_stream_is_sent_a_heartbeat_in_turn(monkeypatch):
         ((3, 4), "event: step\nid: 3\ndata: 3\n\n"),  # its reader reads what is kept, too
     ],
 )
-def test_a_reader_is_told_of_what_was_kept_without_a_new_step(announced, expected):
+def test_a_reader_gets_an_event_of_a_kept_row_without_a_new_step(announced, expected):
     async def listen():
         watcher, sent = Watcher(), []
         watcher.announce(2, 2)
@@ -311,7 +311,7 @@ def test_a_cancelled_wait_loses_nothing():
 
 
 @pytest.mark.parametrize("found", [None, Newest(5, AN_HOUR_LATER)])
-def test_a_watcher_is_told_that_its_conversation_is_gone_or_another_one(found):
+def test_a_watcher_notices_that_its_conversation_is_gone_or_replaced(found):
     async def watch():
         watcher = Watcher()
         watcher.find(Newest(3, NOON))
@@ -321,7 +321,7 @@ def test_a_watcher_is_told_that_its_conversation_is_gone_or_another_one(found):
     assert asyncio.run(watch()) == (3, True)
 
 
-def test_a_watcher_that_arrives_as_the_last_one_leaves_is_told(served):
+def test_a_watcher_that_arrives_as_the_last_one_leaves_gets_news(served):
     served.create("handover")
     assert served.manage("shell", "-c", ONE_LEAVES_ONE_COMES).split()[-1] == "1"
 

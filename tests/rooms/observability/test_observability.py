@@ -197,7 +197,7 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     assert "QUOKKA" not in span.to_json()
 
 
-def test_a_503_is_an_error_and_a_404_is_none(spans):
+def test_a_503_is_an_error_and_a_404_is_not(spans):
     for status in (404, 503):
         with tracing.request_span("GET", {}) as answered:
             answered("GET", "inspector:conversation", status)

@@ -146,11 +146,11 @@ def test_who_has_no_token_is_refused(db):
         (b"", "text/plain", 415),
     ],
 )
-def test_what_is_no_otlp_is_refused(app, body, kind, status):
+def test_a_body_that_is_not_otlp_is_refused(app, body, kind, status):
     assert app.post("/otlp/v1/traces", body, content_type=kind).status_code == status
 
 
-def test_metrics_are_taken_and_not_kept(app):
+def test_metrics_are_accepted_and_dropped(app):
     answer = app.post("/otlp/v1/metrics", b"", content_type=PROTOBUF)
     assert (answer.status_code, answer.content) == (200, b"")
     assert app.post("/otlp/v1/metrics", b"\xff", content_type=PROTOBUF).status_code == 400
@@ -222,7 +222,7 @@ def test_hostile_texts_and_numbers_are_stored_or_refused(app, operator_client):
     assert app.post("/otlp/v1/traces", deep, **kind).status_code == 400
 
 
-def test_what_is_dropped_is_counted_by_reason(app):
+def test_dropped_calls_are_counted_by_reason(app):
     for name in ("openai-v2-true", "genai-openai-none", "openinference-openai-long"):
         send(app, name)
     counts = {(each.why, each.count) for each in DroppedCalls.objects.all()}

@@ -54,7 +54,7 @@ def test_json_and_protobuf_say_the_same(name):
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_is_no_call_is_dropped_with_a_reason(name):
+def test_a_span_that_is_no_call_is_dropped_with_a_reason(name):
     calls, dropped = read(name)
     assert Counter(each.why.value for each in dropped) == DROPPED.get(name, {})
     assert len(calls) == (0 if name in WITHOUT_CALLS else len(sent(name)))
@@ -62,7 +62,7 @@ def test_what_is_no_call_is_dropped_with_a_reason(name):
 
 
 @pytest.mark.parametrize("name", WITH_CALLS)
-def test_model_system_messages_and_tools_are_those_that_were_sent(name):
+def test_model_system_messages_and_tools_are_as_they_were_sent(name):
     for call, request in zip(read(name)[0], sent(name), strict=True):
         assert call.request["model"] == request["model"] == call.model
         given, wanted = (messages_in(each, call.format) for each in (call.request, request))
@@ -114,13 +114,13 @@ def test_usage_counts_cached_tokens_in_the_input(name):
     assert call.duration is None if name == "genai-openai-events" else 0 < call.duration < 1
 
 
-def test_what_was_written_to_the_cache_is_told():
+def test_tokens_written_to_the_cache_are_counted():
     (first, *_), _ = read("openllmetry-anthropic")
     assert first.usage == Usage(230, 0, 200, 25, None)
 
 
 @pytest.mark.parametrize("name", ["genai-openai-error", "openinference-openai-error"])
-def test_an_error_is_told(name):
+def test_a_call_has_the_error_of_its_span(name):
     (call,), _ = read(name)
     assert "Error code: 400 - no" in call.error
     assert call.response is None

@@ -363,7 +363,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
 
 @ON_SQLITE
 @pytest.mark.parametrize("change", ["add", "add one", "rebuild", "repair"])
-def test_what_is_not_searched_or_was_redacted_is_not_in_the_index(db, change):
+def test_unsearched_and_redacted_text_is_not_in_the_index(db, change):
     """A search compares texts as well, so it would not tell."""
     services.create("m", MessageWindow(9))
     said = [at_the_edge("needle", "thread"), UserMessage("hello")]

@@ -50,7 +50,7 @@ def told(page, query: str = POLICIES) -> list[dict]:
     return json.loads(page(f"{query}&as=json"))
 
 
-def test_the_numbers_are_those_of_commands_and_the_api(page):
+def test_the_numbers_equal_those_of_commands_and_the_api(page):
     policies = [MessageWindow(3), TokenWindow(1_000), None]
     which = MemoryFilter(id_prefix="order-7741")
     for row, found in zip(told(page), recall_of_stored(which, policies).rows, strict=True):
@@ -120,7 +120,7 @@ def test_without_policies_those_worth_a_look_are_compared(page):
     assert rows[1]["held"] >= 0.95 * rows[1]["recalls"]
 
 
-def test_prices_are_those_of_the_user(page):
+def test_prices_can_be_given_by_the_user(page):
     assert "Cost of 1,000" not in page()
     html = page(
         f"{POLICIES}&provider=own&input=2.5&cached=1,25&output=10&currency=€&source=the+bill&as_of=May"
@@ -176,7 +176,7 @@ def test_a_policy_that_is_refused_stays_in_the_form(page, policies, options):
     assert 'value="3"' not in page("?policy=nonsense&kind=message_window&limit=3", 422)
 
 
-def test_the_tokens_in_memory_are_those_that_the_conversation_shows(page, operator_client):
+def test_the_tokens_in_memory_are_the_same_as_on_the_conversation(page, operator_client):
     def shown(query: str) -> list[str]:
         return re.findall(r'<span class="n">([0-9,]+) tok</span>', page(query))
 
@@ -285,7 +285,7 @@ def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client
 
 
 @pytest.mark.parametrize("text", ["", "everything", "nonsense", "token_window:0"])
-def test_what_is_no_limit_is_not_adopted(page, operator_client, text):
+def test_an_invalid_limit_is_not_adopted(page, operator_client, text):
     form = {"policy": text, "confirmed": "1"}
     assert operator_client.post(ADOPT, form).status_code == 422
     assert conversations.policy("order-7741") == TokenWindow(800)

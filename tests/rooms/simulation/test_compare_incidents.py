@@ -63,7 +63,7 @@ def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
         assert keeping.tried_every > 1 or (each.again, each.kind) in below
 
 
-def test_what_is_needed_is_the_same_under_every_limit():
+def test_the_needed_facts_are_the_same_under_every_limit():
     demo.load()
     policies = [TokenWindow(n) for n in (1, 800, 902)]
     found = recall.comparison("order-7741", [*policies, None]).policies
@@ -127,7 +127,7 @@ def enough_facts(n: int):
     return [UserMessage(f"My orders are {codes}."), AiMessage(codes)]
 
 
-def test_todays_limit_is_told_if_it_is_already_enough(page):
+def test_a_limit_that_is_already_enough_is_shown(page):
     create_and_add("m", MessageWindow(120), enough_facts(10))
     html = page(memory_id="m")
     assert "Today’s 120 messages already hold 95 % of what the assistant needed here." in html

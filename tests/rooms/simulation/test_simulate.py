@@ -286,7 +286,7 @@ class TestTheVerdict:
         told = operator_client.post(VERDICT, typed | {"role": "user"}).content.decode()
         assert "is no role" not in told
 
-    def test_names_what_is_too_big(self, operator_client, db):
+    def test_names_the_message_that_is_too_big(self, operator_client, db):
         create_and_add("order-7741", TokenWindow(40), users("a"))
         script = "call: f({})\nresult: " + "y " * 80
         response = draft(operator_client, VERDICT, role="script", text=script)
@@ -314,7 +314,7 @@ class TestTheVerdict:
 
 
 class TestSavingAsANewConversation:
-    def test_saves_what_is_shown(self, operator_client, full):
+    def test_saves_the_shown_window(self, operator_client, full):
         services.set_messages(full, users("c", "b"))
         foreseen = seen(preview(operator_client, at="4"))
         response = draft(operator_client, BRANCH, at="4", new_id="other/one")

@@ -263,7 +263,7 @@ def test_a_conversation_of_which_any_value_is_altered_is_refused(lines):
         (1, {"last_step": 3}, "step"),
     ],
 )
-def test_it_is_told_what_is_wrong_and_in_which_line(lines, line, values, why):
+def test_an_error_has_its_line_and_cause(lines, line, values, why):
     lines[line] = json.dumps(json.loads(lines[line]) | values)
     assert why in refusal(lines)
 

@@ -119,7 +119,7 @@ BLANK = {"role": "system", "content": " "}
         (["a", SYSTEM, SYSTEM], "2 messages", f"{KIND}, which a memory ignores"),
     ],
 )
-def test_what_is_lost_is_told(tmp_path, capsys, said, count, lost):
+def test_losses_are_printed(tmp_path, capsys, said, count, lost):
     turns = [each if isinstance(each, dict) else {"role": "user", "content": each} for each in said]
     call_command("import_transcripts", write(tmp_path, turns))
     told = capsys.readouterr().out
@@ -343,6 +343,6 @@ def test_a_file_of_a_folder_that_breaks_off_is_imported_without_its_end_and_so_i
     assert "refused line 3: not JSON" in capsys.readouterr().err
 
 
-def test_a_folder_without_transcripts_is_told(db, tmp_path):
+def test_a_folder_without_transcripts_is_refused(db, tmp_path):
     with pytest.raises(CommandError, match="the folder has no file that ends with"):
         call_command("import_transcripts", tmp_path)

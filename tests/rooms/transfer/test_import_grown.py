@@ -155,7 +155,7 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     assert "0 conversations" in imported(file.write(), capsys)
 
 
-def test_what_is_redacted_does_not_come_back_in_a_branch(file, capsys):
+def test_redacted_text_does_not_come_back_in_a_branch(file, capsys):
     file.say("u2", "Add tea")
     imported(file.write(), capsys)
     services.redact("x-s", 1)

@@ -55,7 +55,7 @@ def built(*said: str) -> SessionBuilder:
     return builder
 
 
-def test_memory_is_what_the_agent_saw_at_each_step():
+def test_memory_equals_the_agents_window_at_each_step():
     builder = built("a", "b", "c")
     builder.compact(UserMessage("S1"), kept=[2], trigger="auto")
     builder.add(UserMessage("d"))
@@ -106,7 +106,7 @@ def test_a_session_without_compactions_is_seen_whole():
     assert verify("s") is None
 
 
-def test_a_summary_of_what_is_not_recorded_covers_nothing():
+def test_a_summary_of_unrecorded_messages_covers_nothing():
     builder = SessionBuilder()
     builder.compact(UserMessage("S"))
     builder.add(UserMessage("a"))
@@ -159,7 +159,7 @@ def sessions(draw) -> Session:
 
 @examples(60)
 @given(session=sessions(), data=st.data())
-def test_every_step_of_any_session_is_what_the_agent_saw(session, data):
+def test_every_step_of_any_session_equals_the_agents_window(session, data):
     Memory.objects.filter(pk="s").delete()
     result = imported(session)
     assert (result.refused, result.losses) == ("", ())
