@@ -164,7 +164,7 @@ def recalled() -> int | None:
 
 
 def rendered() -> list[str]:
-    """Rendered messages for the providers' libraries, whose parameters have types of their own."""
+    """Rendered messages for the providers' libraries, whose parameters have their own types."""
 
     class Turn(TypedDict):
         role: str

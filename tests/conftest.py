@@ -250,7 +250,7 @@ def conversation(db) -> str:
 
 @pytest.fixture
 def committing(transactional_db, tmp_path) -> Iterator[None]:
-    """A database in which several connections commit; on SQLite a file, as a site has it."""
+    """A database in which several connections commit; on SQLite a file, as on a site."""
     if connection.vendor != "sqlite":
         yield
         return

@@ -1,4 +1,4 @@
-"""Images of the test database's states, whose pages SQLite copies back in a millisecond."""
+"""Images of the test database's states. SQLite copies their pages back in a millisecond."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Images:
         written.close()
 
     def bring_about(self, name: str, make: Callable[[], object]) -> None:
-        """Restore the state of this name, or make it if there is no image of it yet."""
+        """Restore the state with this name, or make it if there is no image of it yet."""
         if name in self.kept:
             self.restore(name)
             return

@@ -1,4 +1,4 @@
-"""Sizes are bounded: what comes in, what a change leaves in a window, and what is answered."""
+"""Sizes are bounded: input, windows after a change, and answers."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def test_under_a_lowered_setting_a_full_window_can_be_read_lowered_and_cleared(s
 
 @pytest.fixture(params=[120, 240])
 def many(request, db, monkeypatch) -> int:
-    """A conversation whose last step evicts all of these messages but nine; lists are short."""
+    """A conversation whose last step evicts all of these messages but nine. Lists are cut."""
     monkeypatch.setattr("chatmemory.api.responses.PAGE_MAX", 20)
     monkeypatch.setattr("inspector.conversation.panel.MOVED_MAX", 20)
     count: int = request.param

@@ -1,6 +1,6 @@
-"""`chatmemory`, the command, and what its commands print; tests/test_wheel.py runs it installed.
+"""The command `chatmemory` and the output of its commands; tests/test_wheel.py runs it installed.
 
-They say in a sentence what is wrong with the database, and with their output.
+Errors of the database and of the output are explained in a sentence.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ def printing(served) -> dict[str, str]:
 
 
 def run(command: str, environment: dict[str, str], output: IO[str]) -> tuple[int, str]:
-    """Return how a command ends, and what it says of that."""
+    """Return the exit code of a command, and its error."""
     arguments = [*MANAGE, command, *PRINTING[command]]
     with TemporaryFile("w+") as errors:
         code = processes.start(arguments, environment, stdout=output, stderr=errors).wait()

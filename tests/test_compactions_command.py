@@ -115,7 +115,7 @@ LACKING = ["198393f2", "839b35f7"]
     ],
 )
 def test_the_real_sessions(request, capsys, sessions, level, expected, lacking):
-    """Files that lack most of what was replaced are named, and their compactions not counted."""
+    """Files that lack most replaced messages are named, and their compactions not counted."""
     files = request.getfixturevalue(sessions)
     call_command("compactions", *map(str, files), "--level", level, "--json")
     told = capsys.readouterr()

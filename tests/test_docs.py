@@ -123,7 +123,7 @@ def test_snippets_change_no_demo_conversation(name):
 
 
 def test_what_says_how_to_install_works_before_the_first_release():
-    """The package is in no registry: the names of extras stand behind a dot, not behind a name."""
+    """The package is in no registry: extras are written after a dot, not after a name."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout
     names = [name for name in tracked.split() if name.endswith((".py", ".md", ".html"))]
     told = {name for name in names if "install 'django-" in (ROOT / name).read_text("utf-8")}
@@ -136,7 +136,7 @@ def test_the_api_page_has_the_java_store():
 
 
 def test_the_commands_of_the_readme_run(served, tmp_path):
-    """They stand in the checkout and ask the server of `make run`; here it is another one."""
+    """They run in a checkout, and query another server than that of `make run`."""
     if not shutil.which("curl"):
         pytest.skip("no curl")
     chat = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
@@ -262,7 +262,7 @@ CALL = ToolExecutionRequest.of("find_order", {"order": "A-1182"}, id="1")
 
 
 def assistant(*answers: AiMessage, limit: int = 20) -> Assistant:
-    """An assistant whose model gives these answers; `assistant.model.seen` is what it saw."""
+    """An assistant whose model gives these answers; `assistant.model.seen` has its prompts."""
     given, seen = iter(answers), []
 
     def model(messages):

@@ -104,7 +104,7 @@ def test_log_lines_have_actor_and_action_without_texts(
 def test_several_conversations_are_locked_in_one_order(
     db, caplog, django_capture_on_commit_callbacks
 ):
-    """Else two that change the same ones wait for each other on PostgreSQL."""
+    """Otherwise two writers of the same conversations wait for each other on PostgreSQL."""
 
     def act() -> None:
         services.label(["c", "a", "b", "a"], "team", "x")

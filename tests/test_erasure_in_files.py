@@ -44,7 +44,7 @@ def run(statement: str) -> list[tuple]:
 
 
 def catalogues_with(word: str) -> set[str]:
-    """Return the catalogues that have a word, which must not stand in the question itself."""
+    """Return the catalogues that contain a word. The query itself must not contain it."""
     pattern = " || ".join(f"'{letter}'" for letter in word.upper())
     found = set()
     for (name,) in run(CATALOGUES):

@@ -37,7 +37,7 @@ def known_steps(model=KeptIncidents) -> dict[str, int]:
 
 
 class Interrupted(IncidentKeeper):
-    """A keeper while whose work something happens once."""
+    """A keeper that is interrupted once at work by a function."""
 
     def __init__(self, happens):
         self._happens = iter([happens])

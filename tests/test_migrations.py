@@ -1,4 +1,4 @@
-"""Migrations, databases of other versions, and databases that are no cluster."""
+"""Migrations, databases of other versions, and databases that are not a cluster."""
 
 from __future__ import annotations
 

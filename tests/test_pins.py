@@ -1,4 +1,4 @@
-"""Pins: what is pinned stays, whatever is added; every change of that is a step of the ledger."""
+"""Pins: pinned messages stay, whatever is added; each pin is a step of the ledger."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_pinned_is_named(order):
 
 
 def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
-    """What the model sees before and after differs by what the preview says, and no more."""
+    """The model's windows before and after differ exactly as the preview shows."""
     create_and_add("m", MessageWindow(6), users("one", "two", "three", "four", "five", "six"))
     services.pin("m", 1)
     services.change("m", policy=MessageWindow(3))

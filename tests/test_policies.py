@@ -1,4 +1,4 @@
-"""Default policies, and what a policy costs wherever it is given."""
+"""Default policies, and the same cost of a policy in every place."""
 
 from __future__ import annotations
 

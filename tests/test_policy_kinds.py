@@ -177,7 +177,7 @@ DRAFTS = {
 
 @dataclass(frozen=True)
 class GreedyWindow(FrugalWindow):
-    """A rule that takes one message each time it is asked, and those above the limit."""
+    """A rule that removes one message each time it is asked, and then all above the limit."""
 
     kind: ClassVar[str] = "greedy"
 
@@ -232,7 +232,7 @@ def assert_adds_do_what_is_simulated(memory_id, policy) -> None:
 
 
 def simulation(memory_id, drafts, policy) -> object:
-    """Return what a simulation tells, or how it is refused."""
+    """Return the result of a simulation, or its refusal."""
     try:
         simulation = simulate(memory_id, drafts, policy)
     except ChatMemoryError as error:
@@ -241,7 +241,7 @@ def simulation(memory_id, drafts, policy) -> object:
 
 
 def real(memory_id, drafts, policy) -> object:
-    """Return what the same add does, which is then undone."""
+    """Return the result of the same add, which is then undone."""
     savepoint = transaction.savepoint()
     try:
         changes = services.change_and_add(memory_id, drafts, policy=policy)

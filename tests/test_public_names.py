@@ -50,7 +50,7 @@ def test_no_text_installs_the_other_chatmemory():
 
 
 def readable(name: str) -> tuple[str, str] | None:
-    """The name and the text of a file of the checkout; None for one that is no text."""
+    """The name and the text of a file of the checkout; None for a file that is not text."""
     try:
         return name, (ROOT / name).read_text("utf-8")
     except UnicodeDecodeError:

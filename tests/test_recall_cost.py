@@ -1,4 +1,4 @@
-"""Recall against cost: `manage.py recall` with prices, the frontier and what is recommended."""
+"""Recall against cost: `manage.py recall` with prices, the frontier and the recommendation."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def recorded_calls(path) -> Iterator[tuple[Call, int, int]]:
     ],
 )
 def test_the_cached_share_of_recorded_sessions_is_predicted(request, sessions, unread, too_late):
-    """Within 5 % of what the provider billed, for calls that found anything in the cache. Nearly
-    all others came after the five minutes that it lives.
+    """Within 5 % of the bill, for calls that found anything in the cache. Nearly all other calls
+    came after the cache's life of five minutes.
     """
     rules = replace(rules_of("anthropic"), life=None)  # some were kept for an hour
     missed = []

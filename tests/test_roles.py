@@ -99,7 +99,7 @@ def routes(patterns, namespace="") -> set[str]:
 
 
 def test_each_form_is_also_sent_to_a_cluster():
-    """Where there is none, tests/citus is skipped, and would not miss a new form."""
+    """Without a cluster tests/citus is skipped, and would not notice a new form."""
     assert POSTS.keys() == {
         route.partition(":")[2] for route, (_, methods) in PAGES.items() if "post" in methods
     }
@@ -178,7 +178,7 @@ def is_allowed(role: str, least: str) -> bool:
 
 
 def asked(client, method: str, url: str, *body, **more):
-    """Send a request, and undo what it changes."""
+    """Send a request, and undo its changes."""
     with transaction.atomic():
         response = getattr(client, method)(url, *body, **more)
         transaction.set_rollback(True)

@@ -1,4 +1,4 @@
-"""The services: what they store and what they refuse."""
+"""The services: their writes and their refusals."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ ACTORS = [5, True, 2.5, None, b"ada", uuid4(), "\ud800", "a\x00", "x" * 256]
 
 @pytest.mark.parametrize("act", ACTING.values(), ids=ACTING)
 def test_an_actor_is_text_that_every_database_can_hold(letters, act):
-    """One of another type would be another one once it is stored, and contradict its digest."""
+    """A value of another type would change when it is stored, and contradict its digest."""
     services.add("a", [UserMessage("hello")], actor="ada")
     before = everything()
     for actor in ACTORS:

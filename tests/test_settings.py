@@ -1,4 +1,4 @@
-"""Mistakes in settings and models are told at the start, with what is to be written instead.
+"""Mistakes in settings and models are reported at the start, with their correction.
 
 Policies, formats and estimators of projects and packages work like the built-in ones.
 """

@@ -1,4 +1,4 @@
-"""Transactions: their locks, their errors, and what happens before, between and after them."""
+"""Transactions: their locks, their errors, and events before, between and after them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monk
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite sets it on the connection")
 def test_a_write_that_does_not_wait_lets_later_ones_wait(db):
-    """Its outer transaction may be that of a request."""
+    """Its outer transaction may be the transaction of a request."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL lock_timeout = '7s'")
         with database.nowait():

@@ -95,7 +95,7 @@ def test_memory_does_not_grow_with_the_conversation(db, monkeypatch):
 
 
 def rewrite(memory_id: str, seq: int, message) -> None:
-    """Replace a message as somebody would who knows both columns."""
+    """Replace a message, as a person would who knows both columns."""
     row = Message.objects.filter(memory_id=memory_id, seq=seq)
     assert row.update(text=text_of(message), frame=frame_of(message)) == 1
 
@@ -191,7 +191,7 @@ def test_a_kept_head_shows_that_the_newest_steps_were_cut_off(conversation, caps
 
 
 def cut_off(memory_id: str) -> None:
-    """Remove the newest step and all its traces, as somebody would who knows the tables."""
+    """Remove the newest step and all its traces, as a person would who knows the tables."""
     scope = {"memory_id": memory_id}
     last, before = Step.objects.filter(**scope).order_by("-n")[:2]
     Stay.objects.filter(**scope, entered_step=last.n).delete()
@@ -311,7 +311,7 @@ def test_a_deletion_covers_the_last_step_only_with_its_head(conversation):
 
 
 def hide(memory_id: str) -> None:
-    """Hide a conversation as somebody would who knows the tables."""
+    """Hide a conversation, as a person would who knows the tables."""
     Memory.objects.filter(pk=memory_id).update(deleted_at=EARLIER)
 
 

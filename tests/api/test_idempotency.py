@@ -257,7 +257,7 @@ def test_every_change_honours_a_key():
 def test_messages_are_counted_before_anything_is_locked(
     api, memory_id, counted_in_transactions, method, url, body
 ):
-    """Those that are sent, or those of the window for another estimator."""
+    """The sent messages, or the messages of the window for another estimator."""
     if method == "patch":
         services.add(memory_id, users("one", "two"))
     else:

@@ -64,7 +64,7 @@ def gone(db, letters) -> str:
 
 @pytest.fixture
 def own(db) -> str:
-    """A conversation whose estimator only the library knows that made it."""
+    """A conversation whose estimator is known only to the library that made it."""
     library().add(UserMessage("one"), UserMessage("two"))
     return f"{URL}own/"
 

@@ -1,6 +1,6 @@
-"""A TypeScript client, of which openapi-typescript makes the types from the document of a real
-server: it is compiled, with the code of docs/typescript.md, and what was compiled runs. `make
-typescript` installs what that needs.
+"""A TypeScript client with types that openapi-typescript generates from the document of a real
+server. It is compiled with the code of docs/typescript.md, and run. `make typescript` installs its
+tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of capabilities counts what it says."""
+"""The table of capabilities has the right counts."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_a_room_imports_only_the_rooms_that_it_needs():
 
 
 def test_one_module_names_the_database():
-    """`connection` and `transaction` of Django are those of the default database."""
+    """Django's `connection` and `transaction` are for the default database only."""
     of_django = {"django.db.connection", "django.db.transaction", "django.db.DEFAULT_DB_ALIAS"}
     found = {name for name, file in modules().items() if imports(file) & of_django}
     assert found == {"chatmemory.database"}

@@ -32,7 +32,7 @@ def deployed(template, tmp_path):
 
 @contextmanager
 def bounded_workers(deployed: Deployed) -> Iterator[None]:
-    """What is asked meanwhile takes at most 100 MB of any worker."""
+    """Fails if the requests in the block take more than 100 MB of any worker."""
     with ExitStack() as bounds:
         for worker in deployed.workers():
             bounds.enter_context(bounded_growth(worker))

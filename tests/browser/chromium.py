@@ -1,6 +1,6 @@
-"""The browser that the tests drive: Debian's Chromium, or the one that CHROMIUM names.
+"""The browser that the tests drive: Debian's Chromium, or the one in CHROMIUM.
 
-Chromium's headless shell comes first: it has no user interface, which takes a third of the time.
+Chromium's headless shell is preferred: it has no user interface, which saves a third of the time.
 """
 
 from __future__ import annotations

@@ -114,9 +114,9 @@ def browser():
 
 @pytest.fixture(scope="package")
 def contexts(browser):
-    """The windows by their options. Tests share them, and so their cache of styles and scripts.
+    """The windows by their options. Tests share them and thus their cache of styles and scripts.
 
-    Animations end at once, as for people who ask for that: each frame of one takes time.
+    Animations end at once, as for people who prefer reduced motion: each frame takes time.
     """
     opened: dict[str, BrowserContext] = {}
 
@@ -135,13 +135,13 @@ def contexts(browser):
 
 
 def stay_open(page: Page, host: str) -> None:
-    """Shows an empty page of this host, for which no server is asked."""
+    """Shows an empty page of this host, without a request to any server."""
     page.route("**", lambda route: route.fulfill(body=""))
     page.goto(f"http://{host}/")
 
 
 def new_page(contexts, *, viewport: dict[str, int] | None = None, **options) -> Page:
-    """Opens a page in a window that has these options, or of which it has those of its own."""
+    """Opens a page in the shared window with these options, or in a window of its own."""
     of_window = {name: options.pop(name) for name in OF_WINDOWS & set(options)}
     page = contexts(**of_window).new_page()
     if viewport:
@@ -219,14 +219,14 @@ def in_turns(answer):
 
 @pytest.fixture
 def between_requests():
-    """Holds the live server up, for what a test writes while a page is open."""
+    """Holds the live server while a test writes to the database and a page is open."""
     return TURN
 
 
 class KeptFiles(handlers.StaticFilesHandler):
-    """Styles and scripts that the browser keeps for a while, as those of a site.
+    """Lets the browser cache styles and scripts, as on a deployed site.
 
-    By their age alone it would ask for each of them with each page of a fresh checkout.
+    Files of a fresh checkout are so young that it would request each of them again with each page.
     """
 
     def serve(self, request):

@@ -27,6 +27,6 @@ def test_axe_finds_nothing(open_page, live_server, contrasts, operator):
 
 
 def test_a_page_names_its_icon(open_page, operator):
-    """A browser asks for /favicon.ico otherwise, which is not there."""
+    """Otherwise a browser requests /favicon.ico, which does not exist."""
     icon = open_page("/admin/").locator("link[rel=icon]").get_attribute("href")
     assert icon.endswith("favicon.svg")

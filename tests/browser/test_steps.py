@@ -155,7 +155,7 @@ def test_a_link_that_leads_elsewhere_after_a_step_keeps_the_focus(open_page, dem
 
 
 def test_of_several_backs_the_last_wins(open_page, demo_conversations):
-    """The page of the first one comes late, and is not put over that of the second."""
+    """The page of the first one arrives late, and does not replace the page of the second."""
     page = open_page("/c/order-7741/?at=10")
     for step in (11, 12):
         page.get_by_role("link", name="Step forward").click()
@@ -181,7 +181,7 @@ def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_co
 
 @pytest.mark.parametrize("pause", [0, 60])
 def test_no_press_of_a_key_is_lost_however_quick(open_page, demo_conversations, pause):
-    """Each counts from what the ones before it asked for, shown or not yet."""
+    """Each press counts from the step that earlier presses requested, shown or not yet."""
     page = open_page("/c/order-7741/?at=58&msg=20")
     page.keyboard.type("j" * 5, delay=pause)
     expect(page).to_have_url(re.compile(r"msg=25$"))
@@ -216,7 +216,7 @@ def test_presses_go_on_beyond_the_part_of_the_history_that_is_shown(open_page, p
 
 
 def asked(page) -> dict[str, list[str]]:
-    """What the address of a page asks for."""
+    """The parameters of the address of a page."""
     return parse_qs(urlsplit(page.url).query)
 
 

@@ -1,4 +1,4 @@
-"""The tape in a browser: a press means its step, and no label stands on another."""
+"""The tape in a browser: a press selects its step, and labels do not overlap."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def conversation(transactional_db, images):
 
 @pytest.mark.parametrize("steps", [1, 58, 10_000])
 def test_labels_do_not_overlap(open_page, conversation, steps):
-    """Where the labels stand is one markup for all widths, so that of each step is fetched once."""
+    """The markup of labels is the same for all widths, so each step is fetched once."""
     page = open_page(conversation(steps), viewport=PHONE)
     for at in {1, steps // 3, steps * 4 // 5, steps} - {0}:
         page.goto(page.url.partition("?")[0] + f"?at={at}")

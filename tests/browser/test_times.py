@@ -21,7 +21,7 @@ START = datetime(2026, 11, 24, 23, 40, 7, tzinfo=UTC)
 
 @pytest.fixture
 def conversation(transactional_db) -> str:
-    """Six messages, five minutes after each other; the last comes after an hour."""
+    """Six messages at intervals of five minutes; the last one comes after an hour."""
     times = [START + timedelta(minutes=n) for n in (0, 5, 10, 15, 20, 80)]
     services.create("c", MessageWindow(3))
     said = zip(numbered(6), times, strict=True)

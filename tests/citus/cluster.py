@@ -1,6 +1,6 @@
-"""Databases on a cluster: PostgreSQL with Citus, whose coordinator CITUS_DATABASE_URL names.
+"""Databases on a cluster: PostgreSQL with Citus, whose coordinator is CITUS_DATABASE_URL.
 
-That database has the extension and knows the nodes. The user may make databases on each of them.
+That database has the extension and knows the nodes. The user may create databases on each of them.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def test_a_snapshot_sees_no_later_change(cluster):
 
 
 def test_a_writer_does_not_wait_for_ever(cluster):
-    """`lock_timeout` of a connection is that of the coordinator, but rows are locked on nodes."""
+    """`lock_timeout` of a connection applies to the coordinator, but rows are locked on nodes."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '200ms'")
     call_command("distribute", stdout=StringIO())

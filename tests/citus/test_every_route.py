@@ -1,4 +1,4 @@
-"""Each route of the site and the API on a cluster: what it changes, and an id that is too long."""
+"""Each route of the site and the API on a cluster: its changes, and an id that is too long."""
 
 from __future__ import annotations
 

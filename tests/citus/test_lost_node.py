@@ -1,4 +1,4 @@
-"""While a node is down, only what is on it fails, and what has to ask all nodes."""
+"""While a node is down, only requests for its conversations or for all nodes fail."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def new_id(port: int) -> str:
 
 @pytest.fixture
 def page(browser):
-    """A reader of pages, who sees a 503 as a browser does."""
+    """A client of pages that gets a 503 as a response, like a browser."""
     browser.raise_request_exception = False
     return browser
 

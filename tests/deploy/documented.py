@@ -22,7 +22,7 @@ def lines_after(heading: str) -> list[str]:
 
 
 class Shell:
-    """A shell in a folder. `systemctl` only notes what it is asked in the file of that name."""
+    """A shell in a folder. `systemctl` only writes its arguments to the file of that name."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
@@ -33,7 +33,7 @@ class Shell:
         self.environment = {**environment, "PATH": f"{programs}:{os.environ['PATH']}"}
 
     def run(self, script: str, **names: str) -> str:
-        """Run lines, in which capitals such as FILE stand for something else."""
+        """Run lines, after replacing names in capitals such as FILE."""
         for name, meant in names.items():
             script = re.sub(rf"\b{name}\b", meant, script)
         ran = subprocess.run(

@@ -152,7 +152,7 @@ def test_requests_reach_the_server_and_the_log_has_no_words_of_users(proxy):
     ],
 )
 def test_a_body_of_a_class_is_refused_by_its_length(proxy, method, path, kilobytes):
-    """One of the limit itself reaches the server, which says what is wrong with it."""
+    """A body exactly at the limit reaches the server, which explains what is wrong with it."""
     answers = []
     for size in (kilobytes * 1024, kilobytes * 1024 + 1):
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def documented() -> tuple[list[str], str]:
-    """The settings of PgBouncer, and the statement for what a connection would set."""
+    """The settings of PgBouncer, and the statement that replaces the settings of connections."""
     text = (ROOT / "docs" / "operations.md").read_text()
     section = text.partition("Behind **PgBouncer**")[2].partition("\n\n")[0].replace("\n", " ")
     (statement,) = re.findall("`(ALTER ROLE [^`]+)`", section)

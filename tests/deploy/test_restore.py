@@ -31,7 +31,7 @@ def shell(template, tmp_path):
 
 @pytest.mark.long
 def test_a_copy_comes_back_with_every_head(shell, tmp_path):
-    """On PostgreSQL in an empty database, whose owner may do no more than that."""
+    """On PostgreSQL into an empty database, whose owner has no other rights."""
     backup, restore = lines_after("PostgreSQL." if POSTGRESQL else "SQLite.")
     files = {name: str(tmp_path / name) for name in ("FILE", "HEADS")}
     shell.run(backup, **files)

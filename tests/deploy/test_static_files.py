@@ -117,7 +117,7 @@ def test_modules_import_one_another_by_their_hashes(tmp_path, settings):
 
 @pytest.fixture
 def _drawn_anew():
-    """Pages draw their icons again: what they link to is another file."""
+    """Forget the drawn icons of pages, because their links lead to another file now."""
     drawn = (inspector.icon, inspector.shape, inspector.mark)
     for tag in drawn:
         tag.cache_clear()

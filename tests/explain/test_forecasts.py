@@ -1,4 +1,4 @@
-"""What is said of the next add and of a draft is what then happens, pins or not."""
+"""Forecasts of the next add and of a draft come true, with and without pins."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def test_what_is_forecast_happens(db, made, drafts, other):
 
 
 def added() -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
-    """Return what leaves with the smallest message, why it is refused, and if it is oversized and
-    refused or leaves at once.
+    """Return the evictions of adding the smallest message, the reason why it is refused, and
+    whether it is oversized and refused or leaves at once.
     """
     try:
         (change,) = simulate("m", [UserMessage("a")]).changes
@@ -214,7 +214,7 @@ def check_change(simulation: Simulation, before: set[int]) -> None:
 
 
 def check_trim(simulation: Simulation, hidden: set[int]) -> None:
-    """What the limit alone would push out is what it hides, and its arithmetic adds up."""
+    """The limit hides exactly the messages that it would evict, and its arithmetic adds up."""
     trim = simulation.trim
     if trim is None:
         assert not hidden or simulation.outlook().no_room

@@ -94,7 +94,7 @@ NEVER: frozenset[int] = frozenset()
 
 
 def evicted_by(window: WindowView[WindowPlace], room: int) -> frozenset[int]:
-    """Return what leaves if as much is added; nothing if no messages are that large."""
+    """Return the messages that leave if this much is added, or [] if no messages are that large."""
     added = of_size(window, room)
     try:
         made = simulation.simulate("m", added).changes if added else ()

@@ -55,7 +55,7 @@ def found_at(at: int) -> Found:
 
 
 def saying(rows):
-    """The messages that contain the phrase, whatever its case."""
+    """The messages that contain the phrase, in upper or lower case."""
     return {row.seq: row for row in rows if "key" in row.text.lower()}
 
 

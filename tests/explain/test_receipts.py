@@ -1,4 +1,4 @@
-"""Receipts add up, and the causes that they name are the core's, whatever happens to a window."""
+"""Receipts add up, and their causes are the core's, under any changes of a window."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_whatever_happens_receipts_add_up(db, policy, sequence):
 
 
 def assert_equal(stored: ChangeResult, made: ChangeResult) -> None:
-    """What is read back is what was returned; the order of departures follows their ranks."""
+    """The change that is read back equals the returned one; evictions are ordered by rank."""
     assert replace(stored, evicted=()) == replace(made, evicted=())
     by_seq = attrgetter("seq", "reason")
     assert sorted(stored.evicted, key=by_seq) == sorted(made.evicted, key=by_seq)
@@ -259,7 +259,7 @@ def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, li
 
 
 def test_what_left_is_the_oldest_only_beside_pins(db):
-    """A pinned message that is older stays, in what was told and in what would be."""
+    """A pinned message that is older stays, in past and in hypothetical changes."""
     create_and_add("pinned", MessageWindow(3), numbered(3))
     services.pin("pinned", 2)
     services.add("pinned", [UserMessage("first")])

@@ -1,4 +1,4 @@
-"""What a page says in words and in sums is one story, at every step of whatever happens."""
+"""The words and the sums of a page agree at every step, under any changes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check_numbers(page: ConversationPage) -> None:
 
 
 def check_steps(page: ConversationPage) -> None:
-    """No row says a step that is later than the one of the page."""
+    """No row names a step that is later than the step of the page."""
     tags = [row.tag for row in page.history_pane.rows]
     words = [cell.words for cell in page.timeline.cells] if page.timeline else []
     for text in (*tags, *words):

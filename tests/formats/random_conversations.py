@@ -1,4 +1,4 @@
-"""Random conversations that say what a format can say, turn by turn."""
+"""Random conversations, turn by turn, of everything that a format can express."""
 
 from __future__ import annotations
 

@@ -375,7 +375,7 @@ def test_plain_turns_are_read_where_the_format_is_named():
 
 
 def whole(value):
-    """Return what the library has taken: it takes the items of lists when they are read."""
+    """Return a value of the library with its lazy lists read."""
     if isinstance(value, dict):
         return {name: whole(each) for name, each in value.items()}
     is_list = hasattr(value, "__iter__") and not isinstance(value, str)

@@ -337,7 +337,7 @@ runs = st.lists(st.lists(texts, min_size=2, max_size=6), min_size=1, max_size=4)
 
 
 def grown(run: list[str]) -> list[list[str]]:
-    """The calls of a run, of which each has what was said before, and an answer."""
+    """The calls of a run. Each has all earlier messages, and an answer."""
     return [run[: n + 2] for n in range(0, len(run) - 1, 2)]
 
 

@@ -245,7 +245,7 @@ def test_recorded_requests_come_back_and_edits_are_found(format, data_file):
 
 
 def assert_edits_are_found(read, format, names=frozenset()):
-    """No text stands in attributes, and what is edited is written, and nothing else."""
+    """Attributes repeat no text, and edits are written, and nothing else."""
     changed = [edited(message) for message in read]
     written = texts_in(render_messages(changed, format).value)
     for message, change in zip(read, changed, strict=True):
@@ -268,7 +268,7 @@ def values_of(text: str) -> set[str]:
 
 
 def said_by(message):
-    """Return the texts of a message, and those in arguments and results that are JSON."""
+    """Return the texts of a message, and the texts in arguments and results that are JSON."""
     for text in texts_of(message).values():
         yield text
         with suppress(ValueError):

@@ -54,7 +54,7 @@ PAGE = Path(__file__).parents[2] / "docs/formats.md"
 
 
 def told(name: str, lines: Iterable[str]) -> None:
-    """Compare lines with those that docs/formats.md has between two comments."""
+    """Compare lines with the lines between two comments of docs/formats.md."""
     made = "".join(f"{line}\n" for line in lines)
     before, mark, rest = PAGE.read_text("utf-8").partition(f"<!-- {name} -->\n")
     known, end, after = rest.partition("<!-- end -->")
@@ -304,7 +304,7 @@ def test_a_blank_system_message_is_lost(turn, format):
 
 @cache
 def lost(format: str) -> dict[str, list[str]]:
-    """Return what the format says that it loses of each feature."""
+    """Return the losses that the format reports for each feature."""
     found = {name: render_messages(said, format).losses for name, said in FEATURES.items()}
     return {name: [loss.what for loss in losses] for name, losses in found.items() if losses}
 
@@ -369,7 +369,7 @@ def accepted(data_file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def essence(messages: Iterable[ChatMessage]) -> list[Any]:
-    """Return what was said: calls by their order, arguments as JSON, and no text as empty."""
+    """Return the content of messages: calls in order, arguments as JSON, and no text as ""."""
     ids: dict[str | None, int] = {}
     numbers = count()
     found: list[Any] = []
@@ -449,7 +449,7 @@ def test_the_docs_tell_which_recorded_requests_come_back_equal(data_file):
 
 
 def why_not_equal(format: str, request: dict[str, Any]) -> str:
-    """Return why a request does not come back equal, "" if it does."""
+    """Return the reason why a request does not come back equal, or ""."""
     try:
         read = parse_objects(request, format)
     except UnreadableTranscript as error:

@@ -44,7 +44,7 @@ def test_what_was_said_is_stored_or_told(name, tmp_path):
 
 
 def imported(file: Path) -> tuple[int, str]:
-    """Return the exit status of an import, and what it printed."""
+    """Return the exit status and the output of an import."""
     out = io.StringIO()
     try:
         call_command("import_transcripts", file, stdout=out, stderr=out)
@@ -54,7 +54,7 @@ def imported(file: Path) -> tuple[int, str]:
 
 
 def problem_of(right: Any, case: Any, exit_status: int, printed: str) -> str | None:
-    """Return what does not hold of a right outcome; None if all of it does."""
+    """Return the first requirement that an outcome does not meet, or None."""
     stored = [*conversations()]
     if exit_status not in right.get("exit", [1, 2] if "refused" in right else [0]):
         return f"it exits with {exit_status}"
@@ -89,7 +89,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def words_of(message: ChatMessage) -> list[str]:
-    """Return what a message says: texts, thoughts, and what its calls ask for."""
+    """Return the words of a message: texts, thoughts, and arguments of calls."""
     said = [text_of(message)]
     if isinstance(message, AiMessage):
         calls = [call for call in message.tool_execution_requests if call]

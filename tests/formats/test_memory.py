@@ -209,7 +209,9 @@ def test_the_memory_that_one_session_takes(name, part, tmp_path):
 
 
 def read_in_a_process(file: Path) -> tuple[int, int]:
-    """Return how many conversations a new process finds in a file, and the bytes that it takes."""
+    """Return the number of conversations that a new process reads from a file, and its memory in
+    bytes.
+    """
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("the peak memory of a process is read from /proc")
     told = subprocess.run(

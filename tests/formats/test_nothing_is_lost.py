@@ -1,6 +1,6 @@
-"""What somebody said in a file is in a message, or the place where it was is told: in every format.
+"""In every format, all text of a file is in a message, or its place is reported as a loss.
 
-Files are made of each format's own shapes, and then one thing is put elsewhere, cut or left out.
+Files are made of each format's own shapes, and then one thing is moved, cut or left out.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def stored(reading: Reading) -> str:
 
 
 def places(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each property of a JSON value that is said: the object that has it, and its name."""
+    """Yield each property of a JSON value that has text: its object and its name."""
     if isinstance(value, dict):
         for name, each in value.items():
             if isinstance(each, str) and any(said in each for said in SAID):
@@ -236,7 +236,7 @@ def test_each_format_of_records_is_made_here():
 
 @st.composite
 def sessions(draw: Any, format: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return records, in Claude Code with any parents, and what they say."""
+    """Return records, in Claude Code with any parents, and their texts."""
     kinds = ["user", *draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=10))]
     records, said = [], []
     for n, kind in enumerate(kinds):

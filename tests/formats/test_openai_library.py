@@ -24,7 +24,7 @@ class Weather(pydantic.BaseModel):
 
 
 class Api:
-    """OpenAI's API as far as the library sees it: answers, and remembers what was sent."""
+    """A fake of OpenAI's API for the library: it answers, and remembers the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.sent = list(answers), []

@@ -1,4 +1,4 @@
-"""Session files of agents: what was said, and what the agent still saw of it."""
+"""Session files of agents: the history, and the part of it that the agent still saw."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def what_is_missing(transcript):
 
 
 class Claude:
-    """Writes records, each the child of the one before unless it is told another parent."""
+    """Writes records. Each is the child of the one before unless another parent is given."""
 
     def __init__(self) -> None:
         self.records: list[dict] = []

@@ -1,7 +1,8 @@
 """The time budget of the fuzz tests.
 
-Normally a few examples, the same in each run. With FUZZ_SECONDS=600 (`make fuzz`) every search goes
-on for so long, elsewhere each time; what it finds becomes a test of its own beside the code.
+Normally a few examples, the same in each run. With FUZZ_SECONDS=600 (`make fuzz`) every search runs
+for this time, with other examples each time; a failure that it finds becomes a test of its own
+beside the code.
 """
 
 from __future__ import annotations

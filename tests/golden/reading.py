@@ -37,7 +37,7 @@ def as_text(html: str, whole: bool = False) -> str:
 
 
 class Reader(HTMLParser):
-    """The lines of a page; `main` has those of its element of that name."""
+    """The lines of a page; `main` has the lines of the element main."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

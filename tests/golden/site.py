@@ -52,7 +52,7 @@ def build() -> dict[str, str]:
 
 
 def _examine() -> None:
-    """Keep what the room of the doctor makes of each conversation, if it is there."""
+    """Keep the doctor's diagnosis of each conversation, if the room is installed."""
     for keeper in services.keepers():
         if keeper.model._meta.app_label == "chatmemory_doctor":
             for memory_id in Memory.objects.order_by("id").values_list("id", flat=True):

@@ -1,4 +1,4 @@
-"""Windows of every shape that is allowed, and how the time of what reads them grows with them."""
+"""Windows of every allowed shape, and the growth of the time that readers of them take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from a text takes memory in line with its length, whatever it is made of."""
+"""Reading a text takes memory in line with its length, whatever the text contains."""
 
 from __future__ import annotations
 

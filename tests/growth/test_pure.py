@@ -98,7 +98,7 @@ def test_clearing(shape):
 
 
 def one_compaction(messages: Sequence[ChatMessage]) -> Session:
-    """A summary that stands for a half of the messages, and the others behind it."""
+    """A summary of one half of the messages, followed by the other half."""
     builder, half = SessionBuilder(), len(messages) // 2
     for each in messages[:half]:
         builder.add(each)

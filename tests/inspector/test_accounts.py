@@ -1,4 +1,4 @@
-"""Who signs in, by a link or a password, who is told to wait, and what admins may do."""
+"""Signing in by a link or a password, waiting times, and the rights of admins."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_ten_wrong_passwords_lock_an_account_for_an_address(account, settings):
 
 @pytest.mark.parametrize("address", ["192.0.2.9", "", "unknown", "x" * 200])
 def test_a_locked_account_does_not_lock_its_neighbours_out(account, settings, address):
-    """Of one address, or where there is none."""
+    """Neighbours have the same address, or none."""
     for _ in range(settings.AXES_FAILURE_LIMIT):
         sign_in("wrong", username="bob", REMOTE_ADDR=address)
     assert sign_in("wrong", username="bob", REMOTE_ADDR=address).status_code == 429

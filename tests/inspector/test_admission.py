@@ -32,7 +32,7 @@ SECONDS = 20
 
 
 class Asking:
-    """Requests that ask for places, in turn; each is a task that ends when it has its place."""
+    """Requests for places, in turn. Each is a task that ends when it has its place."""
 
     def __init__(self, most: int, seconds: float = SECONDS) -> None:
         self.places = Places(most, seconds)
@@ -175,7 +175,7 @@ PARTS, WHOLE = answer_of(), answer_of((b"content-length", b"12"))
 
 
 class Reader:
-    """A client of an application, which takes each part of its answer when it is told to."""
+    """A client of an application that takes each part of its answer on command."""
 
     def __init__(self, application: Admission, token: bytes = b"mine", method: str = "GET") -> None:
         self.scope = {"type": "http", "method": method, "path": "/", "client": ("192.0.2.1", 5)}
@@ -324,7 +324,7 @@ def test_a_client_is_known_by_all_that_it_sends():
 
 @contextmanager
 def slow_socket(served, path: str) -> Iterator[None]:
-    """A connection whose client has asked, and reads nothing."""
+    """A connection whose client has sent a request, and reads nothing."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(SECONDS)

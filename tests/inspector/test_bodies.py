@@ -133,7 +133,7 @@ def test_a_huge_body_is_neither_read_nor_buffered(served):
 def prepared_import(
     served, name: str, content: bytes, path: str = "/import/"
 ) -> requests.PreparedRequest:
-    """The request of the page that reads a file, by somebody who is signed in."""
+    """The request of the page that reads a file, by a signed-in person."""
     pages = served.session()
     pages.get(f"{served.url}/import/").raise_for_status()
     form = {"format": "auto", "kind": "message_window", "limit": "9"}

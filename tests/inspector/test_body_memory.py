@@ -1,6 +1,6 @@
-"""No request takes more than 100 MB of a worker, whatever its body is made of.
+"""No request takes more than 100 MB of a worker, whatever its body contains.
 
-`make attack` sends every shape to every page, `make test` those that take most.
+`make attack` sends every shape to every page, `make test` only the shapes that take most.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_forms(served):
 
 
 def test_a_form_that_is_sent_to_the_api_with_a_session_is_not_parsed(served):
-    """The check of a session asks for the CSRF token of the form, which no parser of ours reads."""
+    """Checking a session reads the CSRF token of the form, which none of our parsers reads."""
     pages, url = served.session(), f"{served.url}/api/v1/memories/"
     pages.get(f"{served.url}/policies/").raise_for_status()
     assert "csrftoken" in pages.cookies

@@ -86,7 +86,7 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
 
 
 def test_a_phrase_only_of_the_assistant_and_the_system_message_is_distinguished(operator_client):
-    """The bot asks for the order number, and its system message speaks of it."""
+    """The bot asks for the order number, and its system message mentions it."""
     page = find(operator_client, "find=order+number")
     found = page.panel.found
     where = "nly in the assistant’s own words (#44) and the system message (#1)."

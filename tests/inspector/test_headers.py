@@ -119,7 +119,7 @@ def test_no_form_is_taken_without_its_token(operator_client, name):
 
 
 def test_pages_are_compressed_to_another_size_each_time(operator_client):
-    """A guess of what stands beside a secret cannot be measured by the size of the response."""
+    """The size of a response does not confirm a guess of text beside a secret."""
     demo.load()
     packed = [operator_client.get("/", headers={"Accept-Encoding": "gzip"}) for _ in range(12)]
     plain = operator_client.get("/")

@@ -89,7 +89,7 @@ def test_a_line_has_the_types_of_errors_and_the_first_line_of_a_message(formatte
 
 
 def put_as_java_does(served, memory_id: str, body: str) -> bytes:
-    """The first line of the answer to java.net.http, which offers HTTP/2 unless told otherwise."""
+    """The first line of the answer to java.net.http, which offers HTTP/2 by default."""
     head = (
         f"PUT /api/v1/store/{memory_id}/ HTTP/1.1",
         "Connection: Upgrade, HTTP2-Settings",

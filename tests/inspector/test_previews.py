@@ -1,4 +1,4 @@
-"""What another limit or a draft would do, told from what the model sees now."""
+"""Previews of another limit or a draft, compared with the present window of the model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def verdict(client, text: str = "", **values) -> str:
 
 
 def preview(client, text: str, **values):
-    """The page that simulates what was written."""
+    """The page of the simulation of a text."""
     typed = {"role": "user", "text": text, **values}
     return client.post("/c/c/simulate/", typed, follow=True).context["page"]
 
@@ -147,7 +147,7 @@ def test_the_verdict_has_a_new_limit_and_the_drafts_before_the_text(operator_cli
 def test_what_leaves_and_comes_back_makes_up_the_difference(
     db, policy, sequence, drafts, first, limit
 ):
-    """In messages: what is seen, with what arrives and comes back, without what leaves."""
+    """In messages: the visible ones, plus arrivals and returns, minus those that leave."""
     with conversation(policy, sequence):
         if conversations.policy("m") is None:
             return

@@ -1,4 +1,4 @@
-"""A server whose database lies on a read-only file system."""
+"""A server whose database is on a read-only file system."""
 
 from __future__ import annotations
 

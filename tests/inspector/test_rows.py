@@ -1,4 +1,4 @@
-"""What the rows of a conversation say: tools by name, what leaves next, how much is elsewhere."""
+"""The rows of a conversation: tools by name, messages that leave next, and counts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The server of `make run` and of gunicorn. Of a unix socket it believes what the proxy tells about
-the client.
+"""The server of `make run` and of gunicorn.
+
+On a unix socket it trusts what the proxy sends about the client.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def scripts() -> str:
 
 
 def of_templates() -> set[str]:
-    """All classes that templates can write, and the prefixes of those that they compose."""
+    """All classes that templates can write, and the prefixes of composed classes."""
     values = re.findall(r'class="((?:{%.*?%}|{{.*?}}|[^"])*)"', html(), re.DOTALL)
     values += re.findall(r"{% block body_class %}(.*?){% endblock", html(), re.DOTALL)
     values += re.findall(r'{% icon \S+ "([^"]+)"', html())

@@ -1,4 +1,4 @@
-"""The tape: its geometry, without a browser, and what it draws of a ledger."""
+"""The tape: its geometry, without a browser, and its drawing of a ledger."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_the_axis_of_memory_is_labelled_where_its_limit_is_not_at_its_top():
     st.integers(1, 9_999),
 )
 def test_memory_is_read_beside_its_limit_and_is_never_flat(loads, limit):
-    """Said and memory have one axis, or two that do not reach into each other."""
+    """History and memory have one axis, or two that do not overlap."""
     loads = [(max(said, memory), memory) for said, memory in loads]
     points = [point(n, *both, limit) for n, both in enumerate([*loads, (limit, limit)], 1)]
     drawn = Chart(points, limit)

@@ -46,7 +46,7 @@ def date(*times: datetime) -> None:
 
 
 def after(*seconds: float) -> list[datetime]:
-    """The start, and the times that follow each other by so many seconds."""
+    """The start, and times at these distances in seconds, one after another."""
     return [START + timedelta(seconds=n) for n in accumulate([0, *seconds])]
 
 

@@ -24,7 +24,7 @@ def memory_of(db) -> Callable[[int], ChatMemory]:
 
 @pytest.fixture(params=["in the database", "over HTTP"])
 def large_memory(request) -> Any:
-    """A memory with room for all that is said, in the project and on a server."""
+    """A memory with room for all messages, in the project and on a server."""
     if request.param == "in the database":
         yield request.getfixturevalue("memory_of")(20)
         return

@@ -1,4 +1,4 @@
-"""The middleware in real agents of LangChain, with models that say what a test lets them say."""
+"""The middleware in real agents of LangChain, with models that give prepared answers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ THREAD = {"configurable": {"thread_id": "order-1"}}
 
 
 class Model(BaseChatModel):
-    """Answers with what it is given, or raises it, and remembers what it saw."""
+    """Gives prepared answers or raises prepared errors, and remembers its prompts."""
 
     answers: list[Any]
     seen: list[list[BaseMessage]] = []
@@ -249,7 +249,7 @@ def summarizing(*said: str, trigger: int, keep: int = 1) -> SummarizationMiddlew
 
 
 def compactions(memory: ChatMemory) -> list[list[str]]:
-    """What each summary stands for in the ledger."""
+    """The messages that each summary of the ledger covers."""
     steps = Step.objects.filter(memory_id=memory.id, kind=Change.COMPACT).order_by("n")
     covered = [Stay.objects.filter(memory_id=memory.id, left_step=step.n) for step in steps]
     assert {stay.reason for stays in covered for stay in stays} <= {Reason.SUMMARIZED}
@@ -289,7 +289,7 @@ def test_a_summary_reaches_the_ledger_of_a_server(served):
 
 
 def test_a_summary_without_room_is_put_before_the_window(db):
-    """A window of two messages has none for what the summary would cover."""
+    """The window has two messages and no room for a summary of others."""
     memory = MessageWindowChatMemory("order-1", 2, DjangoChatMemoryStore())
     middleware = [ChatMemoryMiddleware(memory), summarizing("they spoke of A and B", trigger=5)]
     agent = create_agent(

@@ -38,7 +38,7 @@ def said(text: str) -> ChatMessage:
 
 
 class Scripted:
-    """A model that answers with what it is given, and remembers what it saw."""
+    """A model that gives prepared answers, and remembers its prompts."""
 
     def __init__(self, *answers: ChatMessage) -> None:
         self.answers, self.seen = list(answers), []

@@ -1,4 +1,4 @@
-"""The session in real runs of the OpenAI Agents SDK, with a model that says what a test lets it."""
+"""The session in real runs of the OpenAI Agents SDK, with a model that gives prepared answers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def words(text: str) -> ResponseOutputMessage:
 
 
 class Scripted(Model):
-    """Answers with what it is given, and remembers what it saw."""
+    """Gives prepared answers, and remembers its prompts."""
 
     def __init__(self, *answers: list[Any]) -> None:
         self.answers, self.seen = list(answers), []

@@ -1,4 +1,4 @@
-"""The capability in real agents of Pydantic AI, with models that say what a test lets them say."""
+"""The capability in real agents of Pydantic AI, with models that give prepared answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def calling(city: str) -> ModelResponse:
 
 
 class Scripted:
-    """Answers with what it is given, or raises it, and remembers what it saw."""
+    """Gives prepared answers or raises prepared errors, and remembers its prompts."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.seen, self.instructions = list(answers), [], []
@@ -215,7 +215,7 @@ def memory() -> MessageWindowChatMemory:
 
 
 def said_in(memory: ChatMemory) -> list[str]:
-    """The texts of what follows the first message; the calls of a message are one."""
+    """The texts after the first message; the calls of a message are one text."""
     return [
         f"{len(text.splitlines())} calls" if "({" in text else text
         for text in texts(memory.messages())
@@ -223,7 +223,7 @@ def said_in(memory: ChatMemory) -> list[str]:
 
 
 def answered_calls(memory: ChatMemory) -> tuple[list[str], list[str]]:
-    """The ids of the calls, and those of the results."""
+    """The ids of the calls, and the ids of the results."""
     messages = memory.messages()
     called = [
         call.id for m in messages if isinstance(m, AiMessage) for call in m.tool_execution_requests

@@ -166,7 +166,7 @@ def columns(model: type[Model]) -> list[Field[Any, Any]]:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """Roll back what the block writes."""
+    """Roll back the writes of the block."""
     with transaction.atomic():
         try:
             yield

@@ -360,9 +360,9 @@ def conversations(draw) -> list[tuple]:
 
 
 def play(name: str, limit: int, made: list, drops: bool) -> int:
-    """Let a client decide its window, with or without the attributes of what it knows.
+    """Let a client decide its window, with or without the attributes of known messages.
 
-    Return how many changes it made until two messages of the history differed in attributes alone.
+    Return the number of changes until two messages of the history differed in attributes alone.
     """
     store, earlier = DjangoChatMemoryStore(), [[]]
     services.create(name, MessageWindow(20))
@@ -397,7 +397,7 @@ def have_twins(messages: list[ChatMessage]) -> bool:
 
 
 def told(name: str) -> list[object]:
-    """Return what the ledger tells of each step and each message, without attributes."""
+    """Return the ledger's account of each step and each message, without attributes."""
     steps = [
         steps_reads.step(name, n) for n in range(1, conversations_reads.memory(name).last_step + 1)
     ]

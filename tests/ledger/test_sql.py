@@ -1,4 +1,4 @@
-"""The SQL of an add does what the ORM does."""
+"""The SQL of an add does the same as the ORM."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_inserted_rows_have_the_columns_of_their_models(model, row):
 
 
 def test_what_is_read_of_stays_are_columns_of_the_models():
-    """The last six are those of the message and of the conversation."""
+    """The last six are columns of the message and of the conversation."""
     of_stay = {field.column for field in Stay._meta.concrete_fields}
     assert set(sql.STAY) <= of_stay
     assert sql.WindowMessage._fields[:-6] == sql.STAY

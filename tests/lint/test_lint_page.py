@@ -1,4 +1,4 @@
-"""docs/rules.md, whose tables are written by `WRITE_RULES=1 .venv/bin/pytest` of this file."""
+"""docs/rules.md. `WRITE_RULES=1 .venv/bin/pytest` of this file writes its tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXCHANGES = {
 
 
 def told(name: str, lines: Iterable[str]) -> None:
-    """Compare lines with those that the page has between two comments."""
+    """Compare lines with the lines between two comments of the page."""
     made = "".join(f"{line}\n" for line in lines)
     before, mark, rest = PAGE.read_text("utf-8").partition(f"<!-- {name} -->\n")
     known, end, after = rest.partition("<!-- end -->")
@@ -41,8 +41,8 @@ def worst(found: Iterable[Finding]) -> str:
 
 
 def test_recorded_exchanges_are_refused_as_they_were(data_file):
-    """All that was accepted is, and of what was refused those are found whose error is about
-    messages, in its words.
+    """All accepted requests are accepted. Of the refused ones, each whose error is about messages
+    is found, in the words of the error.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     errors = {}

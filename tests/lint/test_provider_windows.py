@@ -1,4 +1,4 @@
-"""Windows with a provider's known verdict, and what the linter says of them."""
+"""Windows with a provider's known verdict, and the linter's findings about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that add messages and summarize them without a pause, and checks of what was stored."""
+"""Clients that add messages and summarize them without a pause, and checks of the stored rows."""
 
 from __future__ import annotations
 
@@ -123,8 +123,9 @@ class Load:
 
 
 def check(served: Served, acknowledged: list[tuple[str, str, int]], ids: Iterable[str]) -> None:
-    """Every acknowledged message is in its history once, at its number, and nothing else is, except
-    lists that were set; a number that is missing is that of a summary, and each matches its replay.
+    """Each acknowledged message is in its history once, at its number, and nothing else is, except
+    lists that were set. A missing number belongs to a summary. Each conversation matches its
+    replay.
     """
     stored = []
     for memory_id in ids:

@@ -73,7 +73,7 @@ messages = st.one_of(
 
 
 def bare(message: ChatMessage) -> ChatMessage:
-    """Return a message without attributes, except those that are its content."""
+    """Return a message without attributes, unless they are its content."""
     return message if isinstance(message, CustomMessage) else with_attributes(message, {})
 
 
@@ -227,7 +227,7 @@ def pieces(request, monkeypatch):
 
 
 def load_json_file(file, bounds=None):
-    """The value of a file, or a list of those of its lines."""
+    """The value of a file, or a list of the values of its lines."""
     values = [line.problem or line.value for line in json_lines(file, bounds)]
     return values[0] if len(values) == 1 else values
 

@@ -1,4 +1,4 @@
-"""A registry holds built-in items, registered items, and those of an entry point group."""
+"""A registry holds built-in items, registered items, and items of an entry point group."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_threads_wait_for_the_first_one_to_load(registry, installed):
 
 
 def test_an_item_may_name_itself(installed):
-    """A stored policy is found by its own kind, whatever its package calls the entry point."""
+    """A stored policy is found by its own kind, not by the name of the entry point."""
     installed("from types import SimpleNamespace\nA = SimpleNamespace(kind='seven')", alias="A")
     registry: Registry[object] = Registry("shop.numbers", {}, named_by="kind")
     assert list(registry) == ["seven"]

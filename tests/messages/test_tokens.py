@@ -74,7 +74,7 @@ def test_estimators_without_a_family_do_not_share_counts_whatever_their_equality
 
 
 class Returning(WordCounter):
-    """An estimator that returns what it is made of, of a message or of an empty list."""
+    """An estimator that returns a prepared count for a message or for an empty list."""
 
     def __init__(self, of_message, of_list=0):
         super().__init__()

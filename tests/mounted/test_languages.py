@@ -33,7 +33,7 @@ def project(settings, request):
 
 
 def text_of(html: str, language: str) -> str:
-    """A page without what is random, and without its language."""
+    """A page without random parts, and without its language."""
     html = re.sub(r'value="\w{64}"|<time.*?</time>', "", html)
     return html.replace(f"/{language}/ops/", "/ops/")
 

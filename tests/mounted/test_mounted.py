@@ -235,7 +235,7 @@ FORM = "application/x-www-form-urlencoded"
     ],
 )
 def test_a_form_that_is_too_large_is_not_parsed(path, size, setting):
-    """The CSRF check stands before the middleware, and would read the form."""
+    """The CSRF check comes before the middleware, and would read the form."""
     unread = BytesIO()
     unread.close()
     asked = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size + 1), "wsgi.input": unread}

@@ -65,7 +65,7 @@ def rows_of(sql: str, params: Any) -> list[tuple[Any, ...]]:
 
 
 def _of_sqlite(sql: str, params: Any) -> Plan:
-    """SQLite does not tell how many rows a plan reads, so that what it returns is counted."""
+    """SQLite's plans have no numbers of rows, so the returned rows are counted."""
     plan, tables = Plan(sql), {alias: name for name, alias in _ALIAS.findall(sql)}
     for *_, detail in rows_of(f"EXPLAIN QUERY PLAN {sql}", params):
         if found := _READS.match(detail):

@@ -116,7 +116,7 @@ def calls(browser, api) -> dict[str, Callable[[], Any]]:
 
 
 def test_hot_paths_use_indexes(operator_client, api):
-    """All are asked of one database, since it takes longer to fill than to read."""
+    """All queries run on one database, since filling it takes longer than reading."""
     fill()
     unused, faults = {}, {}
     indexes = INDEXES | {name: each for room in OF_ROOMS for name, each in room.INDEXES.items()}
@@ -141,7 +141,7 @@ def test_few_stays_are_expected_of_a_past_window(db):
 
 
 def test_messages_that_return_are_found_by_their_own_stays(db):
-    """The last stay of each is sought, which could be done by going back through those of all."""
+    """The last stay of each is looked up. A bad plan would go back through the stays of all."""
     long_conversation("long", 5_000, kept=20)
     analyse(Message, Stay)
     early = [UserMessage(f"m{n}") for n in range(1, 21, 2)]
@@ -175,7 +175,7 @@ def test_common_words_are_read_where_they_are_tried(db):
 
 
 def test_a_page_reads_no_more_where_there_is_one_conversation(operator_client):
-    """PostgreSQL then takes all rows for about as many as are asked for by number."""
+    """PostgreSQL then estimates all rows to be about as many as the numbers it looks up."""
     long_conversation("long", LONG)
     analyse(Message, Stay, Step)
     plans = plans_of(partial(operator_client.get, "/c/long/?at=5000&msg=4999"))

@@ -124,7 +124,7 @@ def test_where_a_term_was_said_is_the_users_message_before_a_tools():
 
 
 def test_levels():
-    """What the assistant said first is not told; what many sessions mention is not rare."""
+    """A term of the assistant is not told; a term of many sessions is not rare."""
     before = [AiMessage("I take A-11."), UserMessage("A-11, B-22 and C-33")]
     one = session(before, "None.", [AiMessage("A-11, B-22, C-33")])
     (found,) = compaction_evidence(one, mentions={"A-11": 1, "B-22": 3, "C-33": 2})

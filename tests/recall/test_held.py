@@ -25,7 +25,7 @@ def test_one_pass_finds_what_is_found_one_by_one(terms, text):
 @given(st.from_regex(r"[ab1]([ab1.-]{0,5}[ab1])?", fullmatch=True), st.text("ab1.-/ ", max_size=20))
 @examples(300)
 def test_a_term_is_held_only_as_a_whole(term, text):
-    """Slashes part what stands in a path; other punctuation belongs to a longer term."""
+    """Slashes separate the parts of a path; other punctuation belongs to a longer term."""
     alone = [part.strip(".-") for part in re.split(r"[/ ]", text)]
     assert is_held(term, [text]) == (term in alone)
 

@@ -102,7 +102,7 @@ def found_naively(messages, policy):
 
 
 def _earlier_results(messages):
-    """Return the results of earlier calls that equal the one that the last message answers."""
+    """Return the results of earlier calls that equal the call which the last message answers."""
     awaited, answered, found = None, {}, []
     for position, message in enumerate(messages):
         if isinstance(message, AiMessage) and message.has_tool_execution_requests:
@@ -161,7 +161,7 @@ def result(text, **options):
 
 
 def incident_of(*messages, window=2, words=NO_WORDS):
-    """The incident of the last message; None if it is none."""
+    """The incident of the last message, or None."""
     found = incidents_under(MessageWindow(window), messages, words)
     return next((each for each in found if each.again == len(messages)), None)
 

@@ -109,7 +109,7 @@ def test_what_a_user_had_to_say_again_is_right(data_file):
 
 
 def incidents_of_session(session):
-    """The incidents of a recorded session, whose compactions decided what memory held."""
+    """The incidents of a recorded session, with memory as its compactions left it."""
     messages, summaries = recorded_messages(session), session.summaries
     said = [place for place in range(len(messages)) if place not in summaries]
     lexicon = Lexicon([messages[place] for place in said])

@@ -1,5 +1,5 @@
-"""The share that a cache is predicted to save, beside the usage that was recorded; and what is
-advised where nothing can be recommended.
+"""The predicted share that a cache saves, compared with recorded usage; and advice if nothing can
+be recommended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tests of rooms, a folder for each, and what they add to the tests of the whole site."""
+"""The tests of rooms, a folder for each, and their additions to the tests of the whole site."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ FOLDER = Path(__file__).parent
 
 
 def of_rooms(name: str) -> Iterator[ModuleType]:
-    """Yield the modules of this name of all rooms: `golden` has pages, `routes` has who may ask."""
+    """Yield the modules of this name of all rooms: `golden` has pages, `routes` has permissions."""
     for file in sorted(FOLDER.glob(f"*/{name}.py")):
         yield import_module(f"tests.rooms.{file.parent.name}.{name}")

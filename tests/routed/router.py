@@ -33,7 +33,7 @@ class TokensRouter:
 
 
 class KernelRouter:
-    """Sends the tables of chatmemory to a database of their own, and forgets those of its rooms."""
+    """Routes the tables of chatmemory to a database of their own, without those of its rooms."""
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
         return "conversations" if model._meta.app_label == "chatmemory" else None

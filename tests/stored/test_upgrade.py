@@ -102,7 +102,7 @@ def keep_time(field: Field) -> None:
 
 @pytest.fixture
 def upgraded(upgraded_once) -> Iterator[None]:
-    """The migrated copy; what a test changes in it is rolled back."""
+    """The migrated copy. Changes of a test are rolled back."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

@@ -193,7 +193,7 @@ class HeldStore(ChatMemoryStore):
 @pytest.mark.parametrize("limit", [2, 5, 20])
 @pytest.mark.parametrize("rereads", [True, False], ids=["fresh copies", "own copies"])
 def test_what_several_writers_said_is_in_the_history_once(limit, rereads):
-    """The last writer wins. What another one displaced returns, and is not said again."""
+    """The last writer wins. A message that another one displaced returns, and is not said again."""
     random = Random(limit)
     stores = [HeldStore() for _ in range(WRITERS)]
     memories = [MessageWindowChatMemory("shared", limit, store) for store in stores]

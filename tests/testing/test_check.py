@@ -1,4 +1,4 @@
-"""`chatmemory check`: what it prints, its exit codes, and JUnit XML."""
+"""`chatmemory check`: its output, its exit codes, and JUnit XML."""
 
 from __future__ import annotations
 

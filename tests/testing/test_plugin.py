@@ -154,7 +154,7 @@ def test_missing(chatmemory):
 
 
 def run_pytest(folder: Path, *arguments: str) -> str:
-    """Return what pytest prints about the tests of a folder, in a process of its own."""
+    """Return the output of pytest for the tests of a folder, run in another process."""
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "pytest_chatmemory", "--rootdir", ".", *arguments],
         cwd=folder,

@@ -31,7 +31,7 @@ PLACES = [
 
 
 def fenced(language: str) -> list[str]:
-    """The blocks of the page in a language, also those in lists."""
+    """The blocks of the page in a language, including blocks in lists."""
     found = re.findall(rf"^( *)```{language}\n(.*?)^\1```$", DOCS, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(text) for _, text in found]
 

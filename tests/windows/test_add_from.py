@@ -1,4 +1,4 @@
-"""A memory takes what a provider's library has, and gives it back as the provider takes it."""
+"""A memory takes values of a provider's library, and returns them in the provider's form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def result(id: str | None, content: str = "found") -> dict:
 
 
 class Turn(BaseModel):
-    """A message as the libraries of providers have it."""
+    """A message in the form of providers' libraries."""
 
     role: str
     content: str | None = None

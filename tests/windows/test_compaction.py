@@ -1,4 +1,4 @@
-"""Compaction in memories without a ledger: what a summary covers, and that it stays."""
+"""Compaction in memories without a ledger: the covered messages, and a summary that stays."""
 
 from __future__ import annotations
 

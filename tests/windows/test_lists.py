@@ -92,7 +92,7 @@ rounds = st.integers(0, 8)
 @given(windows, st.sampled_from("abSTUCRQ"), rounds, rounds, st.booleans(), st.none() | windows)
 @example("aSbTc", "V", 3, 1, False, None)
 def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, first, other):
-    """Lists that adds made, and others: what is inferred is the only one of all adds."""
+    """Lists that adds made, and others: an inferred add is the only one that explains the list."""
     said = [Identified(key, message) for key, message in enumerate(messages(old))]
     (message,) = messages(arrival)
     made = add(said, Identified("new", message), times(before), times(after), first)

@@ -1,4 +1,4 @@
-"""Loads tell what the rule of eviction does: the rule is stated twice, and both must agree."""
+"""Loads agree with the rule of eviction, which is written twice."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_a_memory_cannot_be_made_from_itself(needed):
 
 
 class Files:
-    """As docs/library.md has it, with three methods; slower than a thread is interrupted."""
+    """The store of docs/library.md, with three methods, so slow that threads interrupt it."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Options of policies: what leaves beyond LangChain4j's rule, over random sequences."""
+"""Options of policies: evictions beyond LangChain4j's rule, over random sequences."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_leaves_with_an_option(rule):
 
 
 def added(window: Window, arrival: Entry, policy: Policy) -> list[Entry]:
-    """Add to the window and return what left."""
+    """Add to the window and return the evictions."""
     transition = admit(window, arrival, policy)
     transition.apply_to(window)
     return [eviction.entry for eviction in transition.evictions]
@@ -335,7 +335,7 @@ def stuck(window: list[Entry], policy: Policy) -> bool:
 
 
 def orphan_leads(before: list[Entry], arrival: Entry, after: list[Entry]) -> bool:
-    """Whether a result leads memory whose call stood directly before it and left."""
+    """Whether memory begins with a result whose call was directly before it and left."""
     free = [each for each in after if not each.pinned and each.type is not MessageType.SYSTEM]
     if not free or free[0].type is not RESULT_TYPE or free[0] == arrival:
         return False

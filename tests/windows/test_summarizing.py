@@ -36,7 +36,7 @@ def told(n):
 
 
 class Summarizer:
-    """What a user's callback is: it keeps what it got, and returns a text."""
+    """A user's callback: it keeps its arguments, and returns a text."""
 
     def __init__(self, text="They talked."):
         self.got, self.text = [], text

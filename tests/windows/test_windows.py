@@ -135,7 +135,7 @@ def test_what_is_placed_or_removed_before_it_is_met():
 
 
 class Kept(EntrySource):
-    """Entries kept elsewhere, where only those of system messages give their messages unasked."""
+    """Entries that are stored elsewhere. Only system messages come with their messages."""
 
     def __init__(self, kept: list[Entry]) -> None:
         self.kept = kept

@@ -56,7 +56,7 @@ def ask(
 
 
 def answered(name: str, scope: Scope = EVERYTHING, **asked: object) -> dict[str, object]:
-    """The JSON of an answer, whose words are the same."""
+    """The JSON of an answer. Its words have the same JSON."""
     (answer,) = ask((name, asked), scope=scope)
     (content,) = answer.content
     assert not answer.is_error, content.text
@@ -73,7 +73,7 @@ def refused(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
 
 
 def test_why_did_it_ask_for_the_order_number_again(client):
-    """The session of the room's README. Each address shows people what it is about."""
+    """The session of the room's README. Each answer has an address that shows it to people."""
     found = answered("find_conversations", words="order number", flag="user_repeated")
     (conversation,) = (each["id"] for each in found["conversations"])
     assert "A-1182 had to be said again in #47; said in #25, left memory" in found["answer"]
@@ -166,7 +166,7 @@ QUESTIONS: dict[str, dict[str, object]] = {
 
 
 def test_no_tool_writes():
-    """Nor does the first question about a conversation, whose incidents are not kept yet."""
+    """Not even the first question about a conversation whose incidents are not kept yet."""
     create_and_add("long", TokenWindow(60), users(*(f"item {n} is N-{n:04}" for n in range(9))))
     services.compact("long", "Some items.", keep_last=1)
     for keeper in services.keepers():
@@ -221,7 +221,7 @@ OF_ALL = ("find_conversations", "doctor")  # they take no id
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in OF_ALL])
 @pytest.mark.parametrize("by_token", [False, True])
 def test_other_conversations_do_not_exist(name, by_token):
-    """The refusal is that of an id that no conversation has."""
+    """The refusal is the same as for an id that no conversation has."""
     scope = Scope("ferry-")
     if by_token:
         scope = Scope(token=create_token("agent", role="viewer", prefix="ferry-"))

@@ -256,7 +256,7 @@ def test_a_definition_is_stored_once_until_no_conversation_has_it(desk):
 
 
 def test_the_next_call_is_compared_with_one_that_comes_late(desk):
-    """The figures of the list are those of the page, in whatever order calls come."""
+    """The list and the page have the same figures, in whatever order calls come."""
     late = replace(a_call(4, LISTS[1][:2]), at=START + timedelta(seconds=2.5))
     store(late)
     rows = {each.n: each for each in ModelCall.objects.all()}

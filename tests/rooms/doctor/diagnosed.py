@@ -10,8 +10,8 @@ from inspector.rooms.doctor.writes import current_diagnosis
 
 
 def diagnosed(*memory_ids: str) -> Diagnosis:
-    """Keep the diagnosis of conversations, or of all of them; return that of the last one, as the
-    providers in use have it.
+    """Keep the diagnosis of some or all conversations, and return the last one for the providers in
+    use.
     """
     kept = Diagnosis(0)
     for memory_id in memory_ids or Memory.objects.order_by("id").values_list("id", flat=True):

@@ -1,4 +1,4 @@
-"""A diagnosis is what the linter says of the whole window, and a function of the ledger alone."""
+"""A diagnosis has the linter's findings about the whole window, and depends on the ledger alone."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_after_any_changes_a_diagnosis_agrees_with_the_ledger(db, made):
 
 @pytest.mark.long
 def test_two_thousand_random_changes_verify_after_each(db):
-    """Adds whose ids are repeated, sets, compactions and repairs, in sixty conversations."""
+    """Adds with repeated ids, sets, compactions and repairs, in sixty conversations."""
     random, done = Random(46), Counter[str]()
     kept = [UserMessage("a"), AiMessage("b"), SystemMessage("c"), call("x"), call("y"), result("x")]
     for _ in range(60):

@@ -1,6 +1,6 @@
-"""The doctor finds what is ill, and nothing else: in a fleet, on its page, over HTTP and in CI.
+"""The doctor finds ill windows and nothing else: in a fleet, on its page, over HTTP and in CI.
 
-A repair mends a stored window by one step, and one more step takes it back.
+A repair mends a stored window in one step, and one more step undoes it.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_what_messages_tell_of_their_provider():
 
 @pytest.fixture
 def short(db):
-    """A window of 4 messages, whose largest turn has 5 beside the system message."""
+    """A window of 4 messages with a largest turn of 5, beside the system message."""
     said = [BRIEF, HI, call("call_1"), result("call_1"), call("call_2"), result("call_2")]
     create_and_add("short", MessageWindow(4), said)
     create_and_add("long", MessageWindow(9), said)

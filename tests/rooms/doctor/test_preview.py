@@ -1,4 +1,4 @@
-"""A preview and what happens are the same set; heading, lines, flag and filter count the same."""
+"""A preview and its effect are the same set; heading, lines, flag and filter have equal counts."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_an_import_is_known_also_under_another_key_and_after_a_redaction(db, set
 
 @pytest.fixture
 def summarised(db) -> str:
-    """Three summaries: one with a term, one that stands for it and has the term, one without."""
+    """Three summaries: one with a term, one that covers it and has the term, one without."""
     said = [UserMessage("It is A-1182 for Ada"), AiMessage("Thanks"), UserMessage("and B-7 too")]
     create_and_add("m", MessageWindow(9), said)
     services.compact("m", "They ask for (A-1182).", covering=[1, 2])
@@ -238,7 +238,7 @@ def test_the_summaries_that_were_chosen_are_redacted_too(summarised, chosen, rea
 def test_copies_of_summaries_are_reached_and_with_true_those_of_the_branch(
     summarised, chosen, left
 ):
-    """The branch has a copy of #6, and a summary of its own, #7, which stands for that copy."""
+    """The branch has a copy of #6, and a summary of its own, #7, which covers that copy."""
     services.branch("m", "branch", [AiMessage("yes")], at=6)
     copied = Message.objects.get(memory="branch", origin="SYNTHETIC").seq
     services.compact("branch", "Still A-1182.", keep_last=0)

@@ -1,4 +1,4 @@
-"""Incidents over HTTP: what left memory and came up again."""
+"""Incidents over HTTP: facts that left memory and came up again."""
 
 from __future__ import annotations
 

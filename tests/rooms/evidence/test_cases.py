@@ -1,4 +1,4 @@
-"""The cases of a cause: since when, how many a day, and what a change of policy did."""
+"""The cases of a cause: beginnings, numbers per day, and the effect of a change of policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why? of a step that compacted: what the page says is what the API says, and says it with care."""
+"""Why? of a step that compacted: the page agrees with the API, and claims no more than is known."""
 
 from __future__ import annotations
 

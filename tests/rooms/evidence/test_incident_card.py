@@ -1,4 +1,4 @@
-"""The card of an incident says what the ledger and the API say, in all kinds and causes."""
+"""The card of an incident agrees with the ledger and the API, for all kinds and causes."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def facts_in(memory_id: str, seq: int) -> frozenset[str]:
 
 
 def assert_card_and_message_agree(memory_id: str) -> int:
-    """The limit of a card, and the one told of the fact's last mention, are one number."""
+    """A card and the page of the fact's last mention have the same limit."""
     compared = 0
     for incident in incidents(memory_id).incidents:
         for part in (*incident.facts, *filter(None, [incident.result])):

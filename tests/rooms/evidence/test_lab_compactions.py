@@ -1,4 +1,4 @@
-"""The lab's page of compactions: sums of what is kept, by summarizer and trigger."""
+"""The lab's page of compactions: sums of the kept rows, by summarizer and trigger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINK = "/c/one/?at=3"
 
 @pytest.fixture
 def compacted():
-    """One conversation loses A-11, and a term of the assistant's; another one loses nothing."""
+    """One conversation loses A-11 and a term of the assistant; another one loses nothing."""
     for memory_id, summary, trigger in (("one", "None.", "auto"), ("two", "A-11 B-22", "manual")):
         services.create(memory_id, MessageWindow(20), {"team": memory_id})
         said = [UserMessage("A-11"), AiMessage("I take B-22.", attributes=OPUS)]

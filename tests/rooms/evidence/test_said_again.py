@@ -1,4 +1,4 @@
-"""The overview of what had to be said again, and of what never reached the model."""
+"""Facts that had to be said again, and messages that never reached the model, on the overview."""
 
 from __future__ import annotations
 

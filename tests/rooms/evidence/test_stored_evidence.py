@@ -1,4 +1,4 @@
-"""What the compactions of stored conversations lost, as their sessions and incidents have it."""
+"""The terms that compactions of stored conversations lost, compared with sessions and incidents."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_a_change_costs_the_same_in_a_conversation_twice_as_long(monkeypatch):
 
 @pytest.mark.long
 def test_real_sessions_have_the_evidence_of_their_files(claude_sessions):
-    """One of them lacks most of what was replaced, and one was compacted twice."""
+    """One session lacks most of the replaced messages, and one was compacted twice."""
     call_command("import_transcripts", *map(str, claude_sessions), verbosity=0)
     for file in claude_sessions:
         (transcript,) = read_transcripts(file.read_bytes()).transcripts

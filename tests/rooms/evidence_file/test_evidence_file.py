@@ -1,4 +1,4 @@
-"""Evidence files: what they tell, what is masked in them, and that strangers' texts do no harm."""
+"""Evidence files: their contents, their masks, and texts of strangers that do no harm."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_commands_write_the_file(order, tmp_path, capsys):
 
 
 def test_without_a_script_the_file_is_one_page(order, operator_client):
-    """The history once, the cards, and for each step a line of what entered and left."""
+    """The history once, the cards, and a line for each step with arrivals and evictions."""
     html = file_of(operator_client, PAGE, at="43").partition('<script type="application/json"')[0]
     assert len(re.findall(r'<li class="said ', html)) == 58
     assert "User message #43 arrived +57. 4 messages left −183" in html

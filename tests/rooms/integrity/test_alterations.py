@@ -1,4 +1,4 @@
-"""What SECURITY.md says of alterations: who shows each of them, or that it is out of reach."""
+"""The alterations in SECURITY.md: the check that finds each of them, or that none can."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def alter_deletion(**values):
 
 
 def compute_chain_anew() -> None:
-    """Alter words, and compute all digests as somebody can who has the code and the database."""
+    """Alter words, and recompute all digests, as a person with the code and the database can."""
     rewrite("m", 2, UserMessage("pay up"))
     altered = Message.objects.get(seq=2)
     Message.objects.filter(seq=2).update(commitment=chain.commitment_of(altered))

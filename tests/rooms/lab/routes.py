@@ -1,4 +1,4 @@
-"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+"""The permissions of routes: arguments, and the lowest role for each method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab of many conversations: slices, what the page says, groups, and adopting the advice."""
+"""The lab of many conversations: slices, words of the page, groups, and adopting the advice."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
 
 
 def long_session(n: int) -> list:
-    """A session whose old words are not needed again: a window in blocks saves most of it."""
+    """A session that does not need its old words again: a window in blocks saves most of it."""
     said = [SystemMessage("Be kind."), UserMessage(f"The order is A-{n}182.")]
     for turn in range(30):
         said += [UserMessage(f"B-{n}{turn} " + "and then " * 100), AiMessage(f"B-{n}{turn} done")]

@@ -186,7 +186,7 @@ def test_all_end_with_pages_that_exist(operator_client):
 
 
 def answers(moment) -> tuple[str, str]:
-    """The query of the right answer of a question, and that of a wrong one."""
+    """The query of the right answer to a question, and of a wrong one."""
     step = moment.step
     match step.ask:
         case Ask.LEAVES:

@@ -1,4 +1,4 @@
-"""A teacher's own lessons: a file in a folder, and what a check says of a bad one."""
+"""A teacher's own lessons: a file in a folder, and the findings of a check in a bad one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The playground: a link holds the whole state, and whatever else a link holds is refused."""
+"""The playground: a link has the whole state, and a link with anything else is refused."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ def test_a_selected_message_is_followed_until_it_leaves(reader, served):
 
 @pytest.mark.parametrize("stream", ["open", "refused"])
 def test_a_deleted_conversation_is_said_and_no_longer_followed(reader, served, stream):
-    """Also to a page whose stream has ended, as it does without an ASGI server."""
+    """Also on a page whose stream has ended, as it does without an ASGI server."""
     name = f"deleted-{stream}"
     served.create(name, "one", "two")
     page = reader(f"/c/{name}/", refused=404)

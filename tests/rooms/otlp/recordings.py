@@ -41,7 +41,7 @@ def bodies(name: str, kind: str = "pb") -> list[tuple[str, bytes]]:
 
 
 def read(name: str, kind: str = "pb") -> tuple[list[GivenCall], list[Dropped]]:
-    """The calls of a recording, each once and in the order of their start, and what is dropped."""
+    """The calls of a recording, each once and in the order of their start, and dropped ones."""
     calls, dropped = {}, []
     for signal, body in bodies(name, kind):
         read_calls = calls_of_spans if signal == "traces" else calls_of_logs

@@ -1,7 +1,7 @@
-"""Apps that ask a model with a real SDK while a real instrumentation looks on.
+"""Apps that call a model with a real SDK under a real instrumentation.
 
-Each app has the same conversation of two questions: the model calls two tools and answers, and is
-asked again. The provider is a function behind the SDK's own HTTP client.
+Each app has the same conversation of two questions: the model calls two tools and answers, and gets
+a second question. The provider is a function behind the SDK's own HTTP client.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def ask_anthropic(provider: Provider) -> None:
 
 
 def ask_anthropic_in_other_ways(provider: Provider) -> None:
-    """With what the library of Anthropic takes beside the members of a request, and counts."""
+    """With arguments of Anthropic's library that are not members of a request, and counting."""
     import anthropic
     import httpx2
 

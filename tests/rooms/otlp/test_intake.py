@@ -1,4 +1,4 @@
-"""OTLP over HTTP: who may send, what is taken, and what is stored of it."""
+"""OTLP over HTTP: permissions, accepted bodies, and stored calls."""
 
 from __future__ import annotations
 

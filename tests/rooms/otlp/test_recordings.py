@@ -1,4 +1,4 @@
-"""Each recording of a real instrumentation: which calls it has, and what they say."""
+"""Each recording of a real instrumentation: its calls and their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real recorder whose processes, site and database are killed or stopped: no call notices."""
+"""A real recorder whose processes, site and database are killed or stopped: calls go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder between a program and its provider: what passes, what is recorded, what is not."""
+"""The recorder between a program and its provider: what it passes on, records and refuses."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def test_a_chunked_body_and_a_connection_that_is_used_again(upstream, client):
 
 
 def test_a_stale_connection_is_replaced(upstream, client):
-    """The provider closes each connection behind its answer, without a word of it."""
+    """The provider closes each connection after its answer without announcing it."""
 
     def answer(handler, got):
         answer_json(handler, ANSWER)
@@ -392,7 +392,9 @@ def response_of(id: str, *output: dict) -> dict:
 
 
 def test_a_request_that_names_the_response_before_goes_on_with_it(db, upstream, client, folder):
-    """OpenAI has stored what was said; each request has instructions of its own and what is new."""
+    """OpenAI has stored the earlier messages; each request has its own instructions and new
+    messages.
+    """
     call = {"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c1", "output": "NK204"}
     words = {"type": "output_text", "text": "NK204 flies."}

@@ -36,7 +36,7 @@ Answer = Callable[[BaseHTTPRequestHandler, Got], None]
 
 @dataclass
 class Provider:
-    """A server that answers by `answer`, and keeps what it got."""
+    """A server that answers with `answer`, and keeps the requests."""
 
     url: str
     got: list[Got] = field(default_factory=list)

@@ -113,7 +113,7 @@ def test_what_another_program_inserts_is_found_after_a_repair(shop):
 
 
 def indexed(*trigrams: str) -> int:
-    """Return how many messages have one of the trigrams in SQLite's index."""
+    """Return the number of messages with one of the trigrams in SQLite's index."""
     any_of_them = " OR ".join(f'"{trigram}"' for trigram in trigrams)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -319,7 +319,7 @@ EDGE = [("needle", "thread"), ("Nädel", "Fäden"), ("針", "糸")]
 
 
 def at_the_edge(near: str, far: str) -> UserMessage:
-    """A text with a word at its character 99,990, and one at 100,010, whose trigrams are before."""
+    """A text with a word at its character 99,990, and one at 100,010 with known trigrams."""
     trigrams = "|".join(far[n : n + 3] for n in range(len(far) - 2)) + "| "
     begin = f"{trigrams}{HAY[len(trigrams) : 99_990]}{near} "
     return UserMessage(f"{begin}{HAY[: 100_010 - len(begin)]}{far} ")

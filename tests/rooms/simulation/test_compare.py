@@ -1,4 +1,4 @@
-"""One conversation under several policies: what the page says, its addresses and its forms."""
+"""One conversation under several policies: the page, its addresses and its forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The composer and what it simulates. Its words are in tests/golden and tests/explain."""
+"""The composer and its simulations. Its words are tested in tests/golden and tests/explain."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def draft(client, url=URL, **values):
 
 
 def preview(client, **values):
-    """Post the composer and return the page that simulates what was written."""
+    """Post the composer and return the page of the simulation."""
     return client.post(URL, {"role": "user", "text": "d", **values}, follow=True)
 
 
 def sent_by(response, form: str) -> dict[str, str]:
-    """What the fields that belong to a form by its id, but stand elsewhere, send with it."""
+    """The values of fields that are outside of a form, and belong to it by its id."""
     fields = tree(response.content.decode()).iterfind(f".//input[@form='{form}']")
     return {field.get("name"): field.get("value") for field in fields}
 

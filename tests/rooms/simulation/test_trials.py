@@ -1,4 +1,4 @@
-"""Trials keep what a simulation tries, and change nothing of the conversation."""
+"""Trials keep the changes that a simulation tries; the conversation does not change."""
 
 from __future__ import annotations
 

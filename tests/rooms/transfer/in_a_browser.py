@@ -1,4 +1,4 @@
-"""Import and export in the browser: nothing chosen is lost, and what goes on is said."""
+"""Import and export in the browser: no chosen file is lost, and progress is shown."""
 
 from __future__ import annotations
 

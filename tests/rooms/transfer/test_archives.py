@@ -1,4 +1,4 @@
-"""The format chatmemory: what is exported comes back as it was, and nothing else is stored."""
+"""The format chatmemory: exports come back unchanged, and nothing else is stored."""
 
 from __future__ import annotations
 
@@ -227,7 +227,9 @@ def altered(value):
 
 
 def test_a_conversation_of_which_any_value_is_altered_is_refused(lines):
-    """Digests and replay cover all but the times of audit entries, and who deleted."""
+    """Digests and the replay cover everything but the times and actors of audit entries about
+    deletions.
+    """
     tried = set()
     for n in range(1, lines.index('{"end":"chat"}') + 1):
         given = json.loads(lines[n])

@@ -181,7 +181,7 @@ GROWTH = 16 * MEGABYTE
 
 @pytest.fixture
 def empty_file(django_db_blocker, tmp_path) -> Iterator[None]:
-    """A database in a file, as one in memory grows with what is stored; what an import needs is
+    """A database in a file, since one in memory grows with its rows. Modules of an import are
     loaded.
     """
     with django_db_blocker.unblock(), connected_to(f"sqlite:///{tmp_path}/empty.sqlite3"):
@@ -239,7 +239,7 @@ def test_a_step_of_a_long_conversation_is_in_memory_at_a_time(empty_file, tmp_pa
 
 @pytest.fixture
 def site(template, tmp_path) -> Iterator[Served]:
-    """A database, whose commands are run beside this process."""
+    """A database, with commands that run in another process."""
     with (
         database(tmp_path, copy_of=template.url) as url,
         Served(url, tmp_path, template.token) as site,
@@ -248,7 +248,7 @@ def site(template, tmp_path) -> Iterator[Served]:
 
 
 def interrupted(site: Served, arguments: list[str], how: signal.Signals) -> tuple[int, str]:
-    """Import a file until some conversations are stored; return the exit code and what is told."""
+    """Import a file until some conversations are stored; return the exit code and the output."""
     command = [*MANAGE, *arguments, "--progress"]
     with open(os.devnull, "w") as nowhere:
         process = processes.start(command, site.environment, stdout=nowhere, stderr=subprocess.PIPE)

@@ -103,7 +103,7 @@ def test_another_beginning_or_a_changed_conversation_is_refused(file, capsys):
 
 @pytest.mark.parametrize("key", ["the key of before", "another key"])
 def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, capsys, key):
-    """Under another SECRET_KEY, such as that of a new machine, the contents are compared."""
+    """Under another SECRET_KEY, as on a new machine, the contents are compared."""
     settings.SECRET_KEY = "the key of before"
     path = tmp_path / "chat.json"
     path.write_text(json.dumps({"messages": [{"role": "user", "content": "Begin"}]}))

@@ -1,4 +1,4 @@
-"""Sessions of agents are imported with their compactions: history beside what the agent saw."""
+"""Sessions of agents are imported with their compactions: the history and the agent's windows."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_window_that_is_too_large_is_refused_before_anything_is_stored(
 
 
 def test_the_real_sessions_are_what_the_agent_saw(request, capsys):
-    """`make conformance` imports all of them, `make test` those of tests/data."""
+    """`make conformance` imports all sessions, `make test` the ones in tests/data."""
     is_whole = os.environ.get("CONFORMANCE") == "all"
     files = request.getfixturevalue("all_claude_sessions" if is_whole else "claude_sessions")
     call_command("import_transcripts", *files)

@@ -58,7 +58,7 @@ def rows() -> int:
 
 @pytest.fixture
 def begun() -> str:
-    """A conversation whose deletion was interrupted when it had begun."""
+    """A conversation whose deletion was interrupted after it had begun."""
     create_and_add("long", MessageWindow(3), numbered(10), {"team": "sales"})
     services.keep_trial("long", numbered(1))
     services.delete("long", actor="ada")  # what follows the commit does not happen in a test
