@@ -69,11 +69,11 @@ def difference(recorded: Iterable[str], own: str = APP) -> Difference | None:
     if not unknown or own in loader.unmigrated_apps:
         return None
     if len(unknown) < len(names):
-        told = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
-        return Difference(told, INSTALL)
+        why = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
+        return Difference(why, INSTALL)
     ends = " to ".join(dict.fromkeys((unknown[0], unknown[-1])))
-    told = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
-    return Difference(told, EXPORT)
+    why = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
+    return Difference(why, EXPORT)
 
 
 def _difference_in(using: str) -> Difference | None:

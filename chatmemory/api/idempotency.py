@@ -76,8 +76,8 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
         caller = f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
         # The body is hashed on its own: joined to the line, it would be in memory twice.
         line = f"{request.method} {request.get_full_path()}\n"
-        asked = [line.encode(), request._request.body]
-        known_by = fingerprint("request", asked)
+        parts = [line.encode(), request._request.body]
+        known_by = fingerprint("request", parts)
         _forget_some(caller, key)
         memory_id = kwargs.get("memory_id")
         if ahead and memory_id is not None:
@@ -87,7 +87,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
             if kept is not None:
                 if memory_id is None and isinstance(request.data, Mapping):
                     memory_id = request.data.get("id")  # the id of the conversation to be created
-                return _again(kept, asked, memory_id)
+                return _again(kept, parts, memory_id)
             response = handler(view, request, *args, **kwargs)
             IdempotentAnswer.objects.create(
                 caller=caller,

@@ -112,8 +112,8 @@ def with_default(schema: Schema, default: Any) -> Schema:
     Generators assume that a member with the keyword `default` is always present, and then require
     it in every request.
     """
-    told = f"By default `{json.dumps(default)}`."
-    return {**schema, "description": " ".join(filter(None, (schema.get("description"), told)))}
+    note = f"By default `{json.dumps(default)}`."
+    return {**schema, "description": " ".join(filter(None, (schema.get("description"), note)))}
 
 
 # Messages: one schema for each class, named as in LangChain4j

@@ -122,8 +122,8 @@ def _asking(handler: Handler, query: Any, body: Any) -> Handler:
         in_query = checked(query or Query, request.query_params)
         if not query and not body:
             return handler(view, request, **in_path)
-        asked = read_body(body, request) if body else in_query
-        return handler(view, request, asked=asked, **in_path)
+        parameters = read_body(body, request) if body else in_query
+        return handler(view, request, asked=parameters, **in_path)
 
     return reading
 

@@ -230,9 +230,9 @@ def tried_limit(limit: int, outlook: Outlook) -> Caption:
 
 def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
     """Return the caption of a replay, which holds `more` messages and not the `fewer` ones."""
-    told = [f"It would also hold {seqs(more)}." if more else ""]
-    told.append(f"It would not hold {seqs(fewer)}." if fewer else "")
-    detail = " ".join(filter(None, told)) or "It would hold the same messages."
+    sentences = [f"It would also hold {seqs(more)}." if more else ""]
+    sentences.append(f"It would not hold {seqs(fewer)}." if fewer else "")
+    detail = " ".join(filter(None, sentences)) or "It would hold the same messages."
     return Caption(f"Replayed with a limit of {limit:,} from the first message on", detail=detail)
 
 

@@ -134,8 +134,8 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     del outline, tree, ids  # before the messages are in memory
     reader = _Reader(kept)
     reader.miss(_UNRECORDED)
-    told = "records of subagents: only their results came back"
-    reader.miss(told, len(sidechains), *sidechains)
+    note = "records of subagents: only their results came back"
+    reader.miss(note, len(sidechains), *sidechains)
     reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
     read = reader.read_all(turns, order, after)
     others = [_branch(turns, kept, way, read) for way in branches]

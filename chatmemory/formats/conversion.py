@@ -486,8 +486,8 @@ def first_in(value: Mapping[str, Any], *names: str) -> Any:
 
 def nothing_in(what: str, parts: str, types: Iterable[Any]) -> InvalidMessage:
     """Return the error for a message without a readable part; it names the types of the parts."""
-    told = ", ".join(dict.fromkeys(map(repr, types))) or "none"
-    return InvalidMessage(f"no {what} can be read: {parts}{told}")
+    names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
+    return InvalidMessage(f"no {what} can be read: {parts}{names}")
 
 
 def answer_of(

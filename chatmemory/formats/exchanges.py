@@ -224,9 +224,9 @@ class _Log:
         if run == len(self._packed):
             self._packed.append([])
             self._systems.append(b"")
-        told = digest_of(UserMessage("\n".join(each.text for each in system)))
-        new = system if system and places and told != self._systems[run] else []
-        self._systems[run] = told if new else self._systems[run]
+        digest = digest_of(UserMessage("\n".join(each.text for each in system)))
+        new = system if system and places and digest != self._systems[run] else []
+        self._systems[run] = digest if new else self._systems[run]
         new += [said[place] for place in places]
         self._packed[run].append(_packed((read.name, new, read.losses)))
 

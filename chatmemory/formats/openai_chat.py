@@ -116,8 +116,8 @@ class _Reader(Reader):
                 if contents is None and not images:
                     raise self.nothing_in(turn)
                 if images:
-                    said = [TextContent(contents)] if isinstance(contents, str) else contents
-                    contents = [*(said or ()), *images]
+                    parts = [TextContent(contents)] if isinstance(contents, str) else contents
+                    contents = [*(parts or ()), *images]
                 yield UserMessage(contents or "", text_in(turn, "name"))
             case "assistant":
                 yield ReadMessage(self.assistant(turn), [_without_parsed(turn)])

@@ -164,8 +164,8 @@ def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
 class _Reader(Reader):
     def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         parts = _parts_of(turn)
-        said = {name: value for name, value in turn.items() if name not in _OF_FOUR}
-        turn = {**said, "parts": parts}
+        members = {name: value for name, value in turn.items() if name not in _OF_FOUR}
+        turn = {**members, "parts": parts}
         match turn.get("role"):
             case "system":
                 for message in self.system(_texts(parts, "text")):

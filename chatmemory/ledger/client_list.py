@@ -441,13 +441,13 @@ def _messages_that_left(
     )
     left = []
     for row in rows.filter(database.in_list("text", set(wanted.values()))):
-        said = Payload.of(payload_of(row.frame, row.text), row.attributes)
-        if said.bare in wanted and row.seq not in in_window:
+        stored = Payload.of(payload_of(row.frame, row.text), row.attributes)
+        if stored.bare in wanted and row.seq not in in_window:
             overrides = kept(row.overrides)
-            shown = said if overrides is None else _payload(shown_message(row, overrides))
+            shown = stored if overrides is None else _payload(shown_message(row, overrides))
             # Messages that the summary of the same list covers are not written yet
             reason = Reason(row.left_for or Reason.SUMMARIZED)
-            left.append(_Left(row, said, shown, reason))
+            left.append(_Left(row, stored, shown, reason))
     return left
 
 

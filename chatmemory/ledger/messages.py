@@ -66,12 +66,12 @@ def new_messages(
     Raises the exceptions of `add`.
     """
     new = storable_additions(messages)
-    said = [item.message for item in new]
+    sent = [item.message for item in new]
     check_id(memory_id)
     if policy is not None:
-        count_all(said, policy.estimator)
-    elif not is_counted_quickly(said):
-        count_ahead(memory_id, said)
+        count_all(sent, policy.estimator)
+    elif not is_counted_quickly(sent):
+        count_ahead(memory_id, sent)
     return new
 
 

@@ -254,13 +254,13 @@ def _summary(provider: str, done: Sequence[tuple[str, int]]) -> str:
     of_kind: dict[str, list[int]] = {}
     for kind, seq in done:
         of_kind.setdefault(kind, []).append(seq)
-    said = [
+    phrases = [
         _WORDS[kind][0].format(named(seqs[0]))
         if len(seqs) == 1
         else _WORDS[kind][1].format(f"{len(seqs):,}")
         for kind, seqs in of_kind.items()
     ]
-    return f"Repaired for {PROVIDERS[provider]}: {', '.join(said)}."
+    return f"Repaired for {PROVIDERS[provider]}: {', '.join(phrases)}."
 
 
 def _mended(recorder: Recorder, provider: str) -> tuple[Transition, str]:

@@ -344,13 +344,13 @@ class _Replay:
         if len(self.arrived) != 1 or policy is None or self.policy_before is None:
             raise Contradicted(step, f"adds {len(self.arrived)} messages under {policy}")
         (arrival,) = self.arrived
-        asked = self.window, arrival, self.policy_before, lambda: policy
+        arguments = self.window, arrival, self.policy_before, lambda: policy
         try:
-            transition = admit(*asked)
+            transition = admit(*arguments)
         except NoRoomBesidePins:
             if arrival.n not in self.left:
                 raise
-            transition = admit_beside_pins(*asked)
+            transition = admit_beside_pins(*arguments)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
         first = next(iter(self.window), None) if transition.at_head else None

@@ -75,9 +75,9 @@ def repair(
     result gets a placeholder. A clean window is returned unchanged, and all other messages keep
     their order. Raises the exceptions of `lint`.
     """
-    said = chat_messages(messages)
-    shown = range(1, len(said) + 1) if numbers is None else numbers
-    bench = Bench([Place(*each) for each in zip(said, shown, range(len(said)), strict=True)])
+    window = chat_messages(messages)
+    shown = range(1, len(window) + 1) if numbers is None else numbers
+    bench = Bench([Place(*each) for each in zip(window, shown, range(len(window)), strict=True)])
     for mend in REPAIRS:
         mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
     left = lint(bench.messages, provider=provider, model=model, numbers=bench.numbers)
@@ -141,11 +141,11 @@ def turns_of(
     """Return messages as turns for a provider. Raises the exceptions of `lint`."""
     if provider not in PROVIDERS:
         raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
-    said = chat_messages(messages)
-    shown = range(1, len(said) + 1) if numbers is None else numbers
+    window = chat_messages(messages)
+    shown = range(1, len(window) + 1) if numbers is None else numbers
     return [
         _turn(position, number, message, FORMATS_OF[provider])
-        for position, (number, message) in enumerate(zip(shown, said, strict=True))
+        for position, (number, message) in enumerate(zip(shown, window, strict=True))
     ]
 
 

@@ -30,11 +30,11 @@ def recognized(error: str) -> list[Recognized]:
     """Return the laws whose answers match an error, the most specific first, or [] if none does.
     The error is a text, or JSON that contains it.
     """
-    said = list(_texts(error[:LONGEST]))
+    texts = list(_texts(error[:LONGEST]))
     found: dict[tuple[str, str], tuple[int, Recognized]] = {}
     for rule in RULES.values():
         for provider, law in rule.laws.items():
-            for text in said:
+            for text in texts:
                 if (match := _matched(law.error, text)) is not None:
                     length, at = match
                     found[rule.id, provider] = length, Recognized(rule, provider, law, at)

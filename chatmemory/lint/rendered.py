@@ -195,8 +195,8 @@ def _asked_at(sent: Sent) -> int:
 
 def _unsigned(sent: Sent) -> Iterator[Turn]:
     for turn in sent.listed:
-        said = [value for part in sent.parts(turn) for value in part.values]
-        parts = [part for value in said for part in _list_in(value, "parts")]
+        values = [value for part in sent.parts(turn) for value in part.values]
+        parts = [part for value in values for part in _list_in(value, "parts")]
         calls = [part for part in parts if _names_one_of(part, "functionCall", "function_call")]
         if calls and not _names_one_of(calls[0], "thoughtSignature", "thought_signature"):
             yield turn
@@ -340,10 +340,10 @@ def _counted(messages: list[ChatMessage], model: str) -> int:
 def blank_content(sent: Sent) -> Iterator[Fault]:
     """A blank text or a blank result: Converse accepts neither."""
     for turn in sent.turns:
-        said = turn.message
-        if not isinstance(said, ChatMessage) or turn.type is MessageType.SYSTEM:
+        message = turn.message
+        if not isinstance(message, ChatMessage) or turn.type is MessageType.SYSTEM:
             continue
-        if not text_of(said).strip():
+        if not text_of(message).strip():
             yield Fault([turn], f"{turn.name} is blank.")
 
 

@@ -176,8 +176,8 @@ def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
     place = past.place(seqs[0])
     if not place.has_calls:
         return None
-    said = (each.rank for each in past.window if each.is_said and each.rank < place.rank)
-    before = max(said, default=None)
+    ranks = (each.rank for each in past.window if each.is_said and each.rank < place.rank)
+    before = max(ranks, default=None)
     for each in past.left_after(place.entered):
         is_behind = before is None or each.rank > before
         if each.is_said and is_behind and each.rank < place.rank:

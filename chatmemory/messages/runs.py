@@ -40,8 +40,8 @@ def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
 
 
 def digest_of(message: ChatMessage) -> bytes:
-    said = json.dumps(_said(message), sort_keys=True, default=repr)
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()
+    content = json.dumps(_said(message), sort_keys=True, default=repr)
+    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()
 
 
 def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:

@@ -247,8 +247,8 @@ def is_by_program(message: ChatMessage) -> bool:
 
 
 def _told_of(message: ChatMessage) -> Mapping[str, Any]:
-    told = getattr(message, "attributes", {}).get(OWN)
-    return told if isinstance(told, Mapping) else {}
+    own = getattr(message, "attributes", {}).get(OWN)
+    return own if isinstance(own, Mapping) else {}
 
 
 def _count(told: Mapping[str, Any], name: str) -> int | None:

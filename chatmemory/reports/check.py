@@ -97,8 +97,8 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
     failed = [each for each in checks if each.sentences]
     for check in failed:
         row = {"conversation": check.conversation, "check": check.name}
-        told = [f"{check.conversation}: {each}" for each in check.sentences]
-        printer.row({**row, "sentences": list(check.sentences)}, *told)
+        sentences = [f"{check.conversation}: {each}" for each in check.sentences]
+        printer.row({**row, "sentences": list(check.sentences)}, *sentences)
     if options["junit"]:
         _write_junit(options["junit"], checks)
     sums = {"conversations": len(runs), "checks": len(checks), "failed": len(failed)}
@@ -140,8 +140,8 @@ def _together(
     if options["baseline"]:
         baseline = Baseline(options["baseline"])
         key = key_of(" ".join(map(str, options["files"])), runs)
-        told = worsened(key, baseline.compare(key, figures_of_runs(runs)))
-        yield Check(ALL, "baseline", [told] if told else [])
+        sentence = worsened(key, baseline.compare(key, figures_of_runs(runs)))
+        yield Check(ALL, "baseline", [sentence] if sentence else [])
         if baseline.write():
             printer.error(f"added to the baseline {options['baseline']}: {key}")
 

@@ -76,8 +76,8 @@ def print_incidents(conversations: ByConversation, printer: Printer, fail_on: Se
             total[FORCED_NAME] += sum(each.is_forced for each in found)
             total["conversations"] += 1
             rows = [incident_to_dict(each) for each in found]
-            told = [f"{name}: {incident_words(each)}" for each in found]
-            printer.row({"conversation": name, "incidents": rows}, *told)
+            lines = [f"{name}: {incident_words(each)}" for each in found]
+            printer.row({"conversation": name, "incidents": rows}, *lines)
     counts = ", ".join(f"{total[kind]:,} {kind}" for kind in KINDS)
     counts += f"; {total[FORCED_NAME]:,} {FORCED_NAME}"
     printer.total(total, f"{counts}; conversations with any: {total['conversations']:,}")

@@ -50,7 +50,7 @@ def print_laws(printer: Printer) -> int:
     for each in tried_laws():
         count += 1
         broken += not each.holds
-        told = f"{PROVIDERS[each.provider]}, {each.rule}: {each.bad} (bad), {each.good} (good)"
-        printer.row({**each._asdict(), "holds": each.holds}, f"{told}; {each.source}, {each.dated}")
+        line = f"{PROVIDERS[each.provider]}, {each.rule}: {each.bad} (bad), {each.good} (good)"
+        printer.row({**each._asdict(), "holds": each.holds}, f"{line}; {each.source}, {each.dated}")
     printer.total({"laws": count, "broken": broken}, f"{count:,} laws, {broken:,} do not hold")
     return 1 if broken else 0

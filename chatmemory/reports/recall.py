@@ -203,9 +203,9 @@ def print_recalls(
         printer.row({"policy": text_of_policy(each.policy), **_numbers(each), **values}, line)
     conversations = found.rows[0].conversations if found.rows else 0
     pick, why = found.recommended(asked.prices, asked.wanted, advice)
-    told = f"recommended: {pick or 'nothing'}: {why}."
+    sentence = f"recommended: {pick or 'nothing'}: {why}."
     values = {"conversations": conversations, "recommended": pick, "why": why}
-    printer.total(values, told)
+    printer.total(values, sentence)
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:

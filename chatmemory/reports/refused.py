@@ -40,12 +40,12 @@ def print_refused(options: Mapping[str, Any], providers: Sequence[str], printer:
                 found.setdefault((policy, name), Counter()).update(sums)
     for (policy, name), sums in found.items():
         values = {each: sums[each] for each in ("prompts", "refused", "conversations", "last")}
-        told = (
+        line = (
             f"{text_of_policy(policy)}: {PROVIDERS[name]} refuses {sums['refused']:,} of "
             f"{sums['prompts']:,} prompts, in {sums['conversations']:,} conversations, and the "
             f"last window of {sums['last']:,}"
         )
-        printer.row({"policy": text_of_policy(policy), "provider": name, **values}, told)
+        printer.row({"policy": text_of_policy(policy), "provider": name, **values}, line)
     printer.total({"conversations": conversations}, f"{conversations:,} conversations")
     return printer.code
 

@@ -166,7 +166,7 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     ends = {last + 1 for _, last in spans if last < memory.last_step}
     arrivals = arrivals_at(memory.pk, {*left_steps.values(), *begins, *ends})
     present = _present(stays, at, speakers, here)
-    told = [stay for stay in stays if speakers[stay.seq] is Speaker.OTHERS]
+    by_others = [stay for stay in stays if speakers[stay.seq] is Speaker.OTHERS]
     is_aside = bool(present) and _ASIDE.issuperset(present)
     return PhraseMatches(
         speakers=speakers,
@@ -179,7 +179,9 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
         left_at=left_steps,
         arrivals=arrivals,
         lost=None if present else _lost(memory, spans, at, detail),
-        told_left=_lost(memory, _spans(told, memory.last_step), at, detail) if is_aside else None,
+        told_left=_lost(memory, _spans(by_others, memory.last_step), at, detail)
+        if is_aside
+        else None,
         inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
         same_day=None if present else _same_day(stored, phrase),
     )
@@ -193,14 +195,14 @@ def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
     """Return the day that a phrase names as the newest message in memory spells it; None for a
     phrase that is not one date.
     """
-    asked = list(dates_in(phrase))
-    if len(asked) != 1:
+    dates = list(dates_in(phrase))
+    if len(dates) != 1:
         return None
     in_window = database.in_list("seq", (place.seq for place in stored.places))
     texts = Message.objects.filter(in_window, memory_id=stored.memory.pk).order_by("-seq")
     for seq, text in texts.values_list("seq", "text"):
         for date, written in dates_in(text[:SEARCHED]).items():
-            if date.is_same_day(asked[0]):
+            if date.is_same_day(dates[0]):
                 return SameDay(seq, written)
     return None
 

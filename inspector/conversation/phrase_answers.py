@@ -104,14 +104,14 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
     leaving = f"{seqs(matches.leaving)} would leave." if matches.leaving else ""
     lost, state = matches.lost, matches.remembered()
     if state is Remembered.NOT_IN_MEMORY:
-        told = caption(lost).summary if lost else ""
+        sentence = caption(lost).summary if lost else ""
         figures = receipt(lost) if lost else ()
         looked_at = _looked_at(matches)
-        return PhraseAnswer(question, f"No, {leaving}", told, figures, looked_at=looked_at)
+        return PhraseAnswer(question, f"No, {leaving}", sentence, figures, looked_at=looked_at)
     is_aside = state is Remembered.ASIDE
     cause = _only_in(matches.present) if is_aside else "Yes."
-    told = f"{capitalized(_are_in(matches.in_memory))} {leaving}".strip()
-    return PhraseAnswer(question, cause, told, state=state, looked_at=_looked_at(matches))
+    sentence = f"{capitalized(_are_in(matches.in_memory))} {leaving}".strip()
+    return PhraseAnswer(question, cause, sentence, state=state, looked_at=_looked_at(matches))
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
@@ -139,8 +139,8 @@ def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
     matches, hidden = state.mentions, state.window.hidden
     seen = matches.seen(hidden)
     if not matches.present:
-        told = caption(matches.lost).summary if matches.lost else ""
-        return _out_of_memory(matches, state.at, here), told
+        sentence = caption(matches.lost).summary if matches.lost else ""
+        return _out_of_memory(matches, state.at, here), sentence
     if not seen:
         return _over_limit(matches.in_memory, state.window.no_room)
     cause, said = _yes(matches, state.at, here, [n for these in seen.values() for n in these])
@@ -152,8 +152,8 @@ def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
 def _and_same_day(detail: str, matches: PhraseMatches) -> str:
     """Add where memory has the date that is looked for in another spelling."""
     same = matches.same_day
-    told = f"#{same.seq} in memory has this day as “{same.written}”." if same else ""
-    return " ".join(filter(None, [detail, told]))
+    note = f"#{same.seq} in memory has this day as “{same.written}”." if same else ""
+    return " ".join(filter(None, [detail, note]))
 
 
 def _told_left(matches: PhraseMatches) -> str:

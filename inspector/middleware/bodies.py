@@ -65,8 +65,8 @@ def upload_bounds() -> JsonBounds:
     each of its characters, and storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
-    told = f"more than one of {limit}, may: import it with {manage} import_transcripts"
-    return JsonBounds(limit.size * 4, limit.size // 3, told)
+    remedy = f"more than one of {limit}, may: import it with {manage} import_transcripts"
+    return JsonBounds(limit.size * 4, limit.size // 3, remedy)
 
 
 def messages_limit() -> BodyLimit:

@@ -60,16 +60,16 @@ class OverviewQuery:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> OverviewQuery:
         """Read the parameters of a URL."""
-        asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
-        asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
-        asked |= {name: today(asked[name]) for name in ("flagged", "sort")}
+        texts = {name: searchable(given.get(name, "")) for name in PARAMETERS}
+        texts["flagged"] = texts["flagged"] or searchable(given.get("flag", ""))  # as in the API
+        texts |= {name: today(texts[name]) for name in ("flagged", "sort")}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
             "flagged": [flag.name for flag in flags()],
             "active": ["1"],
             "sort": list(orderings()),
         }
-        kept = {name: value for name, value in asked.items() if value in known.get(name, [value])}
+        kept = {name: value for name, value in texts.items() if value in known.get(name, [value])}
         kept = {name: value for name, value in kept.items() if value}
         kept.setdefault("sort", usual_sort(kept.get("flagged", "")))
         return cls(**kept, cursor=given.get("older") or given.get("newer") or "")

@@ -49,8 +49,8 @@ class Agent:
             path = reverse(f"inspector:{route}", args=given)
         except NoReverseMatch:
             return None
-        asked = {name: value for name, value in query.items() if value not in (None, "")}
-        return f"{self.site}{path}{'?' if asked else ''}{urlencode(asked)}"
+        parameters = {name: value for name, value in query.items() if value not in (None, "")}
+        return f"{self.site}{path}{'?' if parameters else ''}{urlencode(parameters)}"
 
 
 def check_words(text: str, what: str) -> None:

@@ -57,10 +57,10 @@ def now(request: HttpRequest) -> HttpResponse:
     With `?id=` the rows are these conversations in this order, so that a page in use keeps its
     rows. Departures after `?seen=` are marked as new.
     """
-    asked = OverviewQuery.read(request.GET.dict())
+    query = OverviewQuery.read(request.GET.dict())
     held = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
     seen = MOMENT.fullmatch(request.GET.get("seen", ""))
-    context = _page(asked, held) | _feed(int(seen[0]) if seen else None)
+    context = _page(query, held) | _feed(int(seen[0]) if seen else None)
     return render(request, "inspector/overview/_now.html", context)
 
 

@@ -53,8 +53,8 @@ def result(id: str | None) -> ToolExecutionResultMessage:
 
 
 def said_by_developer() -> SystemMessage:
-    said = {"at": "system#0", "=": {"content": {"$": ["text", 0, 9, 9]}, "role": "developer"}}
-    return SystemMessage("Be brief.", {"openai_chat": {"differs": {"items": [said]}}})
+    edit = {"at": "system#0", "=": {"content": {"$": ["text", 0, 9, 9]}, "role": "developer"}}
+    return SystemMessage("Be brief.", {"openai_chat": {"differs": {"items": [edit]}}})
 
 
 def reasoned(answer: Any) -> AiMessage:
@@ -68,8 +68,8 @@ def reasoned(answer: Any) -> AiMessage:
 def sound_as_file() -> ToolExecutionResultMessage:
     url = "https://example.org/a.mp3"
     parts = {"=": [{"file_url": url, "type": "input_file"}], "was": 945589691}
-    said = {"at": "function_call_output#0", "in": {"output": parts}}
-    own = {"openai_responses": {"differs": {"items": [said]}}}
+    edit = {"at": "function_call_output#0", "in": {"output": parts}}
+    own = {"openai_responses": {"differs": {"items": [edit]}}}
     return ToolExecutionResultMessage("1", "find", f"[file {url}]", attributes=own)
 
 

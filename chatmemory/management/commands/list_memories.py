@@ -56,9 +56,9 @@ class Command(DatabaseCommand):
             printer.line(_aligned(HEADING, widths))
         for memory, cells in zip(page.rows, rows, strict=True):
             printer.row(MemorySerializer(memory).data, _aligned(cells, widths))
-        told = wording.counted(count, "conversation")
+        summary = wording.counted(count, "conversation")
         more = f", of which {len(rows):,} are shown" if len(rows) < count else ""
-        printer.total({"conversations": count}, f"{told}{more}")
+        printer.total({"conversations": count}, f"{summary}{more}")
 
 
 def _cells(memory: MemoryRow) -> tuple[str, ...]:

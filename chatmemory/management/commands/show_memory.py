@@ -72,7 +72,7 @@ class Command(DatabaseCommand):
             printer.total({"id": memory_id, **head, "earlier": page.earlier})
             return
         change = steps.step(memory_id, window.step).change if window.step else None
-        said = captions.caption(change).summary if change else ""
+        summary = captions.caption(change).summary if change else ""
         unseen = set(window.seqs) - {row.seq for row in page.rows}
         summaries = coverage_by_summary(memory_id, unseen)
         shown = list(_rows(window, page.rows, summaries))
@@ -82,14 +82,14 @@ class Command(DatabaseCommand):
         if not console.is_terminal:
             console.width = TO_A_FILE
         with console.capture() as printed:
-            console.print(Text(f"{one_line(memory_id)}, step {window.step:,}. {said}", "bold"))
+            console.print(Text(f"{one_line(memory_id)}, step {window.step:,}. {summary}", "bold"))
             if page.earlier:
                 earlier = wording.counted(page.earlier, "earlier message")
                 console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
             console.print(_table(shown, max(NARROWEST, console.width)))
             held = held_words(window.policy, window.totals)
-            told = wording.counted(page.earlier + len(page.rows), "message")
-            console.print(Text(f"In memory: {held}. In history: {told}.", "bold"))
+            in_history = wording.counted(page.earlier + len(page.rows), "message")
+            console.print(Text(f"In memory: {held}. In history: {in_history}.", "bold"))
         self.stdout.write(printed.get(), ending="")
 
 
@@ -101,12 +101,12 @@ def _rows(
     """Yield the messages of the history, and before each one the other messages at that place of
     the window: a client's, summaries, and earlier messages that stay.
     """
-    said = {row.seq for row in history}
-    first = min(said, default=0)
+    said_seqs = {row.seq for row in history}
+    first = min(said_seqs, default=0)
     waiting: dict[int, list[WindowRow]] = {}
     held: list[WindowRow] = []
     for row in window.rows:
-        if row.seq in said:
+        if row.seq in said_seqs:
             waiting[row.seq], held = held, []
         elif row.pinned or row.type is MessageType.SYSTEM or row.seq > first:
             held.append(row)
@@ -124,8 +124,8 @@ def _beside(row: WindowRow, summaries: dict[int, Coverage]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
         covered = wording.counted(summaries[row.seq].number, "message")
-        told = f"{wording.counted(row.tokens, 'token')}, stands for {covered}"
-        return ShownRow(row.seq, "Summary", text, told, is_in=True)
+        size = f"{wording.counted(row.tokens, 'token')}, stands for {covered}"
+        return ShownRow(row.seq, "Summary", text, size, is_in=True)
     role = wording.role(row.type, row.has_calls)
     return ShownRow(row.seq, role, text, _in_memory(row), is_in=True)
 

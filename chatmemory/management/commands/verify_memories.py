@@ -98,8 +98,8 @@ class Command(DatabaseCommand):
         if faults:
             raise CommandError("; ".join(faults))
         if not options["json"]:
-            told = f"{counted(verified, 'conversation')} verified: all match their replay"
-            self.stdout.write(told)
+            sentence = f"{counted(verified, 'conversation')} verified: all match their replay"
+            self.stdout.write(sentence)
         return None
 
     def tell(
@@ -174,8 +174,8 @@ class Command(DatabaseCommand):
         found = named_or_all(ids, Memory.objects.all())
         readable = (memory_id.text for memory_id in found if memory_id.is_readable)
         repaired = sum(room.repairing(memory_id) for memory_id in readable for room in rooms())
-        told = f"Names and messages put into the search index: {repaired}"
-        (self.stderr if as_json else self.stdout).write(told)
+        sentence = f"Names and messages put into the search index: {repaired}"
+        (self.stderr if as_json else self.stdout).write(sentence)
 
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(last_step__gt=0)

@@ -17,8 +17,8 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["force"] and any_memory():
-            told = "Stored nothing: there are conversations; use --force to add the examples"
-            self.stdout.write(told)
+            refusal = "Stored nothing: there are conversations; use --force to add the examples"
+            self.stdout.write(refusal)
             return
         for memory_id in demo.load():
             self.stdout.write(f"Stored the example conversation {memory_id}")

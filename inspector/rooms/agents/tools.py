@@ -74,7 +74,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     held = held_words(window.policy, window.totals)
     head = {name: last_of(value) for name, value in window_head(conversation, window).data.items()}
     texts = {row.seq: readable_text(row.message) for row in shown}
-    told = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
+    lines = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
     rows = [
         {"seq": row.seq, "type": row.type, "tokens": row.tokens, "text": short(texts[row.seq])}
         for row in shown
@@ -85,7 +85,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
             f"At step {window.step:,} memory holds {held}.",
             *_filled(head["budget"]),
             *left_out,
-            *told,
+            *lines,
         ],
         agent.page_of(conversation, at=step),
         **head,
@@ -110,11 +110,11 @@ def history(
     part = Part(around=around, size=SIZE)
     page = history_reads.history(agent.visible(conversation), part, step)
     rows = [_BriefMessage(row).data for row in page.rows]
-    told = [row_words(row.seq, row.type, row.has_calls, row.readable) for row in page.rows]
+    lines = [row_words(row.seq, row.type, row.has_calls, row.readable) for row in page.rows]
     numbers = f"{page.earlier:,} earlier messages, {page.later:,} later ones."
     url = agent.page_of(conversation, at=step, msg=around)
     counts = {"earlier": page.earlier, "later": page.later}
-    return Answer([numbers, *told], url, messages=rows, **counts)
+    return Answer([numbers, *lines], url, messages=rows, **counts)
 
 
 def why_did_it_leave(

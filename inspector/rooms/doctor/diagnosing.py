@@ -164,8 +164,8 @@ def diagnosis_of_rows(
         messages = {**known, **{row.seq: read_message(row) for row in rows}}
     except CorruptRow as error:
         return KnownDiagnosis(None, str(error))
-    said = [messages[seq] for seq in seqs]
-    return KnownDiagnosis(diagnose(said, seqs, step=step))
+    messages_in_order = [messages[seq] for seq in seqs]
+    return KnownDiagnosis(diagnose(messages_in_order, seqs, step=step))
 
 
 def _too_many(count: int) -> str:

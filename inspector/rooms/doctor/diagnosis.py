@@ -232,12 +232,12 @@ def _since(
     """Return, by rule, the first step at which messages were at fault, with these messages. Rules
     with an unknown step are left out.
     """
-    asked = {key: sorted(each)[:LOOKED_AT] for key, each in found.items() if not key[1]}
-    if not asked:
+    faults = {key: sorted(each)[:LOOKED_AT] for key, each in found.items() if not key[1]}
+    if not faults:
         return {}
-    past = past_of({seq for each in asked.values() for named in each for seq in named})
+    past = past_of({seq for each in faults.values() for named in each for seq in named})
     first = {}
-    for (rule, is_pending), each in asked.items():
+    for (rule, is_pending), each in faults.items():
         known = [(RULES[rule].since(past, named), named) for named in each]
         if steps := [(step, named) for step, named in known if step is not None]:
             first[rule, is_pending] = min(steps)

@@ -18,18 +18,18 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)
-    told = [] if which.choices.is_made else ["No providers chosen: this is of all of them."]
-    told += [f"{wording.counted(counts.refused, 'conversation')} would be refused."]
+    lines = [] if which.choices.is_made else ["No providers chosen: this is of all of them."]
+    lines += [f"{wording.counted(counts.refused, 'conversation')} would be refused."]
     if counts.changed:
         changed = wording.counted(counts.changed, "conversation")
-        told.append(f"{changed} changed since the last look.")
+        lines.append(f"{changed} changed since the last look.")
     for ill in page.rows:
-        told += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
+        lines += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
     rows = [{**IllSerializer(ill).data, "url": agent.page_of(ill.memory.id)} for ill in page.rows]
     url = agent.page("doctor", provider=provider, rule=rule)
     in_use = which.choices.everywhere.written()
     sums = {"in_use": in_use, "by_rule": counts.by_rule, "changed": counts.changed}
-    return Answer(told, url, conversations=rows, **sums)
+    return Answer(lines, url, conversations=rows, **sums)
 
 
 def _ill_words(ill: IllConversation) -> list[str]:

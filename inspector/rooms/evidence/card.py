@@ -36,8 +36,8 @@ class Stop:
 
     @property
     def words(self) -> str:
-        told = f", {self.text}" if self.step else f" “{self.text}”"
-        return f"{self.label}: {self.name}{told}"
+        detail = f", {self.text}" if self.step else f" “{self.text}”"
+        return f"{self.label}: {self.name}{detail}"
 
 
 class IncidentCard:
@@ -62,13 +62,13 @@ class IncidentCard:
     def _stops(self) -> Iterator[Stop]:
         incident, texts = self._incident, self._shown.texts
         first = incident.shown
-        said = quoted(texts[first.said], incident.fact)
-        yield Stop("result" if incident.result else "said", said, is_out=False, seq=first.said)
+        quote = quoted(texts[first.said], incident.fact)
+        yield Stop("result" if incident.result else "said", quote, is_out=False, seq=first.said)
         how = words.how_it_left(self._shown.left, first.last)
         yield Stop("left", how, is_out=True, step=first.left_step)
         if incident.asked:
-            asked = asked_for(texts[incident.asked])
-            yield Stop("asked for", asked, is_out=True, seq=incident.asked)
+            request = asked_for(texts[incident.asked])
+            yield Stop("asked for", request, is_out=True, seq=incident.asked)
         again = quoted(texts[incident.again], incident.fact)
         yield Stop(incident.words.short, again, is_out=False, seq=incident.again)
 

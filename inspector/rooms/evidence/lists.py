@@ -74,10 +74,10 @@ def newest_said_again(memory_id: str) -> str:
     if found is None:
         return ""
     incident, first = found.incident, found.incident.shown
-    asked = f"asked for in {named(incident.asked)}, " if incident.asked else ""
+    request = f"asked for in {named(incident.asked)}, " if incident.asked else ""
     return (
         f"{incident.what} was in {named(first.said)}, left at step {first.left_step:,}, "
-        f"{asked}{incident.words.short} in {named(incident.again)}"
+        f"{request}{incident.words.short} in {named(incident.again)}"
     )
 
 

@@ -151,8 +151,8 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
 
 def bars_in_words(bars: Sequence[HeldBar], needed: int) -> str:
     """Return the figures of bars as a sentence, for screen readers."""
-    told = ", ".join(f"{each.label} {each.count:,}" for each in bars)
-    return f"Held of {wording.counted(needed, 'term')}: {told}"
+    figures = ", ".join(f"{each.label} {each.count:,}" for each in bars)
+    return f"Held of {wording.counted(needed, 'term')}: {figures}"
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:

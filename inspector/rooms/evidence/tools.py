@@ -71,10 +71,10 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
             f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
             for term in lost
         ]
-        told = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data
+        fields = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data
         step, summary = each.evidence.step, each.evidence.summary
         url = agent.page_of(conversation, at=step)
-        rows.append({"step": step, "seq": summary, **told, "url": url})
+        rows.append({"step": step, "seq": summary, **fields, "url": url})
     at = found[-1].evidence.step if found else None
     return Answer(
         lines,

@@ -104,10 +104,10 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
     prompts, and otherwise the `window` is counted; "" if nothing is known.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
-    told = "" if (before, after) == window else "prompts of "
+    of_prompts = "" if (before, after) == window else "prompts of "
     if before is None:
-        return "" if after is None else f"{told}{after:,} tok afterwards"
-    return f"{told}{before:,} tok" + (" before" if after is None else f" in {after:,}")
+        return "" if after is None else f"{of_prompts}{after:,} tok afterwards"
+    return f"{of_prompts}{before:,} tok" + (" before" if after is None else f" in {after:,}")
 
 
 def came_back(back: CameBack) -> str:

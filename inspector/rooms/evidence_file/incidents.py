@@ -138,11 +138,11 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
     how = _how_it_left(shown.steps[first.left_step].change, first.last)
     yield {"label": "left", "step": first.left_step, "text": how, "out": True}
     if incident.asked:
-        asked = _text(shown, incident.asked)
+        request = _text(shown, incident.asked)
         yield {
             "label": "asked for",
             "seq": incident.asked,
-            "text": asked_for(asked),
+            "text": asked_for(request),
             "out": True,
         }
     yield _stop(shown, incident.words.short, incident.again, incident.fact)
@@ -173,8 +173,10 @@ def _test(shown: Shown, incident: Incident, policy: Policy | None) -> str:
     """Return the incident as a test, or "" if a part of it is masked."""
     if min(shown.steps) != 1:
         return ""
-    said = sum(row.origin == "SAID" for seq, row in shown.rows.items() if seq < incident.again)
+    said_before = sum(
+        row.origin == "SAID" for seq, row in shown.rows.items() if seq < incident.again
+    )
     fact, why = incident.fact if incident.facts else "", incident_words(incident)
-    about = incident.kind.value, fact, said, why
+    about = incident.kind.value, fact, said_before, why
     test = copied_incident(shown.memory_id, policy, *about)
     return test if shown.masker.text(test) == test else ""

@@ -94,9 +94,9 @@ class Audience:
     async def check(self) -> None:
         """End the streams of readers who may not read any more, or who cannot be checked."""
         readers = dict(self._readers)
-        asked = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
-        for first in range(0, len(asked), CHECKED_AT_ONCE):
-            some = asked[first : first + CHECKED_AT_ONCE]
+        keys = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
+        for first in range(0, len(keys), CHECKED_AT_ONCE):
+            some = keys[first : first + CHECKED_AT_ONCE]
             answers = await sync_to_async(_authorize)(some)
             refused = {
                 each for each, answer in zip(some, answers, strict=True) if answer.status != 200

@@ -236,9 +236,9 @@ def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -
     """
     moved = sum([*each.window] != window for each, window in session.windows())
     missing = [(CLEARED, len(session.cleared)), (MOVED, moved)]
-    told = [f"{what} ({times:,})" for what, times in missing if times]
-    told += [UNUSED] * (policy is not None)
-    losses = (*transcript.losses, *(Loss("session", what) for what in told))
+    details = [f"{what} ({times:,})" for what, times in missing if times]
+    details += [UNUSED] * (policy is not None)
+    losses = (*transcript.losses, *(Loss("session", what) for what in details))
     return replace(transcript, messages=tuple(recorded_messages(session)), losses=losses)
 
 
@@ -308,8 +308,8 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
             if recorder.memory.last_seq != memory.last_seq:
                 raise MemoryExists(f"{memory.pk!r} was changed meanwhile: import the file again")
             if DIGEST_LABEL in recorder.memory.labels:  # else a redaction erased it, too
-                told = fingerprint("import", _content(transcript))
-                recorder.set_labels({**recorder.memory.labels, DIGEST_LABEL: told})
+                digest = fingerprint("import", _content(transcript))
+                recorder.set_labels({**recorder.memory.labels, DIGEST_LABEL: digest})
             results = adder(transcript.session)(recorder, rest) if is_short else []
         if not is_short:
             set_stored(memory.pk, stored)
@@ -317,8 +317,8 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
         results = list(add_rest(memory.pk, new, stored, actor, transcript.session))
     summaries = transcript.session.summaries if transcript.session else ()
     added = sum(result.step is not None for result in results)
-    said = added - sum(place >= stored for place in summaries)
-    return Imported(memory.pk, said, losses=transcript.losses)
+    said_count = added - sum(place >= stored for place in summaries)
+    return Imported(memory.pk, said_count, losses=transcript.losses)
 
 
 def _stored_of(memory: Memory, transcript: Transcript) -> int | None:

@@ -35,8 +35,8 @@ class Command(DatabaseCommand):
         try:
             from inspector.rooms.agents.server import mcp_server
         except ModuleNotFoundError as error:
-            told = "pip install '.[mcp]' in a checkout"
-            raise CommandError(f"mcp needs the package {error.name}: {told}") from error
+            remedy = "pip install '.[mcp]' in a checkout"
+            raise CommandError(f"mcp needs the package {error.name}: {remedy}") from error
         scope = Scope(options["prefix"], os.environ.get(TOKEN, ""))
         scope.beginning()  # raises TokenRefused
         agent = Agent(options["site"].rstrip("/"), scope)

@@ -62,8 +62,8 @@ class Command(DatabaseCommand):
             printer.total(_totals(reports))
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
-            told = counted(imported, "conversation") if imported else "no conversation"
-            raise CommandError(f"{refused:,} refused, {told} imported")
+            result = counted(imported, "conversation") if imported else "no conversation"
+            raise CommandError(f"{refused:,} refused, {result} imported")
 
     def import_file(
         self,
@@ -103,8 +103,8 @@ class Command(DatabaseCommand):
         try:
             yield
         except KeyboardInterrupt as stopped:
-            told = f"{path}: interrupted: the same command goes on"
-            raise CommandError(told, returncode=130) from stopped
+            note = f"{path}: interrupted: the same command goes on"
+            raise CommandError(note, returncode=130) from stopped
         finally:
             if not printer.as_json:
                 self.summarise(path, report, known)
@@ -179,7 +179,7 @@ def _progress(file: IO[bytes], is_wanted: bool) -> Iterator[Callable[[Report], N
 
         def tell(report: Report) -> None:
             conversations = counted(report.stored_count + report.already, "conversation")
-            told = f"{conversations}, {counted(report.messages, 'message')}"
-            progress.update(task, completed=file.tell(), description=told)
+            summary = f"{conversations}, {counted(report.messages, 'message')}"
+            progress.update(task, completed=file.tell(), description=summary)
 
         yield tell
