@@ -1,4 +1,4 @@
-"""Captions: one sentence for a step, or for what drafts, another limit or a pin would do."""
+"""Captions: one sentence for a step, or for the effect of drafts, another limit or a pin."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _fit(change: ChangeResult) -> str:
 
 
 def _over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
-    """Say how much memory is over its limit; empty if it is not."""
+    """Say how much memory is over its limit, or ""."""
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
     return f"Memory {is_} {in_unit(policy.load(totals) - policy.limit, policy)} over the limit."
@@ -114,7 +114,7 @@ def _event(change: ChangeResult) -> str:
 
 
 def _became(change: ChangeResult) -> str:
-    """Say what a compaction, or the clearing of tool results, put in the place of messages."""
+    """Say what took the place of messages in a compaction or a clearing of tool results."""
     count = len(change.evicted)
     if change.kind == "compact":
         return f"{counted(count, 'message')} became summary #{change.seq}"
@@ -196,7 +196,7 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
 
 
 def would_clear(outlook: Outlook) -> str:
-    """Say which tool results would become stubs; empty if none would."""
+    """Say which tool results would become stubs, or ""."""
     return f"{_stubs(outlook.stubbed)}." if outlook.stubbed else ""
 
 
@@ -266,7 +266,7 @@ def _nothing_leaves(outlook: Outlook, come: str = "") -> Iterator[str]:
 
 
 def _named(outlook: Outlook) -> str:
-    """Name what leaves, then what leaves with it and what comes back."""
+    """Name the messages that leave first, then those that leave with them and that come back."""
     parts = [seqs(outlook.leaving)]
     if outlook.hidden:
         parts.append(_hidden(outlook, "with it" if len(outlook.leaving) == 1 else "with them"))
@@ -307,7 +307,7 @@ _WOULD_BE_NO_ROOM = {
 
 
 def over_limit(window: WindowView[WindowPlace]) -> str:
-    """Say what a window over its limit leads to; an empty string if it is within the limit."""
+    """Say what follows for a window over its limit, or "" within the limit."""
     policy = window.policy
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
         return ""
@@ -320,7 +320,7 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
 
 
 def _what_exceeds(window: WindowView[WindowPlace]) -> str:
-    """Say which messages that cannot leave are more than the limit."""
+    """Name the messages that cannot leave and are more than the limit."""
     kept = [row for row in window.rows if not row.pinned and row != window.first_system]
     names = {
         "the system message": window.first_system is not None,
@@ -335,7 +335,7 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
 
 
 def what_is_hidden(window: WindowView[WindowPlace]) -> str:
-    """Say how many messages a lowered limit hides, and what becomes of them."""
+    """Say how many messages a lowered limit hides, and what will happen to them."""
     count = len(window.over_limit)
     if not window.no_room:
         return leaving(count, _will(window))
@@ -344,7 +344,7 @@ def what_is_hidden(window: WindowView[WindowPlace]) -> str:
 
 
 def beyond_limit(window: WindowView[WindowPlace]) -> str:
-    """Say the same in sentences, beside the messages that the model sees."""
+    """Say the same in sentences, for the list of messages that the model sees."""
     is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
     many = f"{count} more message is" if is_one else f"{count} more messages are"
     seen = f"The model no longer sees {'it' if is_one else 'them'}."
@@ -354,7 +354,7 @@ def beyond_limit(window: WindowView[WindowPlace]) -> str:
 
 
 def _will(window: WindowView[WindowPlace]) -> str:
-    """Return `may` where clearing results can make room for what is hidden, else `will`."""
+    """Return `may` if clearing results can make room for the hidden messages, or else `will`."""
     return "may" if window.next_to_clear() else "will"
 
 
@@ -364,7 +364,7 @@ def why_nothing_fits(window: WindowView[WindowPlace]) -> str:
 
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
-    """Say what becomes of a message that a limit hides."""
+    """Say what will happen to a message that a limit hides."""
     if no_room:
         no_add = capitalized(_NO_ROOM[no_room])
         return f"The model no longer sees it. {no_add}. A higher limit brings it back."
@@ -375,7 +375,7 @@ def one_beyond_limit(no_room: NoRoom | None) -> str:
 
 
 def beyond_tried_limit(no_room: NoRoom | None) -> str:
-    """Say what would become of a message that a limit which is tried would hide."""
+    """Say what would happen to a message that a tried limit would hide."""
     if no_room:
         return f"The model would no longer see it. {would_be_no_room(no_room)}"
     return "The model would no longer see it, and it would leave at the next add."
@@ -387,7 +387,7 @@ def would_be_no_room(no_room: NoRoom) -> str:
 
 
 def leaving(count: int, will: str = "will") -> str:
-    """Say how many messages a lowered limit hides, which the next add evicts."""
+    """Say how many messages a lowered limit hides until the next add evicts them."""
     return f"{counted(count, 'message')} over the limit {will} leave at the next add"
 
 
@@ -395,7 +395,7 @@ def leaving(count: int, will: str = "will") -> str:
 
 
 def pinning(preview: PinPreview) -> str:
-    """Say what pins would hold after a pin, or after its end, and what would then leave next."""
+    """Say how much a pin, or its end, would leave pinned, and what would then leave next."""
     return " ".join(_sentences(preview))
 
 

@@ -80,19 +80,19 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
-    """Return whether a message left behind the line that says that the limit was kept again."""
+    """Return whether a message left after the line at which memory was within the limit again."""
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]
 
 
 def _before(lines: Receipt, seq: int) -> Receipt:
-    """Return the lines before the one of a message that leaves; none if it does not."""
+    """Return the lines before the line of a leaving message, or [] if it does not leave."""
     leaving = (i for i, line in enumerate(lines) if line.seq == seq and line.kind == "minus")
     return lines[: next(leaving, 0)]
 
 
 class _Writing:
-    """The writing of a receipt: running totals, and what leaves in the order of the ledger."""
+    """The writing of a receipt: running totals, and evictions in the order of the ledger."""
 
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self._change = change
@@ -136,7 +136,7 @@ class _Writing:
         return self._load > self._policy.low_mark and not self._change.by_client
 
     def _evict(self, before_arrival: bool = False) -> None:
-        """Write what leaves; with `before_arrival`, what leaves before anything arrives."""
+        """Write evictions; with `before_arrival`, the evictions before anything arrives."""
         arriving = {each.seq for each in self._change.arrived} if before_arrival else set()
         is_first, is_on_to_mark = True, False
         while self._queue:

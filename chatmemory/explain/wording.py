@@ -46,7 +46,7 @@ _KINDS = {
 
 
 def happened(kind: str) -> str:
-    """Return in a few words what a kind of step does."""
+    """Return a few words for a kind of step."""
     return _KINDS[kind]
 
 

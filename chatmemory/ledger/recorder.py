@@ -48,8 +48,8 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 
 def is_unchanged(memory: Memory, before: Memory) -> bool:
-    """Return whether a conversation is as it was when its row was read before: deleted and created
-    again, it may be at the same step.
+    """Return whether a conversation is unchanged since its row was read. The step alone does not
+    tell, because a conversation can be deleted and created again.
     """
     return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
 

@@ -58,7 +58,7 @@ class BudgetBar:
 
     @property
     def words(self) -> str:
-        """The bar in words, for people who cannot see it."""
+        """The bar in words, for screen readers."""
         return ", ".join(f"{each.name} {each.percent} percent" for each in self.segments)
 
     @property

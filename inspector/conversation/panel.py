@@ -282,7 +282,7 @@ class Why:
 
     @cached_property
     def kept(self) -> dict[str, list[str]]:
-        """The names of what formats keep with the message, by format."""
+        """The names of the details that formats keep with the message, by format."""
         return kept_in(getattr(self.row.message, "attributes", {}))
 
     @property

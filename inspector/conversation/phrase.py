@@ -208,8 +208,8 @@ def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
 
 
 def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:
-    """Return a longer term that has a phrase in it, if each of some messages has it in such ones
-    only; empty for a phrase that is no term.
+    """Return a longer term that contains a phrase, if all of some messages have the phrase only in
+    such terms; "" if the phrase is not a term.
     """
     if not (is_term(phrase) or phrase.isdecimal()):
         return ""

@@ -206,7 +206,7 @@ def _over_limit(kept: Sequence[int], no_room: NoRoom | None) -> tuple[str, str]:
 
 
 def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
-    """Say how the phrase came to be out of memory at a step."""
+    """Say how the phrase left memory before a step."""
     if here and here.is_in is None:
         return "No, nothing in memory mentions it."
     if here is None or at < matches.first_step:
@@ -218,7 +218,7 @@ def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
 
 
 def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
-    """Say how it goes on after a step in the past."""
+    """Say what happens to the phrase after a step in the past."""
     said = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
     later = next((each for each in said if each.first > at), None)
     if later is None:

@@ -131,7 +131,7 @@ async def _read_on(receive: Receive) -> None:
 
 
 def refusal_of(path: str, problem: Problem) -> HttpResponse:
-    """Return the same answer to a request that has reached Django."""
+    """Return the same refusal for a request that has reached Django."""
     kind, body = _content(path, problem)
     return HttpResponse(body, kind, status=problem.status, headers=dict(problem.headers))
 

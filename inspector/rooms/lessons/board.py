@@ -129,7 +129,7 @@ class Board:
         return [self._kept(rows, i) for i in range(len(rows))]
 
     def _with_summary(self, before: Sequence[Line]) -> list[Line]:
-        """Return the lines that were in memory, with a summary ahead of what it covers now."""
+        """Return the lines that were in memory, with a summary before its covered messages."""
         rows, known = [*before], self.happening.before.lines
         for line in self.lines[len(known) :] if self.is_revealed else ():
             if line.covered:
@@ -164,7 +164,7 @@ class Board:
 
     @property
     def tally(self) -> list[ReceiptLine]:
-        """The sum of the first event; until it is revealed, without what leaves."""
+        """The sum of the first event; until it is revealed, without the messages that leave."""
         changes = self.happening.changes
         change = changes[0].change if changes else None
         lines = list(receipt(change)) if change else []
@@ -176,7 +176,7 @@ class Board:
 
 
 def _reason(change: ChangeResult, seq: int) -> str:
-    """Return why a message left; empty if there was no room and it was the oldest."""
+    """Return the reason why a message left, or "" if it was the oldest and there was no room."""
     (evicted,) = (each for each in change.evicted if each.seq == seq)
     is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
     return "" if is_oldest else reason_of(evicted)

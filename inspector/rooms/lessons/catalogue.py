@@ -32,7 +32,7 @@ class Staged(NamedTuple):
 
 
 class Catalogue(NamedTuple):
-    """The lessons by slug, in order, and what is wrong with the files that are left out."""
+    """The lessons by slug, in order, and the faults of the files that are left out."""
 
     lessons: dict[str, Staged]
     problems: tuple[str, ...]
@@ -78,7 +78,7 @@ def _place(file: Path) -> tuple[int, str]:
 
 
 def _found(file: Path) -> Staged | str:
-    """Return the lesson of a file, or what is wrong with it and where."""
+    """Return the lesson of a file, or its fault with the place."""
     try:
         return _since(file, file.stat().st_mtime_ns)
     except OSError as error:
@@ -103,7 +103,7 @@ def _since(file: Path, changed: int) -> Staged | str:
 
 @register("lessons")
 def check_lessons(**_: Any) -> list[CheckMessage]:
-    """Refuse a folder that does not exist, and each file that is no lesson."""
+    """Refuse a folder that does not exist, and each file that is not a valid lesson."""
     own = _folder()
     if own is None:
         return []  # tests check the lessons of the package

@@ -84,7 +84,7 @@ class StepTexts:
         ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
-        """Return the board; for a limit that was chosen, with what it leads to."""
+        """Return the board; after a limit was chosen, with its effect."""
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping
             return Board(Happening(self.moment.tries[limit]))

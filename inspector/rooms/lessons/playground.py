@@ -178,7 +178,7 @@ def pack(script: str) -> str:
 
 
 def unpack(packed: str) -> str:
-    """Return the script of a link. Raises InvalidValue for what `pack` would not return."""
+    """Return the script of a link. Raises InvalidValue for a text that `pack` cannot return."""
     if len(packed) > PACKED_MAX or not packed.isascii():
         raise InvalidValue(_DAMAGED)
     inflater = zlib.decompressobj()

@@ -32,7 +32,7 @@ def playground(request: HttpRequest) -> HttpResponse:
 
 
 def _written(request: HttpRequest) -> HttpResponse:
-    """Lead to the page of what was written, or say what is wrong with it."""
+    """Redirect to the page of the written script, or show its fault."""
     play = Play.written(request.POST)
     try:
         return redirect(Playground(play).play.url)
@@ -41,7 +41,7 @@ def _written(request: HttpRequest) -> HttpResponse:
 
 
 def _sample(slug: str) -> str:
-    """Return the address of a lesson's chat, or of that of another lesson."""
+    """Return the address of the chat of a lesson, or of another one."""
     lessons = catalogue().lessons
     lesson = (lessons.get(slug) or lessons[FIRST_SAMPLE]).lesson
     return Play(lesson.script, lesson.policy.kind, lesson.policy.limit).url
