@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from copy import copy
+
 import pytest
 from django.utils.html import escape
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
     OversizedMessage,
+    SystemMessage,
     TokenWindow,
     TokenWindowChatMemory,
     ToolExecutionRequest,
@@ -19,16 +25,21 @@ from chatmemory.explain import captions, receipts
 from chatmemory.explain.reasons import why_in, why_left
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.messages.message import text_of
 from chatmemory.models import Stay
 from chatmemory.reading import conversations, simulation, steps, windows
 from chatmemory.reading.history import history
+from chatmemory.recall.comparison import replay
+from chatmemory.recall.history import history_of
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.clearing import STUB
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.evidence_file.reads import evidence
+
+from .properties import examples
 
 FOUND = "The parcel A-1182 was seen. " * 12
 CLEARS = TokenWindow(300, clear_tool_results=1)
@@ -100,10 +111,14 @@ def test_an_add_that_is_refused_clears_nothing():
         "m", 300, store=DjangoChatMemoryStore(), clear_tool_results=1, oversized="reject"
     )
     memory.add(*turn(1), *turn(2)[:2])
+    big = ToolExecutionResultMessage("2", "find", FOUND * 9)
     with pytest.raises(OversizedMessage):
-        memory.add(ToolExecutionResultMessage("2", "find", FOUND * 9))
+        memory.add(big)
     assert texts(memory.messages()) == ["1: "]
     assert clearings("m") == []
+    said = [*memory.messages(), big]
+    found = replay(history_of(said, estimator_for("gpt-4o")), memory.policy())
+    assert (found.left.at, found.left.stubs) == ([7, 7, 7, 7, 7, 7, 6], {})
 
 
 def test_adds_do_what_was_simulated(agent):
@@ -198,13 +213,90 @@ def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
     assert simulated.text.count(STUB) == 1
     url = f"{simulated.wsgi_request.get_full_path()}&msg=3"
     assert "Would #3 become a stub?" in operator_client.get(url).text
-    lab = operator_client.post("/lab/", {"prefix": agent}, follow=True).text
-    assert "Some of today’s limits clear old tool results first." in lab
-    compared = "/compare/?policy=token_window:300,clear_tool_results%3D1"
-    assert "The replays clear no tool results" in operator_client.get(f"/c/{agent}{compared}").text
     services.create("whole", policy=TokenWindow(900))
     services.add("whole", SAID)
     lowered = simulation.simulate("whole", [], CLEARS).outlook()
     change = captions.change_of_policy(lowered)
     assert "may leave at the next add: #1 to #7" in change
     assert change.endswith(" Results #3, #7 and #11 would become stubs first.")
+
+
+said_by_agents = st.lists(
+    st.sampled_from(
+        [
+            SystemMessage("Be brief."),
+            SystemMessage("Be kind."),
+            UserMessage("Where is parcel A-1182?"),
+            AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)),
+            ToolExecutionResultMessage("1", "find", "Parcel A-1182 was seen in Porto. " * 4),
+            ToolExecutionResultMessage("1", "find", "Parcel B-7001 was not seen. " * 5),
+            ToolExecutionResultMessage("1", "find", "none"),
+            AiMessage("Parcel B-7001 is late, A-1182 is not."),
+        ]
+    ),
+    max_size=24,
+)
+clearing_options = st.fixed_dictionaries(
+    {
+        "clear_tool_results": st.integers(1, 2),
+        "always_keep_system_message_first": st.booleans(),
+        "snap_to_user": st.booleans(),
+        "oversized": st.sampled_from(["evict", "keep"]),
+    }
+)
+
+
+@examples(80)
+@given(said_by_agents, st.integers(40, 150), clearing_options)
+def test_a_replay_clears_what_live_adds_clear(said, limit, options):
+    said = list(map(copy, said))  # each is told from those equal to it
+    memory = TokenWindowChatMemory("m", limit, **options)
+    history = history_of(said, estimator_for("gpt-4o"))
+    found = replay(history, memory.policy())
+    places = {id(each): position for position, each in enumerate(said)}
+    sums, held, last = Counter(), 0, None
+    for position, message in enumerate(said):
+        before = memory.messages()
+        if isinstance(message, AiMessage):
+            sums += Counter(prompt=tokens_of(before))
+            held += len(own_facts(history, position) & seen_in(history, before, places))
+            if last is not None:
+                same = [a is b for a, b in zip(last, before, strict=False)]
+                common = before[: [*same, False].index(False)]
+                others = {*map(id, last)} - {*map(id, common)}
+                again = [each for each in before if id(each) in others]
+                sums += Counter(shared=counted(common), again=counted(again))
+                sums += Counter(breaks=len(common) < len(last))
+            last = before
+        memory.add(message)
+        after = memory.messages()
+        assert found.prompt_sizes()[position] == tokens_of(after)
+        whole = {places[id(each)] for each in after if id(each) in places}
+        assert whole == {n for n in range(len(said)) if found.has(n, position + 1)}
+        stubs = [n for n in range(len(said)) if found.has_stub(n, position + 1)]
+        assert len(after) == len(whole) + len(stubs)
+    sent = found.prompts
+    assert +sums == +Counter(
+        prompt=sent.tokens, shared=sent.reusable, again=sent.again, breaks=sent.breaks
+    )
+    assert found.held == held
+
+
+def counted(messages) -> int:
+    return sum(count_tokens(estimator_for("gpt-4o"), each) for each in messages)
+
+
+def tokens_of(messages) -> int:
+    return counted(messages) + 3 if messages else 0
+
+
+def own_facts(history, position: int) -> set[str]:
+    facts = history.read[position].facts
+    known = set().union(*map(history.mentions, range(position)))
+    return (facts.own.keys() - facts.pairs) & known
+
+
+def seen_in(history, messages, places) -> set[str]:
+    """The facts of messages, of which stubs hold none."""
+    whole = [places[id(each)] for each in messages if id(each) in places]
+    return set().union(*map(history.mentions, whole))

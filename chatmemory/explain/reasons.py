@@ -349,8 +349,6 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
         yield "This leaves out that memory was also cleared or set as a whole."
     if answer.leaves_out_pins and keeping is not None:
         yield "This leaves out that messages were pinned: beside them, more room is needed."
-    if answer.policy.whole_results and keeping is not None:
-        yield "This leaves out that old results become stubs first: a lower limit may be enough."
     if answer.needed is None and answer.known_until:
         yield f"Up to step {answer.known_until:,}, it was not needed again."
     yield "A higher limit now does not bring it back."

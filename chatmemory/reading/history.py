@@ -31,6 +31,7 @@ from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
 from chatmemory.recall.history import History, history_from, time_in
 from chatmemory.recall.lexicon import Lexicon
 from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.clearing import stub_of
 from chatmemory.windows.window import Entry
 
 # Facts are looked for in the latest messages, up to so many messages and characters.
@@ -284,6 +285,8 @@ def history_without_words(memory: Memory, latest: int) -> History:
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
     systems = {seq for seq, type, *_ in said if type == MessageType.SYSTEM}
     texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
+    if memory.policy and memory.policy.whole_results:
+        texts |= stubs_of(rows.filter(seq__gte=first))
     entries = [
         Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
         for position, (seq, type, tokens, _) in enumerate(said)
@@ -292,6 +295,14 @@ def history_without_words(memory: Memory, latest: int) -> History:
     overhead = estimator_for(estimator_of(memory)).estimate_token_count_in_messages([])
     seqs = [seq for seq, *_ in said]
     return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
+
+
+def stubs_of(said: QuerySet[Message]) -> dict[int, ChatMessage]:
+    """Return the stubs of the tool results among some messages, by seq: all that a replay needs of
+    a result to clear it.
+    """
+    results = said.filter(type=MessageType.TOOL_EXECUTION_RESULT)
+    return {row.seq: stub_of(read_message(row)) for row in results.iterator(2_000)}
 
 
 def first_of_newest(memory_id: str, last: int) -> int:

@@ -16,16 +16,16 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.history import said_by
+from chatmemory.reading.history import said_by, stubs_of
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowPlace, WindowView, place_of, view_of
 from chatmemory.recall.comparison import MOST_FOLLOWED
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.rooms import next_need
+from chatmemory.windows.folding import fold
 from chatmemory.windows.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Window
 
 # The most messages that a page replays on its own: with their stored token counts, and counted
@@ -110,7 +110,7 @@ def find_what_would_keep(
     amount = last_seq - first + 1
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
-    said = _entries(step.memory_id, first, last_seq, policy if is_recounted else None)
+    said = _entries(step.memory_id, first, last_seq, policy, is_recounted)
     position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
     most_adds = MOST_FOLLOWED if needed else MOST_ADDS
     return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
@@ -137,11 +137,12 @@ def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
         raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
     policy = replace(in_force.enforced(), limit=limit)
     _, is_recounted = _changes_until(step)
-    said = _entries(step.memory_id, 1, step.last_seq, policy if is_recounted else None)
-    window = Window()
-    for _ in fold(window, said, policy):
-        pass
-    return view_of(step.n, policy, map(place_of, window))
+    said = _entries(step.memory_id, 1, step.last_seq, policy, is_recounted)
+    window, results = Window(), dict[Entry, Entry]()
+    for _, cleared in fold(window, said, policy):
+        results |= {stub: result for result, _, stub in cleared if stub is not None}
+    places = (place_of(results.get(each, each))._replace(tokens=each.tokens) for each in window)
+    return view_of(step.n, policy, places)
 
 
 def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
@@ -159,23 +160,26 @@ def _first_that_counts(row: MessageDetail) -> int:
     return before.values_list("seq", flat=True).first() or row.seq
 
 
-def _entries(memory_id: str, first: int, last: int, recounted_by: Policy | None) -> list[Entry]:
+def _entries(
+    memory_id: str, first: int, last: int, policy: Policy, is_recounted: bool
+) -> list[Entry]:
     """Return the messages from `first` to `last`, after the system message in force there.
 
-    The key of an entry is its seq. The estimator `recounted_by`, if given, counts them again.
+    The key of an entry is its seq. If they are recounted, the policy's estimator counts them again.
     """
     systems = _system_messages(memory_id, first, last)
     stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
     said = said_by(memory_id, last).order_by("seq")
     said = said.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
+    messages = systems | (stubs_of(said) if policy.whole_results else {})
     facts = (
-        said.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
-        if recounted_by is None
-        else _recounted(said, recounted_by)
+        _recounted(said, policy)
+        if is_recounted
+        else said.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
     )
     return [
-        Entry(TYPES[type], seq in calling, tokens, systems.get(seq), key=seq)
+        Entry(TYPES[type], seq in calling, tokens, messages.get(seq), key=seq)
         for seq, type, tokens in facts
     ]
 

@@ -142,11 +142,6 @@ class Comparison:
         return self.policies[0].recalls
 
     @property
-    def leaves_out_clearing(self) -> bool:
-        """Whether a policy clears old tool results, which its replay leaves out."""
-        return any(each.policy and each.policy.whole_results for each in self.policies)
-
-    @property
     def is_part(self) -> bool:
         """Whether only the latest messages are replayed."""
         return len(self.history) < self.said_count
@@ -217,7 +212,7 @@ def _compared(
         phrase=phrase,
         mentions=mentions,
         followed=tuple(
-            follow(history, each.left, mentions, each.policy, place) for each in compared
+            follow(history, each.left.whole, mentions, each.policy, place) for each in compared
         ),
         offered=offered,
         quiet=quiet,

@@ -20,6 +20,7 @@ from chatmemory.windows.loads import (
     MOST_ADDS,
     Interval,
     Keeping,
+    Left,
     evicts_oldest_first,
     smallest_limit,
 )
@@ -31,14 +32,14 @@ from chatmemory.windows.window import Entry
 class Compared:
     """The replay of a history under a policy; None as a policy keeps everything.
 
-    `left` has when each message left (see `Loads.left_at`). `recalls` counts the needed facts, and
-    `lost` is what of it was not held, in order. `incidents` are the facts that came up again while
-    they were forgotten, from a user or a tool.
+    `left` has when each message left, and the stubs of cleared results. `recalls` counts the needed
+    facts, and `lost` is what of it was not held, in order. `incidents` are the facts that came up
+    again while they were forgotten, from a user or a tool.
     """
 
     policy: Policy | None
     history: History
-    left: Sequence[int]
+    left: Left
     recalls: int
     lost: tuple[Use, ...]
     incidents: tuple[Use, ...]
@@ -54,10 +55,12 @@ class Compared:
 
     @property
     def forgotten(self) -> int:
-        """The number of messages that are not in the window at the end, without ignored ones."""
+        """The number of messages that are not in the window at the end, or only as a stub, without
+        ignored ones.
+        """
         return sum(
             until < len(self.history) and not self.ignores(position)
-            for position, until in enumerate(self.left)
+            for position, until in enumerate(self.left.whole)
         )
 
     def ignores(self, position: int) -> bool:
@@ -66,11 +69,17 @@ class Compared:
         Another one stays at least while the next messages arrive.
         """
         is_system = self.history.entries[position].type is MessageType.SYSTEM
-        return is_system and self.left[position] == position
+        return is_system and self.left.at[position] == position
 
     def has(self, position: int, at: int) -> bool:
-        """Return whether the message at a position is in the window after `at` messages."""
-        return position < at <= self.left[position]
+        """Return whether the message at a position is in the window after `at` messages, and not
+        only its stub.
+        """
+        return position < at <= self.left.whole[position]
+
+    def has_stub(self, position: int, at: int) -> bool:
+        """Return whether the window has a stub of the message after `at` messages."""
+        return self.left.whole[position] < at <= self.left.at[position]
 
     @cached_property
     def everything(self) -> Prompts:
@@ -86,14 +95,14 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     left = history.loads.left_at(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
-    needed = list(needs(history, left))
+    needed = list(needs(history, left.whole))
     return Compared(
         policy,
         history,
         left,
         len(needed),
         tuple(use for use in needed if not use.is_held),
-        tuple(use for use in repeats(history, left) if not use.is_held),
+        tuple(use for use in repeats(history, left.whole) if not use.is_held),
         prompts_of(history, left, keeps_first, refusals),
     )
 
@@ -123,7 +132,8 @@ def follow(
 ) -> Followed:
     """Follow a phrase that the messages at some positions hold, which ascend.
 
-    `at` is the number of messages after which the limit shall hold it.
+    `left` is when the text of each message left, and `at` the number of messages after which the
+    limit shall hold it.
     """
     said = [position for position in mentions if position < at]
     keeping = None
@@ -235,7 +245,7 @@ def _tried_at(
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
-        left = history.loads.left_at(replace(policy, limit=limit))
+        left = history.loads.left_at(replace(policy, limit=limit)).whole
         found = [use.is_held for use in which(history, left)]
         recalls = len(found)
         changes[limit] = sum(found) - held
@@ -246,7 +256,7 @@ def _tried_at(
 def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
     changes: Counter[int] = Counter()
     recalls = 0
-    for use in which(history, history.loads.left_at(None)):
+    for use in which(history, history.loads.left_at(None).whole):
         recalls += 1
         for first, stop in _limits_of(history, use, policy):
             changes[max(1, first)] += 1

@@ -145,7 +145,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
     if tallies.are_slow:
         history = _newest(history, tried)
         tallies = Tallies(history, tried.kind, tried.rules)
-    everything = history.loads.left_at(None)
+    everything = history.loads.left_at(None).whole
     most = tried.kind.load(tried.kind.total(history.entries))
     points = {
         number: {

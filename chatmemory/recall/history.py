@@ -27,6 +27,8 @@ from chatmemory.recall.lexicon import Lexicon
 from chatmemory.windows.loads import Loads
 from chatmemory.windows.window import Entry
 
+# Rules of windows read these: system messages to compare them, results to make stubs of them
+_READ_BY_RULES = (MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT)
 REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
@@ -133,7 +135,7 @@ def history_from(
             message.type,
             message.has_tool_execution_requests,
             tokens[position],
-            message if message.type is MessageType.SYSTEM else None,
+            message if message.type in _READ_BY_RULES else None,
             key=position,
         )
         for position, message in enumerate(said)
@@ -196,7 +198,7 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
     of incidents only: a recall is of a term, a code or a date.
 
-    `left` is when each message left in a replay.
+    `left` is when the text of each message left in a replay (see `Left.whole`).
     """
     last: dict[str, int] = {}
     until: dict[str, int] = {}

@@ -22,9 +22,9 @@ from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.recall.kinds import KindWords, words_of
 from chatmemory.windows.eviction import Reason
+from chatmemory.windows.folding import fold
 from chatmemory.windows.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Window
 
 INCIDENT_RULES = 3  # raise it with each change of what an incident is
@@ -123,21 +123,26 @@ def replayed(
 ) -> tuple[list[StepMessage], list[MemoryTime]]:
     """Return the arrivals, and when each is in memory, in a replay under one policy.
 
-    Messages that the policy ignores or refuses make no step, as in the ledger.
+    Messages that the policy ignores or refuses make no step, as in the ledger. A result that is
+    cleared leaves in the step before which it became a stub.
     """
     arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
     times: list[MemoryTime] = []
     numbers = dict(zip(history.entries, history.numbers, strict=True))
-    for position, change in enumerate(fold(Window(), history.entries, policy)):
+    for position, (change, cleared) in enumerate(fold(Window(), history.entries, policy)):
+        number, step = history.numbers[position], len(arrivals) + bool(change.arrivals)
+        for result, reason, _ in cleared:
+            gone = numbers[result]
+            times.append(MemoryTime(gone, entered.pop(gone), step, reason))
         if not change.arrivals:
             continue
-        number, step = history.numbers[position], len(arrivals) + 1
         arrivals.append(StepMessage(number, step, messages[position], history.read[position]))
         entered[number] = step
         for eviction in change.evictions:
-            gone = numbers[eviction.entry]
-            times.append(MemoryTime(gone, entered.pop(gone), step, eviction.reason))
+            if not eviction.entry.is_stub:
+                gone = numbers[eviction.entry]
+                times.append(MemoryTime(gone, entered.pop(gone), step, eviction.reason))
     return arrivals, [*times, *(MemoryTime(*still) for still in entered.items())]
 
 

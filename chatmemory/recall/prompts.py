@@ -9,7 +9,7 @@ provider reads from its cache follows from the rules of `cost`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, takewhile
 
@@ -29,6 +29,7 @@ from chatmemory.lint.turns import RESPONSES
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.recall.history import History
+from chatmemory.windows.loads import Left, Stub
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
@@ -75,24 +76,28 @@ class Prompts:
         return self.tokens / self.calls if self.calls else 0.0
 
 
-def prompt_sizes(history: History, left: Sequence[int]) -> list[int]:
+def prompt_sizes(history: History, left: Left) -> list[int]:
     """Return the tokens that the window after each message of a replay would be sent with.
 
     The fixed overhead of a request is among them; an empty window has none.
     """
     tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
-    for position, (size, until) in enumerate(zip(history.tokens, left, strict=True)):
+    for position, (size, until) in enumerate(zip(history.tokens, left.at, strict=True)):
         tokens[position] += size
         tokens[until] -= size
         counts[position] += 1
         counts[until] -= 1
+    for position, stub in left.stubs.items():
+        less = history.tokens[position] - stub.tokens
+        tokens[stub.at] -= less
+        tokens[left.at[position]] += less
     sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
     return [size + history.overhead if number else 0 for size, number in sums]
 
 
 def prompts_of(
     history: History,
-    left: Sequence[int],
+    left: Left,
     keeps_first: bool = False,
     refusals: Refusals | None = None,
 ) -> Prompts:
@@ -118,13 +123,18 @@ class _SentWindow:
     since, and the window `is_broken` if the last prompt does not begin it as a whole.
     """
 
-    def __init__(self, history: History, left: Sequence[int], keeps_first: bool) -> None:
+    def __init__(self, history: History, left: Left, keeps_first: bool) -> None:
         self._history, self._entries = history, history.entries
-        self._left, self._keeps_first = left, keeps_first
+        self._left, self._keeps_first = left.at, keeps_first
         self.positions: OrderedDict[int, None] = OrderedDict()  # in the order of the window
         self.tokens = self.shared = self.fresh = 0
         self.is_broken = False
         self._leaving: dict[int, list[int]] = {}
+        self._stubs = left.stubs
+        self._clearing: dict[int, list[int]] = {}  # the results that become stubs at an arrival
+        for position, stub in self._stubs.items():
+            self._clearing.setdefault(stub.at, []).append(position)
+        self._stubbed: dict[int, Stub] = {}  # the stubs in the window
         self._sent_at = 0
         self._sent_nothing = True
 
@@ -146,7 +156,16 @@ class _SentWindow:
         self._sent_at, self._sent_nothing = position, not self.positions
 
     def arrive(self, position: int) -> None:
-        """Add the message at a position, and take out what leaves at its arrival."""
+        """Add the message at a position, after the stubs that make room for it, and take out what
+        leaves at its arrival.
+        """
+        if cleared := self._clearing.get(position):
+            self._break_at(cleared)
+            for each in cleared:
+                self._drop(each)
+                self._stubbed[each] = stub = self._stubs[each]
+                self.tokens += stub.tokens
+                self.fresh += stub.tokens
         entry, until = self._entries[position], self._left[position]
         if until > position:
             self.positions[position] = None
@@ -156,16 +175,31 @@ class _SentWindow:
             if self._keeps_first and entry.type is _SYSTEM:
                 self.positions.move_to_end(position, last=False)
                 self.shared, self.is_broken = 0, not self._sent_nothing
-        leaving = self._leaving.pop(position, [])
-        if any(each < self._sent_at for each in leaving):
-            gone = set(leaving)
+        if leaving := self._leaving.pop(position, None):
+            self._break_at(leaving)
+            for each in leaving:
+                del self.positions[each]
+                self._drop(each)
+
+    def _break_at(self, changing: Collection[int]) -> None:
+        """Let the last prompt share no more than what is before the first of its messages that
+        change.
+        """
+        if any(each < self._sent_at for each in changing):
+            gone = set(changing)
             staying = takewhile(lambda each: each not in gone, self.positions)
-            before = sum(self._entries[each].tokens for each in staying)
+            before = sum(self._size_since(each)[0] for each in staying)
             self.shared, self.is_broken = min(self.shared, before), True
-        for each in leaving:
-            del self.positions[each]
-            self.tokens -= self._entries[each].tokens
-            self.fresh -= self._entries[each].tokens if each >= self._sent_at else 0
+
+    def _drop(self, position: int) -> None:
+        size, since = self._size_since(position)
+        self.tokens -= size
+        self.fresh -= size if since >= self._sent_at else 0
+
+    def _size_since(self, position: int) -> tuple[int, int]:
+        """Return the tokens of a message of the window, and the arrival since which it has them."""
+        stub = self._stubbed.get(position)
+        return (stub.tokens, stub.at) if stub else (self._entries[position].tokens, position)
 
 
 class Refusals:

@@ -84,7 +84,7 @@ def _is_plain(history: History) -> bool:
 
 def _is_common(policy: Policy) -> bool:
     is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
-    return is_usual and not has_own_rule(type(policy))
+    return is_usual and not policy.whole_results and not has_own_rule(type(policy))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _PlainHistory:
         self._calls = [place for place, entry in enumerate(entries) if entry.type is _AI]
         times = [history.seconds(said[a], said[b]) for a, b in pairwise(self._calls)]
         self._ages: list[float | None] = [None, *times]
-        everything = history.loads.left_at(None)
+        everything = history.loads.left_at(None).whole
         again = list(repeats(history, everything))
         self._needed = _needed(needs(history, everything), known, places)
         self._again = {

@@ -56,7 +56,7 @@ def _of(
     left = history.loads.left_at(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     prompts = prompts_of(history, left, keeps_first, refusals)
-    end = OrderedDict.fromkeys(n for n, until in enumerate(left) if until >= len(left))
+    end = OrderedDict.fromkeys(n for n, until in enumerate(left.at) if until >= len(history))
     last = refusals.of(end)
     return {
         name: Counter(

@@ -9,20 +9,22 @@ Holding a message is not monotone in the limit: a tool result whose call left be
 stays, while a larger limit may keep the call long enough to take the result with it.
 
 This states the rule of `eviction` a second time, for policies that evict by `oldest_first` and
-have no options. Other policies are replayed by that rule. A test compares both.
+have no options. Other policies are replayed by that rule, and those that clear old tool results
+with the stubs. A test compares both.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
+from chatmemory.windows.folding import fold
 from chatmemory.windows.policies import Policy, has_own_rule
-from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Window
 
 # The most messages that are added when limits are tried one by one, the fewest limits for an
@@ -36,8 +38,42 @@ Interval = tuple[int, int | None]  # limits from the first up to, but not includ
 
 
 def evicts_oldest_first(policy: Policy) -> bool:
-    """Return whether a policy evicts by the rule that all policies share, and by no other."""
-    return not has_own_rule(type(policy)) and not policy.has_window_options
+    """Return whether a policy evicts by the rule that all policies share, and does nothing else."""
+    is_usual = not has_own_rule(type(policy)) and not policy.has_window_options
+    return is_usual and not policy.whole_results
+
+
+class Stub(NamedTuple):
+    """The stub of a tool result: the position of the message at whose arrival it came, and its
+    tokens.
+    """
+
+    at: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Left:
+    """When each message left in a replay.
+
+    `at` has, for each message, the position of the message at whose arrival it left. This is its
+    own position if it found no room or was ignored, and the length of the history if it stayed to
+    the end. `stubs` are the stubs of the results that were cleared, by position; they leave when
+    `at` says.
+    """
+
+    at: Sequence[int]
+    stubs: Mapping[int, Stub] = field(default_factory=dict)
+
+    @cached_property
+    def whole(self) -> Sequence[int]:
+        """The position at which each message left or became a stub, so that its text was gone."""
+        if not self.stubs:
+            return self.at
+        whole = list(self.at)
+        for position, stub in self.stubs.items():
+            whole[position] = stub.at
+        return whole
 
 
 class Loads:
@@ -85,25 +121,28 @@ class Loads:
             self._costs = policy, (sums, [a + b for a, b in zip(sums[1:], systems, strict=True)])
         return self._costs[1]
 
-    def left_at(self, policy: Policy | None) -> Sequence[int]:
-        """Return, for each message, the position of the message at whose arrival it left.
-
-        This is its own position if it found no room or was ignored, and the length of the history
-        if it stayed to the end. The policy None keeps everything.
-        """
+    def left_at(self, policy: Policy | None) -> Left:
+        """Return when each message left. The policy None keeps everything."""
         if policy is None:
-            return [len(self.said)] * len(self.said)
-        return self._by_loads(policy) if evicts_oldest_first(policy) else self._by_rule(policy)
+            return Left([len(self.said)] * len(self.said))
+        if evicts_oldest_first(policy):
+            return Left(self._by_loads(policy))
+        return self._by_rule(policy)
 
-    def _by_rule(self, policy: Policy) -> list[int]:
+    def _by_rule(self, policy: Policy) -> Left:
         left = [len(self.said)] * len(self.said)
+        stubs: dict[int, Stub] = {}
         places = {entry: position for position, entry in enumerate(self.said)}
-        for position, change in enumerate(fold(Window(), self.said, policy)):
+        for position, (change, cleared) in enumerate(fold(Window(), self.said, policy)):
+            for result, _, stub in cleared:
+                if stub is not None:
+                    places[stub] = places[result]
+                    stubs[places[result]] = Stub(position, stub.tokens)
             if change.ignored:
                 left[position] = position
             for eviction in change.evictions:
                 left[places[eviction.entry]] = position
-        return left
+        return Left(left, stubs)
 
     def _by_loads(self, policy: Policy) -> list[int]:
         left = self._exceeded_at(policy)
@@ -207,9 +246,9 @@ def smallest_limit(
 ) -> Keeping | None:
     """Return the limit that keeps the message at a position to the end of `said`.
 
-    The limit of `policy` is ignored. A policy with a rule of its own is replayed under every limit,
-    or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
-    too coarse for an answer.
+    The limit of `policy` is ignored. A result of which memory has only a stub is not kept. A policy
+    with a rule of its own is replayed under every limit, or on a grid of limits so that at most
+    `most_adds` messages are added; None if the grid would be too coarse for an answer.
     """
     loads, mention = Loads(said), Mention(position, len(said))
     if evicts_oldest_first(policy):
@@ -261,7 +300,7 @@ def _tried(
     held = list(mentions)
     least = policy.least_limit
     for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
-        left = loads.left_at(replace(policy, limit=limit))
+        left = loads.left_at(replace(policy, limit=limit)).whole
         held = [mention for mention in held if left[mention.position] >= mention.end]
         if not held:
             break

@@ -17,7 +17,7 @@ evicts the rest of a turn that lost its beginning. An add can be refused, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice, takewhile
@@ -344,20 +344,6 @@ def visible(window: Window, policy: Policy | None) -> list[Entry]:
     totals = totals_under(policy, window)
     hidden = {eviction.entry for eviction in hidden_by_limit(window, totals, policy)}
     return [entry for entry in window if entry not in hidden]
-
-
-def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[Transition]:
-    """Add entries one by one, applying each transition to the window; yield the transitions.
-
-    The transition of a message that the policy rejects changes nothing.
-    """
-    for arrival in arrivals:
-        try:
-            transition = admit(window, arrival, policy)
-        except OversizedMessage:
-            transition = Transition(Change.ADD, window.totals, window.totals, policy, policy)
-        transition.apply_to(window)
-        yield transition
 
 
 # Messages for which a limit has no room: they are refused or leave at once

@@ -39,8 +39,8 @@ from chatmemory.recall.incidents import (
 from chatmemory.recall.kinds import kind_named
 from chatmemory.recall.lexicon import MessageFacts
 from chatmemory.windows.eviction import Reason
+from chatmemory.windows.folding import fold
 from chatmemory.windows.loads import Keeping
-from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Window
 from tests.windows.test_loads import Halving
 

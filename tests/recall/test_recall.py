@@ -38,7 +38,7 @@ from chatmemory.recall.facts import Words, facts_of
 from chatmemory.recall.history import history_from, history_of, uses
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.prompts import Refusals, prompts_of
-from chatmemory.windows.transitions import fold
+from chatmemory.windows.folding import fold
 from chatmemory.windows.window import Window
 from tests.windows.test_loads import Halving, Surcharged
 
@@ -112,7 +112,7 @@ def naive_recalls(history, policy):
 
 
 def told(history, policy):
-    left = history.loads.left_at(policy)
+    left = history.loads.left_at(policy).whole
     found = (use for use in uses(history, left) if use.kind is IncidentKind.USED_UNSEEN)
     return sorted((use.position, use.parts[0][0], use.is_held) for use in found)
 

@@ -21,9 +21,9 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.windows.eviction import Eviction, Head, Reason
+from chatmemory.windows.folding import fold
 from chatmemory.windows.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Weighable, Window
 from tests.messages.letters import CALL, RESULT
 
@@ -110,12 +110,12 @@ pins = st.lists(st.builds(Entry, st.just(MessageType.USER), st.just(False), toke
 def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
     policy = replace(policy, limit=max(limit, policy.least_limit))
     loads = Loads(said)
-    assert loads.left_at(policy) == left_by_the_rule(said, policy)
+    assert loads.left_at(policy).at == left_by_the_rule(said, policy)
     if not evicts_oldest_first(policy):
         return
     limits = range(1, policy.load(policy.total(said)) + 3)
     left = {each: left_by_the_rule(said, replace(policy, limit=each)) for each in limits}
-    assert left == {each: loads.left_at(replace(policy, limit=each)) for each in limits}
+    assert left == {each: loads.left_at(replace(policy, limit=each)).at for each in limits}
     for position, last in combinations_with_replacement(range(len(said)), 2):
         held = {each for each in limits if left[each][position] > last}
         if last == len(said) - 1:
@@ -128,14 +128,14 @@ def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
     beside_pins = replace(policy, limit=policy.limit + sum(policy.weigh(p) for p in pins))
     with suppress(NoRoomBesidePins):
         pinned = [replace(each, pinned=True, key=object()) for each in pins]
-        assert left_by_the_rule(said, beside_pins, pinned) == loads.left_at(policy)
+        assert left_by_the_rule(said, beside_pins, pinned) == loads.left_at(policy).at
 
 
 def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] = ()) -> list[int]:
     """At which arrival each message left a window that begins with pinned messages."""
     window = Window(pinned)
     left = dict.fromkeys(said, len(said))
-    for position, change in enumerate(fold(window, said, policy)):
+    for position, (change, _) in enumerate(fold(window, said, policy)):
         gone = said[position : position + 1] if change.ignored else ()
         left |= dict.fromkeys([*gone, *(each.entry for each in change.evictions)], position)
     return [left[each] for each in said]

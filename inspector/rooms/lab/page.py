@@ -126,8 +126,6 @@ class FleetPage:
         self.too_few = wording.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
         in_force = {each.chosen.policy for each in self.measured}
         self.today_policy = next(iter(in_force)) if len(in_force) == 1 else None
-        # A replay clears no tool results, whatever the policy asks for
-        self.leaves_out_clearing = any(each and each.whole_results for each in in_force)
         self.csv = asked.link(**{"as": "csv"})
         self.stop = asked.link(stop="1")
         self.counted = asked.link(everyone="1")

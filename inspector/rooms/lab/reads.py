@@ -34,7 +34,7 @@ from inspector.rooms.lab import models
 LISTED = 5
 ROWS_AT_ONCE = 500
 LIMITS_IN_FORCE = 8  # that have figures of their own
-VERSION = 6  # of the figures
+VERSION = 7  # of the figures
 _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
 
 
@@ -275,7 +275,7 @@ def _measured(key: str, chosen: Sequence[Chosen]) -> Iterator[Measured]:
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
     """Return the facts that a conversation loses under a policy; None if it loses nothing."""
-    needed = list(needs(history, history.loads.left_at(policy)))
+    needed = list(needs(history, history.loads.left_at(policy).whole))
     lost = [use for use in needed if not use.is_held]
     if not lost:
         return None

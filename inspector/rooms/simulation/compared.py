@@ -401,14 +401,17 @@ class ComparePage:
             yield row, glyph(entry.type, entry.has_calls), places
 
     def _where(self, each: Compared, position: int) -> str:
-        """Return an empty text for a message in the window, else when it left, or that it never
-        came in.
+        """Return an empty text for a message in the window, else when it left or became a stub, or
+        that it never came in.
         """
         if each.has(position, self.at):
             return ""
         if each.ignores(position):
             return "ignored"
-        return f"left at #{self.found.history.numbers[each.left[position]]:,}"
+        numbers = self.found.history.numbers
+        if each.has_stub(position, self.at):
+            return f"a stub since #{numbers[each.left.whole[position]]:,}"
+        return f"left at #{numbers[each.left.at[position]]:,}"
 
 
 def _column(provider: str) -> str:
