@@ -7,7 +7,7 @@ from copy import copy
 
 import pytest
 from django.utils.html import escape
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -116,9 +116,12 @@ def test_an_add_that_is_refused_clears_nothing():
         memory.add(big)
     assert texts(memory.messages()) == ["1: "]
     assert clearings("m") == []
-    said = [*memory.messages(), big]
+    said = [*memory.messages(), big, *turn(3)]
+    memory.add(*turn(3))
     found = replay(history_of(said, estimator_for("gpt-4o")), memory.policy())
-    assert (found.left.at, found.left.stubs) == ([7, 7, 7, 7, 7, 7, 6], {})
+    assert found.left.stubs.keys() == {2}
+    assert found.left.whole[6] == 6, "it was refused"
+    assert found.prompt_sizes()[-1] == tokens_of(memory.messages())
 
 
 def test_adds_do_what_was_simulated(agent):
@@ -248,6 +251,7 @@ clearing_options = st.fixed_dictionaries(
 
 @examples(80)
 @given(said_by_agents, st.integers(40, 150), clearing_options)
+@example(SAID, 300, {"clear_tool_results": 1})
 def test_a_replay_clears_what_live_adds_clear(said, limit, options):
     said = list(map(copy, said))  # each is told from those equal to it
     memory = TokenWindowChatMemory("m", limit, **options)

@@ -29,7 +29,7 @@ from chatmemory.lint.turns import RESPONSES
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.recall.history import History
-from chatmemory.windows.loads import Left, Stub
+from chatmemory.windows.loads import Left
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
@@ -134,7 +134,8 @@ class _SentWindow:
         self._clearing: dict[int, list[int]] = {}  # the results that become stubs at an arrival
         for position, stub in self._stubs.items():
             self._clearing.setdefault(stub.at, []).append(position)
-        self._stubbed: dict[int, Stub] = {}  # the stubs in the window
+        self._sizes = list(history.tokens)  # of the messages, or of their stubs in the window
+        self._since: dict[int, int] = {}  # the arrivals since which the window has stubs
         self._sent_at = 0
         self._sent_nothing = True
 
@@ -163,9 +164,9 @@ class _SentWindow:
             self._break_at(cleared)
             for each in cleared:
                 self._drop(each)
-                self._stubbed[each] = stub = self._stubs[each]
-                self.tokens += stub.tokens
-                self.fresh += stub.tokens
+                self._sizes[each], self._since[each] = self._stubs[each].tokens, position
+                self.tokens += self._sizes[each]
+                self.fresh += self._sizes[each]
         entry, until = self._entries[position], self._left[position]
         if until > position:
             self.positions[position] = None
@@ -188,18 +189,13 @@ class _SentWindow:
         if any(each < self._sent_at for each in changing):
             gone = set(changing)
             staying = takewhile(lambda each: each not in gone, self.positions)
-            before = sum(self._size_since(each)[0] for each in staying)
+            before = sum(self._sizes[each] for each in staying)
             self.shared, self.is_broken = min(self.shared, before), True
 
     def _drop(self, position: int) -> None:
-        size, since = self._size_since(position)
+        size, since = self._sizes[position], self._since.get(position, position)
         self.tokens -= size
         self.fresh -= size if since >= self._sent_at else 0
-
-    def _size_since(self, position: int) -> tuple[int, int]:
-        """Return the tokens of a message of the window, and the arrival since which it has them."""
-        stub = self._stubbed.get(position)
-        return (stub.tokens, stub.at) if stub else (self._entries[position].tokens, position)
 
 
 class Refusals:
