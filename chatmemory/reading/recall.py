@@ -258,7 +258,9 @@ def _offered(
     )
 
 
-ADVISED_MESSAGES = 1_000  # the latest messages, which advice about one conversation replays
+# The latest messages, which advice about one conversation replays: under the usual rule, and with
+# cleared results, which takes about thirty times as long
+ADVISED_MESSAGES, ADVISED_CLEARED = 1_000, 250
 
 
 def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
@@ -267,9 +269,9 @@ def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
     """
     in_force = found.in_force if can_decide(found.in_force) else None
     today = in_force.enforced() if in_force else None
-    kind = found.policies[0].policy or today or TokenWindow(1)
-    history = found.history.newest(ADVISED_MESSAGES)
-    tried = tried_of_kind(today or kind, [today.limit] if today else [], rules)
+    kind = today or found.policies[0].policy or TokenWindow(1)
+    history = found.history.newest(ADVISED_CLEARED if kind.whole_results else ADVISED_MESSAGES)
+    tried = tried_of_kind(kind, [today.limit] if today else [], rules)
     return Chooser(tried, [figures_of(history, tried, today)], prices).as_today()
 
 

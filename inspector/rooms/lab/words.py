@@ -32,7 +32,7 @@ def policy_short(policy: Policy | None) -> str:
     if policy is None:
         return "Everything"
     number = f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
-    return f"{number}{_depth(policy)}{_beginning(policy)}"
+    return f"{number}{_depth(policy)}{_beginning(policy)}{_clearing(policy)}"
 
 
 def policy_long(policy: Policy | None) -> str:
@@ -41,7 +41,7 @@ def policy_long(policy: Policy | None) -> str:
         return "Send everything"
     limit, mark = in_unit(policy.limit, policy), written_share(policy.low_water)
     depth = "" if policy.low_water == WHOLE else f", in blocks down to {_share(mark)}"
-    return f"{limit}{depth}{_beginning(policy)}"
+    return f"{limit}{depth}{_beginning(policy)}{_clearing(policy)}"
 
 
 def _depth(policy: Policy) -> str:
@@ -57,6 +57,10 @@ def _share(mark: str) -> str:
 
 def _beginning(policy: Policy) -> str:
     return ", from a user message on" if policy.snap_to_user else ""
+
+
+def _clearing(policy: Policy) -> str:
+    return ", old tool results cleared first" if policy.whole_results else ""
 
 
 def limits_words(policies: Iterable[Policy | None]) -> str:
