@@ -27,7 +27,7 @@ from chatmemory.windows.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Window
 
-INCIDENT_RULES = 3  # raise it with each change of what an incident is
+INCIDENT_RULES = 4  # raise it with each change of what an incident is
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,21 @@ class StepMessage(NamedTuple):
 
 
 class MemoryTime(NamedTuple):
-    """The step at which a message entered memory, and the one at which it left, with the reason."""
+    """The step at which a message entered memory, and the one at which it left, with the reason.
+
+    A clearing of results is a step of its own in the ledger, before that of the message that had no
+    room. The model had seen the results when it wrote that message, so they are `gone` behind it.
+    """
 
     number: int
     entered: int
     left: int | None = None
     reason: Reason | None = None
+    gone_after: int | None = None
+
+    @property
+    def gone(self) -> int | None:
+        return self.gone_after or self.left
 
 
 def incidents_under(
@@ -156,8 +165,8 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
         arriving[arrival.step].append(arrival)
     for time in times:
         changing[time.entered].append(time)
-        if time.left is not None and time.left != time.entered:
-            changing[time.left].append(time)
+        if time.gone is not None and time.gone != time.entered:
+            changing[time.gone].append(time)
     memory = _Memory(mentions)
     found: list[Incident] = []
     before: int | None = None
@@ -223,7 +232,7 @@ class _Memory:
         for time in times:
             if time.entered == step:
                 self._in_memory.update(self._mentions.get(time.number, ()))
-        for time in sorted(time for time in times if time.left == step):
+        for time in sorted(time for time in times if time.gone == step):
             facts = self._mentions.get(time.number, frozenset())
             self._in_memory.subtract(facts)
             self._left.update(dict.fromkeys(facts, time))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from django.db.models import Min, Q
 
 from chatmemory import database
+from chatmemory.ledger.overrides import is_of_stub
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
@@ -28,7 +29,7 @@ from chatmemory.recall.incidents import (
     with_limits,
 )
 from chatmemory.recall.lexicon import MessageFacts, speaker_of
-from chatmemory.windows.eviction import REASONS
+from chatmemory.windows.eviction import REASONS, Reason
 from chatmemory.windows.loads import Keeping
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -107,13 +108,16 @@ def _injected(message: ChatMessage, history: History) -> ReadMessage:
 
 
 def _times(memory: Memory, seqs: Sequence[int]) -> list[MemoryTime]:
+    """Return when messages were in memory; the stub of a result is not the result."""
     rows = Stay.objects.filter(database.in_list("seq", seqs), memory=memory)
-    return [
-        MemoryTime(seq, entered, left, REASONS[reason] if reason else None)
-        for seq, entered, left, reason in rows.values_list(
-            "seq", "entered_step", "left_step", "reason"
-        ).iterator()
-    ]
+    columns = rows.values_list("seq", "entered_step", "left_step", "reason", "overrides")
+    times = []
+    for seq, entered, left, reason, overrides in columns.iterator():
+        if not is_of_stub(overrides):
+            behind = left + 1 if left and reason == Reason.STUBBED else None
+            why = REASONS[reason] if reason else None
+            times.append(MemoryTime(seq, entered, left, why, behind))
+    return times
 
 
 def _with_what_is_known(found: Incident, first: int) -> Incident:

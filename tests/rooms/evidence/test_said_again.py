@@ -17,6 +17,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.models import Message
+from chatmemory.recall.incidents import incidents_under
+from chatmemory.windows.eviction import Reason
 from inspector.overview.table import NewsRow, current_feed
 from inspector.rooms.evidence.lists import latest_incidents
 from tests.conversations import create_and_add, keep, users
@@ -64,6 +66,23 @@ def test_what_nobody_forced_and_calls_are_no_flag(operator_client):
     with_incidents("again", [call, result, *users("a", "b"), call, result])
     assert "who__again" not in row_of(operator_client.get("/"), "again")
     assert len(services.current_incidents("again").incidents) == 1
+
+
+def test_what_was_only_in_a_cleared_result_is_forgotten():
+    call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+    first, *others = (
+        ToolExecutionResultMessage("1", "find", f"{code} " + "was seen. " * 20)
+        for code in ("B-7731", "a", "b")
+    )
+    said = [call, first, call, others[0], call, others[1], *users("It is B-7731.")]
+    policy = TokenWindow(160, clear_tool_results=1)
+    create_and_add("cleared", policy, said)
+    (stored,) = services.current_incidents("cleared").incidents
+    (replayed,) = incidents_under(policy, said)
+    for each in (stored, replayed):
+        assert (each.kind, each.again, each.facts[0].last) == ("user_supplied", 7, 2)
+        assert each.facts[0].cause is Reason.STUBBED
+    assert stored.facts[0].keeping == replayed.facts[0].keeping
 
 
 def test_it_is_a_filter_newest_first(operator_client):

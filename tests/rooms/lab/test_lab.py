@@ -27,6 +27,7 @@ from chatmemory.reading.overview import all_memories
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
+from inspector.rooms.lab.words import policy_long, policy_short
 from inspector.shell.files import csv_file
 from tests.conversations import create_and_add
 from tests.inspector.markup import tree, words
@@ -489,3 +490,9 @@ def test_the_former_name_of_a_flag_chooses_the_same(operator_client, db):
     page = operator_client.get("/lab/?flagged=said_again")
     assert page.status_code == 200
     assert "flagged “Users repeated themselves”" in words(page.content)
+
+
+def test_a_limit_that_clears_tool_results_is_named_so():
+    policy = TokenWindow(2_000, clear_tool_results=3)
+    assert policy_short(policy) == "2,000 sliding, old tool results cleared first"
+    assert policy_long(policy) == "2,000 tokens, old tool results cleared first"
