@@ -27,9 +27,10 @@ from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.messages.message import text_of
-from chatmemory.models import Stay
+from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, simulation, steps, windows
 from chatmemory.reading.history import history
+from chatmemory.reading.keeping import replayed_window
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.history import history_of
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -80,6 +81,10 @@ def test_old_results_are_cleared_before_anything_leaves(agent):
     assert texts(window.messages) == [STUB, STUB, STUB, "4: "]
     assert [row.message for row in history(agent).rows] == SAID
     assert len(window.rows) == len(SAID)
+    again = replayed_window(Step.objects.filter(memory=agent).latest("n"), 300)
+    assert [row[:4] for row in again.rows] == [
+        (row.seq, row.type, row.has_calls, row.tokens) for row in window.rows
+    ]
     first, *_ = clearings(agent)
     assert texts(windows.window(agent, first - 1).messages)[0] == "1: "
     change = steps.step(agent, first).change
