@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import sys
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 
 import psycopg
 import pytest
@@ -29,7 +31,7 @@ from chatmemory.ledger.inserted import InsertedStep
 from chatmemory.ledger.transaction import PLANNED_AT_MOST
 from chatmemory.ledger.verification import verify
 from chatmemory.lint.repairs import PLACEHOLDER
-from chatmemory.messages.estimators import ESTIMATORS
+from chatmemory.messages.estimators import ESTIMATORS, encodings
 from chatmemory.models import Memory, Step
 from chatmemory.reading import conversations
 from chatmemory.signals import memory_changed
@@ -171,6 +173,27 @@ def test_a_client_whose_estimator_is_gone_has_its_window_counted_before_the_lock
     protocol.update_messages("m", numbered(6))
     assert (conversations.memory("m").policy, set(counted_in_transactions)) == (None, {False})
     assert verify("m") is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
+def test_an_encoding_is_loaded_before_a_conversation_is_locked(monkeypatch):
+    services.create("m", MessageWindow(9, estimator="gpt-4"))
+    services.add("m", numbered(1))
+    loads = []
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is encodings._load.__code__:
+            loads.append(connection.in_atomic_block)
+
+    monkeypatch.delitem(encodings._loaded, "cl100k_base")
+    sys.setprofile(called)
+    try:
+        services.add("m", numbered(1, "new"))
+    finally:
+        sys.setprofile(None)
+    assert loads == [False]
+    assert texts("m") == ["message 0", "new 0"]
 
 
 class Meanwhile:

@@ -54,7 +54,7 @@ def add(
     MessageTooLarge, UnstorableText.
     """
     new = new_messages(memory_id, messages)
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+    with locked(memory_id, actor=actor, expected_version=expected_version, counts=True) as recorder:
         return add_all(recorder, new)
 
 
@@ -89,7 +89,7 @@ def change_and_add(
     policy = check_policy(policy)
     new = new_messages(memory_id, messages, policy)
     recount = None if policy is None else Recount.ahead(memory_id, policy.estimator)
-    with locked(memory_id, actor=actor) as recorder:
+    with locked(memory_id, actor=actor, counts=policy is None) as recorder:
         if policy is not None:
             change_policy(recorder, policy, recount)
         return add_all(recorder, new)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -30,6 +30,7 @@ from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.validation import check_change, check_ids
+from chatmemory.messages.estimators import load, must_load
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.room import Recorded
 from chatmemory.rooms import seal
@@ -58,6 +59,7 @@ def locked(
     imported: int | None = None,
     note: str = "",
     made: Made[Any] | None = None,
+    counts: bool = False,
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
@@ -65,12 +67,20 @@ def locked(
     known one raises MemoryExists, without waiting for a transaction that holds its row. `imported`
     is how much of an import is stored: while an import is unfinished, only its own next slice can
     be written. All steps get the `note`. The recorder is that of a change which was `made` before,
-    unless the conversation has changed since. Raises InvalidValue for an invalid id, actor or
-    version, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
+    unless the conversation has changed since. If the block `counts` messages, an encoding that the
+    conversation's estimator must load first is loaded without the lock. Raises InvalidValue for an
+    invalid id, actor or version, MemoryNotFound, VersionConflict, ImportUnfinished,
+    DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
-    with database.atomic():
+    with ExitStack() as transaction:
+        transaction.enter_context(database.atomic())
         memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
+        if counts and not is_new and must_load(memory.policy_estimator):
+            transaction.close()
+            load(memory.policy_estimator)
+            transaction.enter_context(database.atomic())
+            memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
         check_imported(memory, imported)
         if made is not None and is_unchanged(memory, made.before):
             recorder = made.recorder

@@ -40,6 +40,7 @@ class Server(uvicorn.Server):
             KeeperThread,  # gunicorn imports this file before Django is set up
         )
 
+        load_what_requests_need()
         await super().startup(sockets=sockets)
         if self.started:
             self._keeper = KeeperThread()
@@ -68,6 +69,19 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.1)
             if self.force_exit or not self.server_state.connections:
                 return
+
+
+def load_what_requests_need() -> None:
+    """Import all views and load the encoding of the default estimator, so that the first requests
+    take no longer than others.
+    """
+    from django.urls import get_resolver  # gunicorn imports this file before Django is set up
+
+    from chatmemory.messages.estimators import load
+    from chatmemory.windows.policies import DEFAULT_ESTIMATOR
+
+    _ = get_resolver().url_patterns
+    load(DEFAULT_ESTIMATOR)
 
 
 def _is_no_offer(record: logging.LogRecord) -> bool:

@@ -36,7 +36,6 @@ class WorkerServer(Server):
         self._is_told_to_end = False
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        load_what_requests_need()
         await super().startup(sockets=sockets)
         if self.started:
             handover.worker_started(self._age)
@@ -51,20 +50,6 @@ class WorkerServer(Server):
         if self._is_told_to_end and not handover.must_wait(self._age):
             self.should_exit = True
         return await super().on_tick(counter)
-
-
-def load_what_requests_need() -> None:
-    """Import all views and load the tokens of the default estimator, so that the first requests to
-    a new worker take no longer than others. Loading takes half a second, for which the first add
-    would lock its conversation.
-    """
-    from django.urls import get_resolver  # gunicorn imports this file before Django is set up
-
-    from chatmemory.messages.estimators import estimator_for
-    from chatmemory.windows.policies import DEFAULT_ESTIMATOR
-
-    _ = get_resolver().url_patterns
-    estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text("one")
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]

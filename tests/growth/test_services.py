@@ -24,6 +24,7 @@ from chatmemory.models import Memory
 from chatmemory.reading import windows
 from chatmemory.windows.compaction import summary_message
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.project.server import load_what_requests_need
 
 from ..conversations import numbered
 from ..rooms import of_rooms
@@ -189,6 +190,7 @@ COMPARING = "/chatmemory/ledger/client_list.py"
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
 @pytest.mark.parametrize("name", ROWS | OF_ROOMS | PROTOCOL | LONG_LISTS)
 def test_nothing_is_derived_under_a_lock(transactional_db, name):
+    load_what_requests_need()
     filled = Filled("m", [UserMessage("It is A-1182."), *SHAPES["n calls"](20)])
     services.create("m", MessageWindow(100))
     services.set_messages("m", filled.messages)

@@ -27,6 +27,8 @@ __all__ = [
     "family_named",
     "family_of",
     "is_known",
+    "load",
+    "must_load",
     "remember_tokens",
 ]
 
@@ -167,6 +169,22 @@ def is_known(name: str) -> bool:
     except UnknownEstimator:
         return False
     return True
+
+
+def must_load(name: str) -> bool:
+    """Return whether the estimator of that name has an encoding that this process has not loaded
+    yet.
+    """
+    try:
+        estimator = estimator_for(name)
+    except UnknownEstimator:
+        return False
+    return isinstance(estimator, OpenAiTokenCountEstimator) and not estimator.is_loaded
+
+
+def load(name: str) -> None:
+    """Load the encoding of an estimator, in up to half a second. Raises UnknownEstimator."""
+    estimator_for(name).estimate_token_count_in_text("one")
 
 
 def family_named(name: str) -> str:

@@ -15,7 +15,6 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from threading import Lock
@@ -32,12 +31,25 @@ _FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _LOADING = Lock()
 
 
-@cache
+_loaded: dict[str, tiktoken.Encoding] = {}
+
+
 def encoding(name: str) -> tiktoken.Encoding:
-    """Return the encoding `cl100k_base` or `o200k_base`.
+    """Return the encoding `cl100k_base` or `o200k_base`. Its first use takes up to half a second.
 
     Raises UnknownEstimator for encodings that are not available offline.
     """
+    if name not in _loaded:
+        _loaded[name] = _load(name)
+    return _loaded[name]
+
+
+def is_loaded(name: str) -> bool:
+    """Return whether `encoding` has been loaded in this process."""
+    return name in _loaded
+
+
+def _load(name: str) -> tiktoken.Encoding:
     packed = _packed(name)
     with _LOADING, ExitStack() as leaving:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.messages.codec import decode_json, write_json
 from chatmemory.messages.contents import Content, DetailLevel, Image, ImageContent, TextContent
-from chatmemory.messages.estimators.encodings import encoding
+from chatmemory.messages.estimators.encodings import encoding, is_loaded
 from chatmemory.messages.estimators.pictures import picture_rule
 from chatmemory.messages.message import (
     AiMessage,
@@ -73,6 +73,11 @@ class OpenAiTokenCountEstimator:
             self.family += "+2 per AI"
         elif self._pictures.name:
             self.family += f", pictures: {self._pictures.name}"
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its encoding was loaded: then short texts are counted in no time."""
+        return is_loaded(self._encoding)
 
     def estimate_token_count_in_text(self, text: str) -> int:
         if not text:
