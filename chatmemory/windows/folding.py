@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from chatmemory.exceptions import OversizedMessage
 from chatmemory.messages.estimators import count_tokens, estimator_for
@@ -14,14 +13,8 @@ from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import Change, Transition, admit
 from chatmemory.windows.window import Entry, Window
 
-
-class Added(NamedTuple):
-    """The transition of an add, and the old tool results that were `cleared` before it, each with
-    its stub.
-    """
-
-    change: Transition
-    cleared: tuple[Eviction, ...] = ()
+# The transition of an add, and the old tool results that were cleared before it, each with its stub
+Added = tuple[Transition, tuple[Eviction, ...]]
 
 
 def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[Added]:
@@ -44,10 +37,10 @@ def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[
             if before:
                 window.refill(before[0])
                 window.totals = before[1]
-            yield Added(Transition(Change.ADD, window.totals, window.totals, policy, policy))
+            yield Transition(Change.ADD, window.totals, window.totals, policy, policy), ()
             continue
         change.apply_to(window)
-        yield Added(change, cleared)
+        yield change, cleared
 
 
 def _clearing_by(policy: Policy) -> Callable[[Window, Entry], Transition]:
