@@ -336,12 +336,12 @@ def test_a_crowd_shares_a_few_connections(served):
             "SELECT COUNT(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchone()
-    assert open_ <= settings.CONNECTIONS + 1  # one for what is kept
+    assert open_ <= settings.CONNECTIONS + 1
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
 def test_a_request_does_not_wait_for_connections_of_background_threads():
     pool = connection.pool
     with ExitStack() as taken:
-        for _ in range(settings.CONNECTIONS + 2):  # of all requests, the keeper and live streams
+        for _ in range(settings.CONNECTIONS + 1):  # requests, or the keeper in place of one
             taken.enter_context(pool.connection(timeout=settings.CONNECT_SECONDS))

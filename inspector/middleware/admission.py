@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from asyncio import Semaphore
+from asyncio import AbstractEventLoop, Semaphore
 from collections import Counter
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from time import perf_counter
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -202,6 +203,18 @@ class Places:
     async def take_again(self) -> AsyncExitStack:
         """Wait for a place to continue an answer that has begun. It is never refused."""
         return await _passed([self._free])
+
+    @contextmanager
+    def beside(self, loop: AbstractEventLoop) -> Iterator[None]:
+        """Hold a place, but not the one that is reserved for reads, in a thread beside the loop of
+        these places. Raises QueueFull.
+        """
+        taking = asyncio.run_coroutine_threadsafe(self.take(Job(is_write=True)), loop)
+        place = taking.result()
+        try:
+            yield
+        finally:
+            asyncio.run_coroutine_threadsafe(place.aclose(), loop)
 
     def _gates(self, job: Job) -> list[Semaphore]:
         """Return the semaphores to acquire, in order. A job that is waiting for its turn has no

@@ -13,11 +13,8 @@ _django = get_asgi_application()
 
 from inspector.middleware.admission import Admission, Places  # noqa: E402  (needs Django set up)
 
-_admitted = Admission(
-    _django,  # type: ignore[arg-type]
-    Places(settings.CONNECTIONS, settings.LOCK_SECONDS),
-)
-application = with_live_streams(_admitted)
+places = Places(settings.CONNECTIONS, settings.LOCK_SECONDS)
+application = with_live_streams(Admission(_django, places))  # type: ignore[arg-type]
 
 # Loaded modules live as long as the process, so that the garbage collector can skip them. Pages of
 # long windows make hundreds of thousands of objects; at the usual threshold of 700, the collector

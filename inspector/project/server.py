@@ -43,7 +43,10 @@ class Server(uvicorn.Server):
         load_what_requests_need()
         await super().startup(sockets=sockets)
         if self.started:
-            self._keeper = KeeperThread()
+            from inspector.project.asgi import places
+
+            loop = asyncio.get_running_loop()
+            self._keeper = KeeperThread(place=lambda: places.beside(loop))
             self._keeper.start()
             if self._announcement:
                 print(self._announcement, flush=True)  # noqa: T201

@@ -90,7 +90,6 @@ PRAGMAS = (
 DATABASE_FILE = VAR / "chatmemory.sqlite3"  # unless DATABASE_URL names another database
 LOCK_SECONDS = number("CHATMEMORY_LOCK_SECONDS", 20, minimum=1, maximum=10**6)
 CONNECTIONS = number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
-CONNECTIONS_BESIDE = 2  # those of the keeper and of live streams, for which no request waits
 CONNECT_SECONDS = 2
 
 
@@ -128,7 +127,7 @@ def _database() -> dict[str, Any]:
         options.setdefault("application_name", "chatmemory")
         options["pool"] = {
             "min_size": 0,
-            "max_size": CONNECTIONS + CONNECTIONS_BESIDE,
+            "max_size": CONNECTIONS + 1,  # one for what live streams read
             "timeout": CONNECT_SECONDS,
             "reconnect_timeout": CONNECT_SECONDS,  # the next request tries again
         }

@@ -5,6 +5,8 @@ SQLite's log if an erasure could not.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from time import monotonic
 from typing import Any
@@ -27,11 +29,18 @@ logger = logging.getLogger(__name__)
 class KeeperThread(Thread):
     """Keeps rows in rounds until it is stopped. A failure is logged once, and tried again. Between
     rounds it has no connection to the database.
+
+    A round takes the `place` of a request, if the server gives one, so that the requests and this
+    thread together have no more connections than there are places.
     """
 
-    def __init__(self, rounds: Rounds | None = None) -> None:
+    def __init__(
+        self,
+        rounds: Rounds | None = None,
+        place: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         super().__init__(name="keeper", daemon=True)
-        self._rounds = rounds or Rounds()
+        self._rounds, self._place = rounds or Rounds(), place
         self._stopped, self._changed = Event(), Event()
 
     def run(self) -> None:
@@ -39,21 +48,30 @@ class KeeperThread(Thread):
         is_failing = False
         while not self._stopped.wait(SOON):
             self._changed.clear()
-            began = monotonic()
             try:
-                has_more = self._rounds.keep_some(AT_A_STRETCH)
-                empty_leftover_log()
+                with self._place():
+                    began = monotonic()
+                    has_more = self._keep()
                 is_failing = False
             except Exception:
+                if self._stopped.is_set():
+                    break
                 if not is_failing:
                     logger.exception("nothing can be kept of conversations; trying again")
-                is_failing, has_more = True, False
-            finally:
-                connections.close_all()
+                is_failing, has_more, began = True, False, monotonic()
             self._stopped.wait(max(LEAST, REST * (monotonic() - began)))
             if not has_more:
                 self._changed.wait(PAUSE)
         memory_changed.disconnect(self._wake)
+
+    def _keep(self) -> bool:
+        """Keep rows for a while. Return whether there are more."""
+        try:
+            has_more = self._rounds.keep_some(AT_A_STRETCH)
+            empty_leftover_log()
+        finally:
+            connections.close_all()
+        return has_more
 
     def _wake(self, **_: Any) -> None:
         self._changed.set()

@@ -228,6 +228,29 @@ def test_an_answer_that_is_being_sent_holds_no_place_and_goes_on_when_there_is_o
     asyncio.run(run())
 
 
+def test_a_thread_beside_the_loop_waits_for_a_place_and_leaves_the_one_for_reads():
+    async def run():
+        places, events = Places(2, SECONDS), asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def work():
+            with places.beside(loop):
+                loop.call_soon_threadsafe(events.put_nowait, "has a place")
+
+        async with await places.take(NEW):  # the only place that is not reserved
+            thread = asyncio.create_task(asyncio.to_thread(work))
+            await asyncio.wait([thread], timeout=0.1)
+            assert events.empty()
+            async with await places.take(READ):
+                pass
+        await thread
+        assert await events.get() == "has a place"
+        async with await places.take(NEW), await places.take(READ):  # it was given back
+            pass
+
+    asyncio.run(run())
+
+
 async def unread(application: Admission, count: int) -> list[Reader]:
     """Clients that take nothing of answers that have begun."""
     readers = [Reader(application) for _ in range(count)]
