@@ -6,6 +6,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -164,6 +165,12 @@ def test_a_writer_waits_and_then_gets_retry_after(served):
 AS_OTHERS = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
 
 
+def is_open(file: Path, process: int) -> bool:
+    """Whether a process has a file open, which it can then write whatever its mode is now."""
+    descriptors = Path(f"/proc/{process}/fd").iterdir()
+    return str(file) in map(os.path.realpath, descriptors)
+
+
 def test_a_read_only_database_file(template, tmp_path):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has files of its own")
@@ -183,6 +190,8 @@ def test_a_read_only_database_file(template, tmp_path):
             return write.status_code, read.status_code, ready.text
 
         file.chmod(0o444)
+        while is_open(file, served.process.pid):  # by the thread of derived rows
+            pass
         assert ask() == (503, 200, "ready, read-only\n")
         for each in tmp_path.glob("served.sqlite3*"):  # including the new write-ahead log
             each.chmod(0o644)

@@ -21,8 +21,8 @@ from chatmemory.recall.facts import facts_of, words_of
 from chatmemory.recall.incidents import incidents_under
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import all_but_last, check_covered, compact_with_terms
+from chatmemory.windows.folding import fold
 from chatmemory.windows.policies import MessageWindow, TokenWindow
-from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Entry, Window
 
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
