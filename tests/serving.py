@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import IO
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -147,7 +148,9 @@ class Served:
             answer = self.api.get(url)
             answer.raise_for_status()
             said += [(row["seq"], row["text"]) for row in answer.json()["messages"]]
-            url = answer.json()["later"]
+            # Behind a proxy the server names the address of the proxy
+            later = answer.json()["later"]
+            url = later and self.url + urlsplit(later)._replace(scheme="", netloc="").geturl()
         return said
 
 
