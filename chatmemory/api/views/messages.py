@@ -81,8 +81,9 @@ class MemoryMessages(Resource):
         New messages of the list become part of the history, and the policy evicts messages beyond
         its limit.
         """
-        result = _written(services.plan_list, request, memory_id, asked)
-        return _changes(memory_id, [result], asked["sent"])
+        sent, by = asked["sent"], requests.changed_by(request)
+        result = _written(asked, lambda: services.plan_list(memory_id, sent.messages, **by))
+        return _changes(memory_id, [result], sent)
 
     @changes(ChangesSerializer, name="clear_window")
     def delete(self, request: Request, memory_id: str) -> Response:
@@ -158,17 +159,9 @@ def _window(
     yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
 
 
-def _written(
-    plan: Callable[..., Planned[ChangeResult]],
-    request: Request,
-    memory_id: str,
-    asked: Asked,
-) -> ChangeResult:
-    """Write a list that was sent, which may have been planned before an Idempotency-Key."""
-    planned = asked.get("planned") or plan(
-        memory_id, asked["sent"].messages, **requests.changed_by(request)
-    )
-    return planned.write()
+def _written(asked: Asked, plan: Callable[[], Planned[ChangeResult]]) -> ChangeResult:
+    """Write a change, which may have been planned before an Idempotency-Key; else plan it now."""
+    return (asked.get("planned") or plan()).write()
 
 
 def _json(serializer: Any) -> str:
@@ -234,10 +227,9 @@ class Compaction(Resource):
         They leave memory with the reason SUMMARIZED and stay in history. The summary takes the
         place of the first of them, and stays until another one covers it.
         """
-        planned = asked.get("planned") or services.plan_compaction(
-            memory_id, **asked, **requests.changed_by(request)
-        )
-        return _changes(memory_id, [planned.write()])
+        by = requests.changed_by(request)
+        result = _written(asked, lambda: services.plan_compaction(memory_id, **asked, **by))
+        return _changes(memory_id, [result])
 
 
 @one_snapshot()
@@ -298,7 +290,8 @@ class Store(Resource):
 
         An unknown id is created.
         """
-        _written(protocol.plan_update, request, memory_id, asked)
+        messages, by = asked["sent"].messages, requests.changed_by(request)
+        _written(asked, lambda: protocol.plan_update(memory_id, messages, **by))
         return Response(status=204)
 
     @changes(None, status=204, name="delete_messages")
