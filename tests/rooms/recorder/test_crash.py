@@ -15,8 +15,7 @@ import httpx
 import pytest
 
 from ...serving import MANAGE, free_port, serving
-from .test_recorder import ANSWER, CHAT
-from .upstream import answer_json, provider
+from .upstream import ANSWER, CHAT
 
 pytestmark = pytest.mark.long
 CLIENTS = 4
@@ -88,13 +87,6 @@ class Clients:
         self._stopping.set()
         for each in self._threads:
             each.join()
-
-
-@pytest.fixture
-def upstream():
-    with provider() as found:
-        found.answer = lambda handler, got: answer_json(handler, ANSWER)
-        yield found
 
 
 @pytest.fixture

@@ -23,34 +23,10 @@ from inspector.rooms.recorder.storing import Storing
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
 from ...connecting import connected_to
-from .upstream import answer_json, chunk, provider, recorder
+from .upstream import ANSWER, CHAT, answer_json, chunk, recorder
 
-CHAT = "/v1/chat/completions"
 REQUEST = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Grüße"}], "new": [1.0, {}]}
-ANSWER = {
-    "id": "chatcmpl-1",
-    "model": "gpt-4o-2024-08-06",
-    "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": "Hallo"},
-            "finish_reason": "stop",
-        }
-    ],
-    "usage": {
-        "prompt_tokens": 9,
-        "completion_tokens": 2,
-        "prompt_tokens_details": {"cached_tokens": 4},
-    },
-}
 KEY = "sk-secret-0123456789"
-
-
-@pytest.fixture
-def upstream():
-    with provider() as found:
-        found.answer = lambda handler, got: answer_json(handler, ANSWER)
-        yield found
 
 
 @pytest.fixture

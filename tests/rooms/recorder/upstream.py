@@ -16,6 +16,24 @@ from pathlib import Path
 from inspector.rooms.recorder.proxy.headers import Upstream
 from inspector.rooms.recorder.proxy.server import Proxy
 
+CHAT = "/v1/chat/completions"
+ANSWER = {
+    "id": "chatcmpl-1",
+    "model": "gpt-4o-2024-08-06",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hallo"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 9,
+        "completion_tokens": 2,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    },
+}
+
 
 @dataclass
 class Got:
