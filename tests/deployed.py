@@ -18,6 +18,7 @@ from . import processes
 from .serving import Served, Template, database
 
 SECONDS = 30
+WORKERS = 2  # the default of deploy/gunicorn.conf.py
 
 
 class Deployed:
@@ -47,6 +48,8 @@ class Deployed:
         command = [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
         self.process = processes.start(command, self.served.environment, stderr=self.served.log)
         self.wait_for(b"READY=1")
+        while sum(map(ends_in_order, self.workers())) < WORKERS:
+            pass  # gunicorn has forked them, and a reload would kill one that imports
 
     def wait_for(self, notice: bytes) -> None:
         """The exit code that systemd would get."""
@@ -76,6 +79,13 @@ class Deployed:
         with self.served.api.get(url, stream=True, timeout=SECONDS) as answer:
             answer.raise_for_status()
             yield from answer.iter_lines(chunk_size=1, decode_unicode=True)
+
+
+def ends_in_order(worker: int) -> bool:
+    """Whether a process catches SIGTERM, which otherwise kills it at once."""
+    status = Path(f"/proc/{worker}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 @contextmanager

@@ -69,12 +69,14 @@ def test_old_workers_answer_until_a_new_one_has_started(deployed):
         pass
     for worker in new:
         os.kill(worker, signal.SIGSTOP)  # it imports, which takes long
-    for n in range(10):
-        served.say("meanwhile", str(n))
-    assert {*old} <= set(deployed.workers())
-    ends = [os.pidfd_open(worker) for worker in old]
-    for worker in new:
-        os.kill(worker, signal.SIGCONT)
+    try:
+        for n in range(10):
+            served.say("meanwhile", str(n))
+        assert {*old} <= set(deployed.workers())
+        ends = [os.pidfd_open(worker) for worker in old]
+    finally:
+        for worker in new:
+            os.kill(worker, signal.SIGCONT)
     for end in ends:
         assert select.select([end], [], [], SECONDS)[0], "an old worker does not end"
         os.close(end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -326,6 +327,51 @@ def test_a_stale_connection_is_replaced(upstream, client):
 
     upstream.answer = answer
     assert [client.post(CHAT, json=REQUEST).status_code for _ in range(3)] == [200] * 3
+
+
+def test_a_connection_that_is_closed_during_a_body_is_replaced(folder):
+    """What had come of the body is sent again, and the rest follows."""
+    closed = threading.Event()
+    bodies = []
+
+    def pieces():
+        yield b'{"model": "gpt-4o",'
+        assert closed.wait(10)
+        yield from (b" " for _ in range(100))
+        yield b'"messages": []}'
+
+    def serve() -> None:
+        first, _ = provider.accept()
+        received(first)
+        first.sendall(answer)
+        first.recv(1)
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        first.close()
+        closed.set()
+        second, _ = provider.accept()
+        bodies.append(received(second))
+        second.sendall(answer)
+        second.close()
+
+    def received(connection: socket.socket) -> bytes:
+        data = b""
+        while not data.endswith(b"0\r\n\r\n"):
+            data += connection.recv(1000)
+        return data.partition(b"\r\n\r\n")[2]
+
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    with socket.create_server(("127.0.0.1", 0)) as provider:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with (
+            recorder(folder, f"http://127.0.0.1:{provider.getsockname()[1]}") as url,
+            httpx.Client(base_url=url, timeout=10) as client,
+        ):
+            answers = [client.post(CHAT, content=each) for each in (iter([b"{}"]), pieces())]
+        thread.join(10)
+    assert [each.status_code for each in answers] == [200, 200]
+    assert b"gpt-4o" in bodies[0]
+    assert b"messages" in bodies[0]
 
 
 @pytest.mark.parametrize(

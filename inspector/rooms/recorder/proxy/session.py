@@ -174,8 +174,7 @@ class Session:
             await self._exchange(connection, request, to, recording)
         except _Broken as broken:
             connection.abort()
-            can_be_sent = request.is_whole and request.size <= RESENT
-            if not broken.is_stale or not can_be_sent:
+            if not broken.is_stale or request.size > RESENT:
                 raise
             connection = await self._connected(to)
             await self._exchange(connection, request, to, recording)
@@ -234,7 +233,8 @@ class Session:
     async def _send_body(
         self, connection: _Connection, request: ClientRequest, recording: Recording | None
     ) -> None:
-        for data in request.body if request.is_whole else ():
+        """Send what has come of the body, and the rest as it comes."""
+        for data in request.body:
             connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
         while not request.is_whole:
             event = await self._next()
