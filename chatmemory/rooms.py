@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from django.core.checks import CheckMessage, Error
 from chatmemory.room import NextNeed, Recorded, Room
 
 if TYPE_CHECKING:
-    pass
+    from chatmemory.recall.incidents import Incident
 
 
 def rooms() -> tuple[Room, ...]:
@@ -55,6 +55,11 @@ def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
     """Return a hook of all rooms that override it."""
     base = getattr(Room, hook)
     return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
+
+
+def known_incidents(memory_id: str) -> Iterator[Incident]:
+    """Yield the incidents of a conversation that rooms find."""
+    return (each for room in rooms() for each in room.incidents(memory_id))
 
 
 def next_need(*asked: Any) -> NextNeed | None:

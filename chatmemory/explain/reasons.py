@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
+from chatmemory.explain.receipts import ALREADY, NEEDED, Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import (
     REPAIRED,
     at_step,
     capitalized,
     cause_of,
     counted,
+    decapitalized,
     in_unit,
     is_of_turns,
     why_no_fit,
@@ -128,6 +129,29 @@ def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
             return f"With {name}, memory would need {needs}, and {oldest}."
         return f"When {name} arrived, memory needed {needs}, and {oldest}."
     return f"The new list needed {needs}, and {oldest}."
+
+
+# Why one message left, in a few words
+
+
+def how_it_left(change: ChangeResult, seq: int) -> str:
+    """Return the reason why a change let a message leave: `when #43 arrived: 55 over the limit`."""
+    arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
+    when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
+    return f"{when}{short_cause(change, seq)}"
+
+
+def short_cause(change: ChangeResult, seq: int) -> str:
+    """Return the reason without the arrival: `55 over the limit`, or `memory was cleared`."""
+    evicted = change.eviction_of(seq)
+    if evicted is None:
+        raise LookupError(f"#{seq} did not leave at step {change.step}")
+    is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
+    if is_for_room and (line := exceeded(receipt(change), seq)):
+        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
+        return over if over.endswith("the limit") else f"{over} the limit"
+    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
+    return decapitalized(cause.sentence).removesuffix(".")
 
 
 # Why one tool result is a stub

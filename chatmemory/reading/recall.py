@@ -25,7 +25,7 @@ from chatmemory.recall.cost import NO_BOUNDS, CacheRules, Prices
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from chatmemory.recall.history import REPEATS, History, repeats
 from chatmemory.recall.prompts import Refusals
-from chatmemory.rooms import providers_in_use, rooms
+from chatmemory.rooms import known_incidents, providers_in_use
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
@@ -55,7 +55,7 @@ def recall_history(
 
 
 def _with_incidents(memory_id: str, history: History) -> History:
-    found = (each for room in rooms() for each in room.incidents(memory_id))
+    found = known_incidents(memory_id)
     again = {(each.again, each.kind) for each in found if each.kind in REPEATS}
     return replace(history, incidents=frozenset(again))
 

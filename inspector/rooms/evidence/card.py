@@ -8,6 +8,7 @@ from functools import cached_property
 
 from chatmemory import Policy, can_decide
 from chatmemory.explain import receipts
+from chatmemory.explain.reasons import how_it_left
 from chatmemory.messages.texts import asked_for, named, quoted
 from chatmemory.recall.incidents import call_words, incident_words
 from inspector.conversation.as_test import copied_incident
@@ -64,7 +65,7 @@ class IncidentCard:
         first = incident.shown
         quote = quoted(texts[first.said], incident.fact)
         yield Stop("result" if incident.result else "said", quote, is_out=False, seq=first.said)
-        how = words.how_it_left(self._shown.left, first.last)
+        how = how_it_left(self._shown.left, first.last)
         yield Stop("left", how, is_out=True, step=first.left_step)
         if incident.asked:
             request = asked_for(texts[incident.asked])

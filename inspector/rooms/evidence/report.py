@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from chatmemory import CorruptRow, can_decide, text_of_policy
 from chatmemory.explain import captions
+from chatmemory.explain.reasons import how_it_left
 from chatmemory.messages import texts
 from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.recall.kinds import IncidentKind
@@ -55,7 +56,7 @@ class IncidentReport:
         self.asked = incident.asked
         self.last, self.said = first.last, first.said
         self.left_step = first.left_step
-        self.how = words.how_it_left(shown.left, first.last)
+        self.how = how_it_left(shown.left, first.last)
         self.sign = "," if self.how.startswith("when ") else ":"  # before `how`
         self.is_forced = incident.is_forced
         number = shown.number_then if shown.number_then > 1 else None

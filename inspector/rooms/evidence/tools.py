@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chatmemory.explain import wording
+from chatmemory.explain.reasons import how_it_left
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.messages.texts import named
 from chatmemory.reading import steps
@@ -90,7 +91,7 @@ def _incident_words(conversation: str, incident: Incident) -> str:
     first = incident.shown
     left = steps.step(conversation, first.left_step).change
     asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
-    how = words.how_it_left(left, first.last)
+    how = how_it_left(left, first.last)
     return f"{incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
 
 

@@ -1,4 +1,4 @@
-"""Incidents in words: how a fact left, and the limit that would have kept it.
+"""Incidents in words: the limit that would have kept a fact.
 
 And compactions in words: the messages that became a summary, and how lost terms came back.
 """
@@ -6,10 +6,8 @@ And compactions in words: the messages that became a summary, and how lost terms
 from __future__ import annotations
 
 from chatmemory import Policy, can_decide
-from chatmemory.explain.reasons import TRIED_TOO_LONG
-from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
-from chatmemory.explain.wording import cause_of, counted, decapitalized, in_unit
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.explain.reasons import TRIED_TOO_LONG, short_cause
+from chatmemory.explain.wording import counted, in_unit
 from chatmemory.messages.texts import named
 from chatmemory.recall.compactions import CameBack
 from inspector.rooms.evidence.compactions import StoredEvidence
@@ -20,25 +18,6 @@ _BACK = {
     CameBack.USER: "the user said it again",
     CameBack.UNKNOWN: "no recorded mention",
 }
-
-
-def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return the reason why a change let a message leave: `when #43 arrived: 55 over the limit`."""
-    arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
-    when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
-    return f"{when}{_why_it_left(change, seq)}"
-
-
-def _why_it_left(change: ChangeResult, seq: int) -> str:
-    evicted = change.eviction_of(seq)
-    if evicted is None:
-        raise LookupError(f"#{seq} did not leave at step {change.step}")
-    is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
-    if is_for_room and (line := exceeded(receipt(change), seq)):
-        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
-        return over if over.endswith("the limit") else f"{over} the limit"
-    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
-    return decapitalized(cause.sentence).removesuffix(".")
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
@@ -62,7 +41,7 @@ def _why_no_limit(shown: ShownIncident) -> str:
     if left.by_client:
         return "the client decided what memory holds"
     if shown.incident.shown.cause.is_beyond_limits:
-        return _why_it_left(left, last)
+        return short_cause(left, last)
     if not can_decide(shown.policy):
         return f"no limit was in force at step {shown.incident.step:,}"
     return "even with room for everything, memory would not have held it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html import unescape
+from itertools import count
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -12,8 +13,15 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.reading import conversations, history, steps, windows
+from chatmemory.recall.incidents import Incident, IncidentKind
 from inspector import demo
 from inspector.conversation.history import without_escapes
 from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
@@ -21,7 +29,10 @@ from inspector.rooms.evidence_file.reads import STEPS_MAX, TEXT_MAX, evidence
 
 from ...conversations import create_and_add, numbered
 from ...inspector.test_conversation import HOSTILE as OF_PAGES
+from ...properties import examples
+from ...test_clearing import CLEARS, turn
 
+NUMBERS = count()
 PAGE = "/c/order-7741/evidence/"
 
 
@@ -130,6 +141,50 @@ def test_incidents_are_cards_of_the_file(order, operator_client):
     page = operator_client.get("/c/order-7741/?at=47").text
     assert incident["test"] in unescape(page)
     assert "order-7741</span>: why <code>A-1182</code> had to be said again" in html
+
+
+codes = st.sampled_from(["B-7731", "C-2293"])
+sayings = st.lists(st.tuples(codes, st.booleans()), min_size=4, max_size=10)
+
+
+@pytest.mark.django_db
+@given(sayings, st.integers(180, 300))
+@examples(30)
+def test_incidents_of_the_file_are_those_of_the_page(sayings, limit):
+    """Also where tool results are cleared: what only a cleared result mentioned is forgotten."""
+    said = [message for code, is_found in sayings for message in saying(code, is_found)]
+    memory_id = f"cleared-{next(NUMBERS)}"
+    create_and_add(memory_id, TokenWindow(limit, clear_tool_results=1), said)
+    assert incidents_of_the_file(memory_id) == [
+        (each.what, each.shown.left_step, each.step, limit_of(each))
+        for each in services.current_incidents(memory_id).incidents
+        if each.kind is not IncidentKind.USED_UNSEEN
+    ]
+
+
+def saying(code: str, is_found: bool) -> list:
+    _, call, result, _ = turn(code)
+    return [call, result] if is_found else [UserMessage(f"Is it {code}?")]
+
+
+def incidents_of_the_file(memory_id: str) -> list[tuple]:
+    found = evidence(memory_id, None, Masker(Choice())).data["incidents"]
+    return [(each["what"], each["left"], each["step"], each["enough"]) for each in found]
+
+
+def limit_of(incident: Incident) -> str:
+    limit = incident.shown.keeping.limit
+    return f"{limit:,} tokens" if limit else ""
+
+
+def test_a_cleared_result_is_on_the_path_of_an_incident(db):
+    said = [*turn("B-7731"), *turn(2), *turn(3), UserMessage("Is it B-7731?")]
+    said[0] = UserMessage("Where is my parcel?")
+    create_and_add("m", CLEARS, said)
+    (incident,) = evidence("m", None, Masker(Choice())).data["incidents"]
+    first, left, _ = incident["path"]
+    assert (incident["what"], first["seq"], left["step"]) == ("B-7731", 3, 9)
+    assert left["text"] == "it was cleared to make room"
 
 
 def test_a_masked_term_is_in_no_incident(order, operator_client):
