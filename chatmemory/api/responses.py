@@ -21,7 +21,7 @@ from chatmemory.converters import address
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading.budget import budget_at
-from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView
+from chatmemory.reading.windows import WindowView
 from chatmemory.recall import RecallSums
 from chatmemory.recall.cost import Prices
 from chatmemory.rooms import rooms
@@ -373,7 +373,7 @@ class WindowHeadSerializer(Json):
 
 def window_head(
     memory_id: str,
-    window: WindowView[WindowRow] | WindowView[WindowPlace],
+    window: WindowView,
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
     """Return the details of a window without its messages, and `more`, such as a linter's

@@ -26,7 +26,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.models import Step
 from chatmemory.reading.simulation import Outlook, PinPreview
-from chatmemory.reading.windows import NoRoom, WindowPlace, WindowView
+from chatmemory.reading.windows import NoRoom, WindowView
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -306,7 +306,7 @@ _WOULD_BE_NO_ROOM = {
 }
 
 
-def over_limit(window: WindowView[WindowPlace]) -> str:
+def over_limit(window: WindowView) -> str:
     """Say what follows for a window over its limit, or "" within the limit."""
     policy = window.policy
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
@@ -319,7 +319,7 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
     return "; ".join(parts)
 
 
-def _what_exceeds(window: WindowView[WindowPlace]) -> str:
+def _what_exceeds(window: WindowView) -> str:
     """Name the messages that cannot leave and are more than the limit."""
     kept = [row for row in window.rows if not row.pinned and row != window.first_system]
     names = {
@@ -334,7 +334,7 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
     return f"{' and '.join(found)} {is_larger} than the limit"
 
 
-def what_is_hidden(window: WindowView[WindowPlace]) -> str:
+def what_is_hidden(window: WindowView) -> str:
     """Say how many messages a lowered limit hides, and what will happen to them."""
     count = len(window.over_limit)
     if not window.no_room:
@@ -343,7 +343,7 @@ def what_is_hidden(window: WindowView[WindowPlace]) -> str:
     return f"{counted(count, 'message')} over the limit {are} hidden; {_NO_ROOM[window.no_room]}"
 
 
-def beyond_limit(window: WindowView[WindowPlace]) -> str:
+def beyond_limit(window: WindowView) -> str:
     """Say the same in sentences, for the list of messages that the model sees."""
     is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
     many = f"{count} more message is" if is_one else f"{count} more messages are"
@@ -353,12 +353,12 @@ def beyond_limit(window: WindowView[WindowPlace]) -> str:
     return f"{many} over the limit and {_will(window)} leave at the next add. {seen}"
 
 
-def _will(window: WindowView[WindowPlace]) -> str:
+def _will(window: WindowView) -> str:
     """Return `may` if clearing results can make room for the hidden messages, or else `will`."""
     return "may" if window.next_to_clear() else "will"
 
 
-def why_nothing_fits(window: WindowView[WindowPlace]) -> str:
+def why_nothing_fits(window: WindowView) -> str:
     """Say in a sentence why every message is refused; empty if one can be let in."""
     return f"{capitalized(_NO_ROOM[window.no_room])}." if window.no_room else ""
 

@@ -23,7 +23,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.reading.clearings import Clearing
 from chatmemory.reading.keeping import WhatWouldKeep
-from chatmemory.reading.windows import WindowPlace, WindowView
+from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.eviction import Reason, first_of_group
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -210,7 +210,7 @@ def _clears(policy: Policy | None) -> str:
 
 
 def why_in(
-    window: WindowView[WindowPlace],
+    window: WindowView,
     seq: int,
     is_summary: bool = False,
     clearing: Clearing | None = None,
@@ -231,7 +231,7 @@ def why_in(
     return why_stub(clearing, seq, detail) if clearing else Explanation(question, cause, detail)
 
 
-def not_in_replay(seq: int, window: WindowView[WindowPlace]) -> Explanation:
+def not_in_replay(seq: int, window: WindowView) -> Explanation:
     """Explain that a message is not in memory in a replay under another limit."""
     question = f"Would {named(seq)} be in memory?"
     limit = in_unit(window.policy.limit, window.policy) if window.policy else "this limit"
@@ -239,7 +239,7 @@ def not_in_replay(seq: int, window: WindowView[WindowPlace]) -> Explanation:
     return Explanation(question, "No.", detail)
 
 
-def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str, str]:
+def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
     """Return the cause for which a message is in memory, and the detail."""
     row, policy = window.rows[position], window.policy
     if policy is None:
@@ -271,9 +271,7 @@ def _at_next(policy: Policy) -> str:
     return "when the next turn begins" if is_of_turns(policy) else "at the next add"
 
 
-def _stays_as_newest(
-    window: WindowView[WindowPlace], policy: Policy, row: WindowPlace
-) -> tuple[str, str]:
+def _stays_as_newest(window: WindowView, policy: Policy, row: MessageView) -> tuple[str, str]:
     """Return cause and detail of a newest message that the limit has no room for."""
     newest, is_large = window.rows[-1].seq, policy.is_exceeded_by(policy.total([row]))
     cause = "It is too big for the limit." if is_large else "There is no room for it."
@@ -282,7 +280,7 @@ def _stays_as_newest(
     return cause, f"It stays with {named(newest)} while that is the newest message."
 
 
-def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:
+def _is_kept(window: WindowView, row: MessageView) -> bool:
     """Return whether a message is the system message that never leaves.
 
     One behind other messages can leave with the rest of their turn.
@@ -291,7 +289,7 @@ def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:
     return row == window.first_system and (row == first or not _keeps_turns(window.policy))
 
 
-def room_before(window: WindowView[WindowPlace], position: int) -> int:
+def room_before(window: WindowView, position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
     All older messages leave first, except pinned ones and the first system message; a tool result
@@ -311,11 +309,11 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     return max(_until_full(window, policy), policy.low_mark - load + older + 1)
 
 
-def _until_full(window: WindowView[WindowPlace], policy: Policy) -> int:
+def _until_full(window: WindowView, policy: Policy) -> int:
     return policy.limit - policy.load(window.totals) + 1
 
 
-def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
+def _first_of_group(window: WindowView, position: int) -> int:
     """Return the position of the message with which another leaves at the latest.
 
     It is the call of a result. Where memory begins with a user message, it is that of the turn.

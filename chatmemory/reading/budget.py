@@ -15,7 +15,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.models import Message, Stay
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.summaries import coverage_by_summary
-from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView
+from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.stored_policies import can_decide
 
 MEDIA = ("IMAGE", "AUDIO", "VIDEO", "PDF")
@@ -84,7 +84,7 @@ class Budget:
 
 
 def budget_of(
-    view: WindowView[WindowPlace] | WindowView[WindowRow],
+    view: WindowView,
     summaries: Container[int] = (),
     media: Container[int] = (),
 ) -> Budget:
@@ -108,14 +108,14 @@ def budget_of(
     return Budget(**tokens, overhead=overhead, limit=policy.limit, uncounted=uncounted)
 
 
-def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:
+def budget_at(memory_id: str, view: WindowView) -> Budget:
     """Return the budget of a stored window."""
     pinned = [row.seq for row in view.rows if row.pinned]
     summaries = coverage_by_summary(memory_id, pinned) if pinned else ()
     return budget_of(view, summaries, with_media(memory_id, view.rows))
 
 
-def with_media(memory_id: str, rows: Iterable[WindowPlace | WindowRow]) -> frozenset[int]:
+def with_media(memory_id: str, rows: Iterable[MessageView]) -> frozenset[int]:
     """Return the seqs of the messages among these that have images, audio, video or files.
 
     The frame of a message whose content is one text has a gap; only the others are searched.

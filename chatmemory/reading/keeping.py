@@ -18,7 +18,7 @@ from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.history import said_by, stubs_of
 from chatmemory.reading.rows import MessageDetail
-from chatmemory.reading.windows import WindowPlace, WindowView, place_of, view_of
+from chatmemory.reading.windows import MessageView, WindowView, view_of
 from chatmemory.recall.comparison import MOST_FOLLOWED
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.rooms import next_need
@@ -111,7 +111,7 @@ def find_what_would_keep(
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
     said = _entries(step.memory_id, first, last_seq, policy, is_recounted)
-    position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
+    position = next(i for i, entry in enumerate(said) if entry.seq == row.seq)
     most_adds = MOST_FOLLOWED if needed else MOST_ADDS
     return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
 
@@ -124,7 +124,7 @@ def _changes_until(step: Step) -> tuple[set[str], bool]:
     return {kind for kind, _ in changes}, len(families) > 1
 
 
-def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
+def replayed_window(step: Step, limit: int) -> WindowView | None:
     """Return the window at a step as if a limit had been in force from the first message on.
 
     The history is replayed with nothing pinned. None if no policy decides the window. Raises
@@ -138,11 +138,10 @@ def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
     policy = replace(in_force.enforced(), limit=limit)
     _, is_recounted = _changes_until(step)
     said = _entries(step.memory_id, 1, step.last_seq, policy, is_recounted)
-    window, results = Window(), dict[Entry, Entry]()
-    for _, cleared in fold(window, said, policy):
-        results |= {stub: result for result, _, stub in cleared if stub is not None}
-    places = (place_of(results.get(each, each))._replace(tokens=each.tokens) for each in window)
-    return view_of(step.n, policy, places)
+    window = Window()
+    for _ in fold(window, said, policy):
+        pass
+    return view_of(step.n, policy, map(MessageView.of, window))
 
 
 def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
@@ -165,7 +164,7 @@ def _entries(
 ) -> list[Entry]:
     """Return the messages from `first` to `last`, after the system message in force there.
 
-    The key of an entry is its seq. If they are recounted, the policy's estimator counts them again.
+    If they are recounted, the policy's estimator counts them again.
     """
     systems = _system_messages(memory_id, first, last)
     stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
@@ -179,7 +178,7 @@ def _entries(
         else said.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
     )
     return [
-        Entry(TYPES[type], seq in calling, tokens, messages.get(seq), key=seq)
+        Entry(TYPES[type], seq in calling, tokens, messages.get(seq), seq=seq)
         for seq, type, tokens in facts
     ]
 

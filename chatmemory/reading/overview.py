@@ -27,7 +27,7 @@ from chatmemory.reading.finding import (
     narrow_to_search,
 )
 from chatmemory.reading.rows import MemoryRow, memory_row
-from chatmemory.reading.windows import PLACE_COLUMNS, WindowPlace, WindowView, place_from, view_of
+from chatmemory.reading.windows import VIEW_COLUMNS, MessageView, WindowView, view_from, view_of
 
 Name = TypeVar("Name")
 
@@ -46,7 +46,7 @@ class OverviewRow:
     memory: MemoryRow
     snippet: str
     mention: BestMatch | None = None
-    window: WindowView[WindowPlace] | None = None
+    window: WindowView | None = None
     flags: tuple[Flag, ...] = ()
 
 
@@ -178,15 +178,15 @@ def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
     }
 
 
-def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[WindowPlace]]:
+def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
     """Return the windows of the conversations that are over their limit."""
     over = {row.id: row for row in rows if row.is_over_limit}
     if not over:
         return {}
-    places: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
+    places: dict[str, list[MessageView]] = {memory_id: [] for memory_id in over}
     stays = Stay.objects.filter(memory_id__in=list(over), left_step=None).order_by("rank")
-    for memory_id, *columns in stays.values_list("memory_id", *PLACE_COLUMNS):
-        places[memory_id].append(place_from(columns))
+    for memory_id, *columns in stays.values_list("memory_id", *VIEW_COLUMNS):
+        places[memory_id].append(view_from(columns))
     return {row.id: view_of(row.last_step, row.policy, places[row.id]) for row in over.values()}
 
 

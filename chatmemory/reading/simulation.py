@@ -21,11 +21,10 @@ from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.models import Memory
 from chatmemory.reading.windows import (
+    MessageView,
     NoRoom,
     StoredState,
-    WindowPlace,
     WindowView,
-    recorded_places,
     view_of,
 )
 from chatmemory.snapshots import one_snapshot
@@ -74,8 +73,8 @@ class Simulation:
     """
 
     changes: tuple[ChangeResult, ...]
-    seen: WindowView[WindowPlace]
-    window: WindowView[WindowPlace]
+    seen: WindowView
+    window: WindowView
     policy: Policy
     trim: ChangeResult | None = None
     since: int = 0
@@ -140,15 +139,15 @@ def simulated(
     policy = _policy_in_force(stored, recorder)
     added = storable_additions(messages)
     is_recounted = recorder.window.counted_by != counted_by
-    places = recorded_places(recorder.window) if is_recounted else stored.places
+    rows = [*map(MessageView.of, recorder.window)] if is_recounted else stored.rows
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
     stubs = _stubs(recorder.results)
-    shown = [each._replace(tokens=stubs.get(each.seq, each.tokens)) for each in places]
+    shown = [each._replace(tokens=stubs.get(each.seq, each.tokens)) for each in rows]
     after = _after(stored, policy, shown, changes)
     return Simulation(
         changes=tuple(changes),
-        seen=_after(stored, policy, places, changes[:since]) if changes[:since] else stored.window,
+        seen=_after(stored, policy, rows, changes[:since]) if changes[:since] else stored.window,
         window=replace(after, over_limit=(), evictions=()),
         policy=policy,
         trim=None if changes or after.no_room else _trim(after),
@@ -184,25 +183,25 @@ def _stubs(changes: Iterable[ChangeResult]) -> dict[int, int]:
 def _after(
     stored: StoredState,
     policy: Policy,
-    places: Iterable[WindowPlace],
+    before: Iterable[MessageView],
     changes: Sequence[ChangeResult],
-) -> WindowView[WindowPlace]:
+) -> WindowView:
     """Return the window after adds, as the model sees it. Applying the changes is quicker than
     reading the recorder's whole window.
     """
     gone = {each.seq for change in changes for each in change.evicted}
-    rows = [row for row in places if row.seq not in gone]
+    rows = [row for row in before if row.seq not in gone]
     for change in changes:
         for seq, type, has_calls, tokens, *_ in change.arrived:
             is_system = type is MessageType.SYSTEM
             at_head = is_system and policy.always_keep_system_message_first
             if seq not in gone:
-                place = WindowPlace(seq, type, has_calls, tokens)
-                rows.insert(0 if at_head else len(rows), place)
+                arrival = MessageView(seq, type, has_calls, tokens)
+                rows.insert(0 if at_head else len(rows), arrival)
     return view_of(stored.window.step, policy, rows)
 
 
-def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
+def _trim(window: WindowView) -> ChangeResult | None:
     """Return the messages that a limit alone evicts at the next add; None if nothing leaves."""
     if not window.evictions:
         return None
@@ -267,9 +266,7 @@ class PinPreview:
     shown: tuple[int, ...]
 
 
-def pin_preview(
-    window: WindowView[WindowPlace], seq: int, waiting_call: int | None = None
-) -> PinPreview | None:
+def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -> PinPreview | None:
     """Return the effect of pinning or unpinning. None if no policy decides, or for a message that
     cannot be pinned: one that is not in memory, a system message, or a tool call that awaits
     results.
@@ -303,13 +300,11 @@ def pin_preview(
     )
 
 
-def _changed(
-    window: WindowView[WindowPlace], seqs: set[int], pinned: bool
-) -> WindowView[WindowPlace]:
+def _changed(window: WindowView, seqs: set[int], pinned: bool) -> WindowView:
     rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
     return view_of(window.step, window.policy, rows)
 
 
-def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
+def _not_in(other: WindowView, window: WindowView) -> tuple[int, ...]:
     """Return the messages that a lowered limit hides in one window, but not in another one."""
     return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)

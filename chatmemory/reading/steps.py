@@ -17,6 +17,7 @@ from chatmemory import database
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, totals_before
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.sql import read_step, rows
+from chatmemory.ledger.windows import stay_entry
 from chatmemory.messages.message import TYPES, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.rows import (
@@ -27,6 +28,7 @@ from chatmemory.reading.rows import (
     stays_of_messages,
     step_row,
 )
+from chatmemory.reading.windows import MessageView
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.eviction import IN_PLACE, REASONS, Reason
 from chatmemory.windows.policies import Policy
@@ -236,24 +238,14 @@ class StepPoint:
 
 
 @dataclass(frozen=True)
-class Arrival:
-    """The only new message of a step, and the last step up to the playhead at which it left, if
-    any.
+class StepSample(StepPoint):
+    """A step with its new messages. If there is only one, it is the `arrival`, and `left_step` the
+    last step up to the playhead at which it left, if any.
     """
 
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    left_step: int | None = None
-
-
-@dataclass(frozen=True)
-class StepSample(StepPoint):
-    """A step with its new messages. If there is only one, `arrival` has its details."""
-
     seqs: range = range(0)
-    arrival: Arrival | None = None
+    arrival: MessageView | None = None
+    left_step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -283,12 +275,11 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
     single = tuple(new[0] for new in seqs if len(new) == 1)
     stays = _stays_of(memory.pk, single, state)
     arrivals = _arrivals(stays, at)
-    samples = (
-        StepSample(
-            **vars(points[n]), seqs=new, arrival=arrivals.get(new[0]) if len(new) == 1 else None
-        )
-        for n, new in zip(part, seqs, strict=True)
-    )
+    nothing = None, None
+    samples = []
+    for n, new in zip(part, seqs, strict=True):
+        arrival, left = arrivals.get(new[0], nothing) if len(new) == 1 else nothing
+        samples.append(StepSample(**vars(points[n]), seqs=new, arrival=arrival, left_step=left))
     outline = outline_of(memory.last_step)
     return StepSamples(tuple(samples), _points(memory.pk, outline, state) if outline else {}, stays)
 
@@ -339,13 +330,12 @@ def _stays_of(memory_id: str, seqs: Sequence[int], state: LedgerState) -> Sequen
     return stays_of_messages(memory_id, seqs)
 
 
-def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, Arrival]:
+def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, tuple[MessageView, int | None]]:
     """Return messages by seq, each with the last step up to `at` at which it left memory."""
-    arrivals: dict[int, Arrival] = {}
+    arrivals: dict[int, tuple[MessageView, int | None]] = {}
     for stay in stays:
         seq, left = stay.seq, stay.left_step
         has_left = left is not None and left <= at and stay.reason not in IN_PLACE
         if has_left or seq not in arrivals:
-            left = left if has_left else None
-            arrivals[seq] = Arrival(seq, TYPES[stay.type], stay.has_calls, stay.tokens, left)
+            arrivals[seq] = MessageView.of(stay_entry(stay)), left if has_left else None
     return arrivals

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from django.db.models import F, QuerySet
 
@@ -28,7 +28,7 @@ from chatmemory.windows import transitions
 from chatmemory.windows.clearing import old_results
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, load_of, total_under
-from chatmemory.windows.window import Entry, Totals, Window
+from chatmemory.windows.window import Entry, Totals
 
 
 class NoRoom(StrEnum):
@@ -39,10 +39,11 @@ class NoRoom(StrEnum):
     REJECTED = "REJECTED"  # there is no room, and the policy rejects oversized messages
 
 
-class WindowPlace(NamedTuple):
-    """A message's place in the window, with its token count at that time.
+class MessageView(NamedTuple):
+    """A message in a window, with the token count and the pin that it has there.
 
-    `entered_step` is 0 if the message is only simulated.
+    `entered_step` is 0 if the message is only simulated. `text` and `read` are set in a window that
+    was read with its messages.
     """
 
     seq: int
@@ -51,27 +52,31 @@ class WindowPlace(NamedTuple):
     tokens: int
     entered_step: int = 0
     pinned: bool = False
+    text: str = ""
+    read: ChatMessage | None = None
+
+    @classmethod
+    def of(cls, entry: Entry) -> MessageView:
+        """Return an entry that has a seq as the message of a simulated window."""
+        return cls(entry.seq, entry.type, entry.has_calls, entry.tokens, pinned=entry.pinned)
+
+    def entry(self, is_stub: bool = False) -> Entry:
+        """Return the message as the rules see it. The key is its seq."""
+        facts = self.type, self.has_calls, self.tokens, self.read
+        return Entry(*facts, key=self.seq, pinned=self.pinned, is_stub=is_stub, seq=self.seq)
+
+    @property
+    def message(self) -> ChatMessage:
+        """The message itself, in a window that was read with its messages."""
+        assert self.read is not None, "the window was read without messages"
+        return self.read
 
 
-class WindowRow(NamedTuple):
-    """A place in the window with its message."""
-
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    entered_step: int
-    pinned: bool
-    text: str
-    message: ChatMessage
-
-
-PLACE_COLUMNS = WindowPlace._fields
-Place = TypeVar("Place", WindowPlace, WindowRow)
+VIEW_COLUMNS = MessageView._fields[:6]  # the columns of a stay
 
 
 @dataclass(frozen=True)
-class WindowView(Generic[Place]):
+class WindowView:
     """The window at a step as the model sees it.
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
@@ -81,9 +86,9 @@ class WindowView(Generic[Place]):
 
     step: int
     policy: Policy | None
-    rows: tuple[Place, ...]
-    over_limit: tuple[Place, ...]
-    in_order: tuple[Place, ...]
+    rows: tuple[MessageView, ...]
+    over_limit: tuple[MessageView, ...]
+    in_order: tuple[MessageView, ...]
     evictions: tuple[EvictedMessage, ...] = ()
 
     @cached_property
@@ -108,13 +113,13 @@ class WindowView(Generic[Place]):
         return load_of(self.policy, self.totals)
 
     @property
-    def system_at_head(self) -> Place | None:
+    def system_at_head(self) -> MessageView | None:
         """The system message that is the first of all messages, or None."""
         first = self.rows[0] if self.rows else None
         return first if first and first.type is MessageType.SYSTEM else None
 
     @cached_property
-    def first_system(self) -> Place | None:
+    def first_system(self) -> MessageView | None:
         """The system message that does not leave for want of room, or None.
 
         It may be anywhere: messages before it leave first, and at the head it is skipped.
@@ -157,8 +162,9 @@ class WindowView(Generic[Place]):
         """
         if not can_decide(self.policy) or self.no_room:
             return ()
-        leaving = transitions.next_to_leave(_entries(self.rows), self.totals, self.policy)
-        return tuple(_seq(each.entry) for each in leaving)
+        entries = (row.entry() for row in self.rows)
+        leaving = transitions.next_to_leave(entries, self.totals, self.policy)
+        return tuple(each.entry.seq for each in leaving)
 
     def next_to_clear(
         self, stubs: Container[int] = (), awaits_result: bool = False
@@ -170,8 +176,9 @@ class WindowView(Generic[Place]):
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
             return ()
-        entries = _entries(self.in_order, stubs)
-        return tuple(map(_seq, old_results(entries, policy.whole_results - awaits_result)))
+        entries = (row.entry(is_stub=row.seq in stubs) for row in self.in_order)
+        old = old_results(entries, policy.whole_results - awaits_result)
+        return tuple(entry.seq for entry in old)
 
     @property
     def is_full(self) -> bool:
@@ -183,7 +190,8 @@ class WindowView(Generic[Place]):
         return policy.is_exceeded_by(self.totals.plus(shortest, policy.weigh(shortest)))
 
     @property
-    def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
+    def messages(self) -> list[ChatMessage]:
+        """The messages of a window that was read with them."""
         return [row.message for row in self.rows]
 
 
@@ -200,7 +208,7 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     return NoRoom.REJECTED if policy.rejects_oversized else None
 
 
-def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowView[Place]:
+def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> WindowView:
     """Return the window of some rows, without the ones that a lowered limit hides."""
     stored = tuple(rows)
     evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
@@ -210,33 +218,11 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowVi
     return WindowView(step, policy, shown, over_limit, stored, evictions)
 
 
-def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
-    """Yield the messages that a limit hides in a stored window, and that the next add evicts."""
-    over = transitions.hidden_by_limit(_entries(rows), total_under(policy, rows), policy)
-    for entry, reason, because in over:
-        yield EvictedMessage(
-            *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
-            *(reason, _seq(because) if because else None),
-        )
-
-
-def _entries(rows: Iterable[Place], stubs: Container[int] = ()) -> Iterator[Entry]:
-    """Yield places as entries, whose keys are their seqs. `stubs` are the seqs of those that are
-    stubs.
-    """
-    for row in rows:
-        yield Entry(
-            *(row.type, row.has_calls, row.tokens),
-            key=row.seq,
-            pinned=row.pinned,
-            is_stub=row.seq in stubs,
-        )
-
-
-def _seq(entry: Entry) -> int:
-    """Return the seq of the place of an entry."""
-    assert isinstance(entry.key, int)
-    return entry.key
+def _hidden_by(policy: Policy, rows: Sequence[MessageView]) -> Iterator[EvictedMessage]:
+    """Return the messages that a limit hides in a stored window and that the next add evicts."""
+    entries = (row.entry() for row in rows)
+    over = transitions.hidden_by_limit(entries, total_under(policy, rows), policy)
+    return map(EvictedMessage.of, over)
 
 
 @dataclass(frozen=True)
@@ -267,16 +253,16 @@ class StoredState:
         return open_stays(self.memory.pk) if is_last else stays_at(self.step)
 
     @cached_property
-    def places(self) -> tuple[WindowPlace, ...]:
-        """The places of the stays, hidden ones included."""
-        return tuple(map(place_from, self.stays.values_list(*PLACE_COLUMNS)))
+    def rows(self) -> tuple[MessageView, ...]:
+        """The messages of the window, hidden ones included."""
+        return tuple(map(view_from, self.stays.values_list(*VIEW_COLUMNS)))
 
     @cached_property
-    def window(self) -> WindowView[WindowPlace]:
+    def window(self) -> WindowView:
         """The window as the model sees it."""
-        return self.view(self.places)
+        return self.view(self.rows)
 
-    def view(self, rows: Iterable[Place]) -> WindowView[Place]:
+    def view(self, rows: Iterable[MessageView]) -> WindowView:
         """Return the window of these rows, which belong to the stays."""
         step = self.memory.last_step if self.at is None else self.at
         return view_of(step, self.policy, rows)
@@ -291,15 +277,15 @@ class StoredState:
 
 
 @one_snapshot()
-def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
+def window(memory_id: str, at: int | None = None) -> WindowView:
     """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
     state = StoredState.of(memory_id, at)
-    return state.view(map(_window_row, state.stays.select_related("message")))
+    return state.view(map(_view_with_message, state.stays.select_related("message")))
 
 
 def window_in_parts(
     memory_id: str, at: int | None = None
-) -> tuple[WindowView[WindowPlace] | WindowView[WindowRow], Iterable[ChatMessage]]:
+) -> tuple[WindowView, Iterable[ChatMessage]]:
     """Return the window at step `at`, and its messages, about a megabyte of which is in memory at a
     time. They can be read more than once, within one snapshot with this call.
 
@@ -307,7 +293,7 @@ def window_in_parts(
     """
     state = StoredState.of(memory_id, at)
     if at is None and state.memory.window_size <= PART:  # one query reads all
-        whole = state.view(map(_window_row, state.stays.select_related("message")))
+        whole = state.view(map(_view_with_message, state.stays.select_related("message")))
         return whole, whole.messages
     return state.window, _MessagesInParts(state.stays, state.window.hidden)
 
@@ -326,7 +312,7 @@ class _MessagesInParts(Iterable[ChatMessage]):
 
 
 @one_snapshot()
-def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
+def outline(memory_id: str, at: int | None = None) -> WindowView:
     """Return the window at step `at` without texts, which is fast for thousands of messages.
 
     Raises MemoryNotFound, StepNotFound.
@@ -354,33 +340,13 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
     return {seq: text for seq, text in found.items() if text is not None}
 
 
-def place_from(columns: Sequence[Any]) -> WindowPlace:
-    """Return the place of a stay from its PLACE_COLUMNS."""
+def view_from(columns: Sequence[Any]) -> MessageView:
+    """Return the message of a stay from its VIEW_COLUMNS."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
-    return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
+    return MessageView(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
 
 
-def place_of(entry: Entry) -> WindowPlace:
-    """Return the place of an entry whose key is its seq."""
-    return WindowPlace(_seq(entry), entry.type, entry.has_calls, entry.tokens)
-
-
-def recorded_places(window: Window) -> list[WindowPlace]:
-    """Return the places of a recorder's window."""
-    return [
-        WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
-        for each in window
-    ]
-
-
-def _window_row(stay: Stay) -> WindowRow:
-    return WindowRow(
-        seq=stay.seq,
-        entered_step=stay.entered_step,
-        type=MessageType(stay.type),
-        has_calls=stay.has_calls,
-        tokens=stay.tokens,
-        pinned=stay.pinned,
-        text=stay.message.text,
-        message=shown_message(stay.message, stay.overrides),
-    )
+def _view_with_message(stay: Stay) -> MessageView:
+    row = view_from([getattr(stay, name) for name in VIEW_COLUMNS])
+    message = shown_message(stay.message, stay.overrides)
+    return row._replace(text=stay.message.text, read=message)

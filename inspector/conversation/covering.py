@@ -7,7 +7,7 @@ from functools import cached_property
 
 from chatmemory import MessageType
 from chatmemory.explain.wording import counted
-from chatmemory.reading.windows import WindowPlace, WindowView
+from chatmemory.reading.windows import MessageView, WindowView
 from inspector.conversation.looks import LOOKS, css_of, with_ends
 
 # The most cells for all of memory, and the number of last messages that are left out by default.
@@ -22,7 +22,7 @@ class Covering:
     """
 
     def __init__(
-        self, window: WindowView[WindowPlace], first: int | None = None, last: int | None = None
+        self, window: WindowView, first: int | None = None, last: int | None = None
     ) -> None:
         self._rows = window.in_order
         self.step, self.count = window.step, len(self._rows)
@@ -38,7 +38,7 @@ class Covering:
         return end
 
     @classmethod
-    def of_seqs(cls, window: WindowView[WindowPlace], seqs: Collection[int]) -> Covering:
+    def of_seqs(cls, window: WindowView, seqs: Collection[int]) -> Covering:
         """Return the choice from the first to the last of these messages that is still in the
         window.
         """
@@ -46,7 +46,7 @@ class Covering:
         return cls(window, found[0], found[-1]) if found else cls(window)
 
     @property
-    def _chosen(self) -> tuple[WindowPlace, ...]:
+    def _chosen(self) -> tuple[MessageView, ...]:
         return self._rows[self.first - 1 : self.last]
 
     @property

@@ -15,7 +15,7 @@ from chatmemory.explain.wording import reason_of, short_reason
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.messages.texts import named
 from chatmemory.reading.rows import MessageDetail, StayDetail
-from chatmemory.reading.windows import WindowPlace
+from chatmemory.reading.windows import MessageView
 from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
 from inspector.conversation.looks import LOOKS, css_of, pairings
@@ -37,7 +37,7 @@ class MessageLine:
     def __init__(
         self,
         state: ConversationState,
-        message: MessageDetail | WindowPlace | EvictedMessage,
+        message: MessageDetail | MessageView | EvictedMessage,
         *classes: str | bool,
     ) -> None:
         seq = message.seq

@@ -9,7 +9,7 @@ from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
 from chatmemory.explain.captions import beyond_limit, what_is_hidden, why_nothing_fits
 from chatmemory.explain.wording import in_unit, oldest, reason_of, short_reason
-from chatmemory.reading.windows import WindowPlace
+from chatmemory.reading.windows import MessageView
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
@@ -29,7 +29,7 @@ class KeptRow(MessageLine):
     def __init__(
         self,
         state: ConversationState,
-        message: WindowPlace | EvictedMessage,
+        message: MessageView | EvictedMessage,
         *classes: str | bool,
         amount: int,
         note: str,
@@ -47,7 +47,7 @@ class KeptRow(MessageLine):
 class Elsewhere:
     """Messages of the window that the pane does not show; a link leads to `seq`."""
 
-    def __init__(self, rows: Sequence[WindowPlace], seq: int) -> None:
+    def __init__(self, rows: Sequence[MessageView], seq: int) -> None:
         self.count, self.tokens, self.seq = len(rows), sum(row.tokens for row in rows), seq
 
 
@@ -214,7 +214,7 @@ class MemoryPane:
         is_leaving = change and change.evicted and not change.clears
         return JustEvicted(self._state, change) if change and is_leaving else None
 
-    def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[KeptRow]:
+    def _rows(self, places: Sequence[MessageView], past: int, css: str = "") -> list[KeptRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
         state, limit, width = self._state, self._measure.limit, self.bar_width
         next_css = "is-next is-due" if self.is_full else "is-next"
@@ -246,7 +246,7 @@ class MemoryPane:
             past += load
         return rows
 
-    def _note(self, place: WindowPlace) -> str:
+    def _note(self, place: MessageView) -> str:
         if covered := self._state.summaries.get(place.seq):
             size = wording.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"

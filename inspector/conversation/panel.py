@@ -37,7 +37,7 @@ from chatmemory.explain.wording import load_words
 from chatmemory.formats import kept_in, render_messages
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.simulation import PinPreview, pin_preview
-from chatmemory.reading.windows import WindowPlace, WindowView
+from chatmemory.reading.windows import WindowView
 from chatmemory.services import ChangeResult
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN, without_escapes
@@ -93,7 +93,7 @@ class Moved:
 class Changes:
     """The difference between the window at this step and another one; both loads in words."""
 
-    def __init__(self, state: ConversationState, other: WindowView[WindowPlace]) -> None:
+    def __init__(self, state: ConversationState, other: WindowView) -> None:
         now, before, past = state.in_window, frozenset(other.seqs), state.query.past or 0
         self.step = other.step
         self.arrived = Moved.after(past, now - before)

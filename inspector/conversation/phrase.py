@@ -198,7 +198,7 @@ def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
     dates = list(dates_in(phrase))
     if len(dates) != 1:
         return None
-    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    in_window = database.in_list("seq", (row.seq for row in stored.rows))
     texts = Message.objects.filter(in_window, memory_id=stored.memory.pk).order_by("-seq")
     for seq, text in texts.values_list("seq", "text"):
         for date, written in dates_in(text[:SEARCHED]).items():
@@ -269,7 +269,7 @@ def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
 
 def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
     """Return the speakers of the mentions in memory at the step."""
-    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    in_window = database.in_list("seq", (row.seq for row in stored.rows))
     return _said_by(_saying(stored.memory.pk, phrase).filter(in_window))
 
 

@@ -34,8 +34,8 @@ from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
 from chatmemory.reading.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.reading.summaries import Coverage, coverage_by_summary, summaries_covering
 from chatmemory.reading.windows import (
+    MessageView,
     StoredState,
-    WindowPlace,
     WindowView,
     recounted_tokens,
     stubs_at,
@@ -103,8 +103,8 @@ class ConversationState:
     memory: MemoryRow
     at: int
     detail: StepDetail | None
-    window: WindowView[WindowPlace]
-    stored_window: WindowView[WindowPlace]
+    window: WindowView
+    stored_window: WindowView
     part: slice
     history: Page
     samples: StepSamples
@@ -116,7 +116,7 @@ class ConversationState:
     left_by: ChangeResult | None = None
     clearing: Clearing | None = None
     would_keep: WhatWouldKeep | None = None
-    compared: WindowView[WindowPlace] | None = None
+    compared: WindowView | None = None
     drafts: tuple[MessageDetail, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
     trim: ChangeResult | None = None
@@ -172,7 +172,7 @@ class ConversationState:
         position = waiting_turn(self._turn(*each) for each in enumerate(self.window.rows))
         return None if position is None else self.window.seqs[position]
 
-    def _turn(self, index: int, row: WindowPlace) -> Turn:
+    def _turn(self, index: int, row: MessageView) -> Turn:
         ids = self.calls.get(row.seq, (None,))
         if row.type is MessageType.TOOL_EXECUTION_RESULT:
             return Turn(index, row.seq, row.type, answers=ids[0])
@@ -263,7 +263,7 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     )
 
 
-def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
+def window_part(window: WindowView, msg: int | None) -> slice:
     """Return the slice of the window that a page shows: the last rows, or the rows around `msg`.
 
     A leading system message is not in it, because it is always shown.
@@ -309,7 +309,7 @@ def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:
 def texts_of(
     memory_id: str,
     known: Mapping[int, str],
-    window: WindowView[WindowPlace],
+    window: WindowView,
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
@@ -345,7 +345,7 @@ def _readable(frame: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, CallIds]:
+def calls_in(memory_id: str, rows: Iterable[MessageView]) -> dict[int, CallIds]:
     """Return the ids of the tool calls that messages of a window make or answer, by seq."""
     result = MessageType.TOOL_EXECUTION_RESULT
     seqs = [row.seq for row in rows if row.seq > 0 and (row.has_calls or row.type is result)]

@@ -20,7 +20,7 @@ from chatmemory import (
 from chatmemory.explain.reasons import room_before, why_in
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.reading import simulation, windows
-from chatmemory.reading.windows import WindowPlace, WindowView
+from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.stored_policies import can_decide
 
 from ..conversations import create_and_add, users
@@ -74,7 +74,7 @@ def test_a_message_leaves_when_it_is_said_to(db, policy, sequence):
                 check(window, position, row)
 
 
-def check(window: WindowView[WindowPlace], position: int, row: WindowPlace) -> None:
+def check(window: WindowView, position: int, row: MessageView) -> None:
     answer = why_in(window, row.seq).cause
     event(answer)
     if answer in KEPT:
@@ -93,7 +93,7 @@ def check(window: WindowView[WindowPlace], position: int, row: WindowPlace) -> N
 NEVER: frozenset[int] = frozenset()
 
 
-def evicted_by(window: WindowView[WindowPlace], room: int) -> frozenset[int]:
+def evicted_by(window: WindowView, room: int) -> frozenset[int]:
     """Return the messages that leave if this much is added, or [] if no messages are that large."""
     added = of_size(window, room)
     try:
@@ -103,7 +103,7 @@ def evicted_by(window: WindowView[WindowPlace], room: int) -> frozenset[int]:
     return frozenset(message.seq for change in made for message in change.evicted) or NEVER
 
 
-def of_size(window: WindowView[WindowPlace], size: int) -> list[UserMessage]:
+def of_size(window: WindowView, size: int) -> list[UserMessage]:
     if window.policy.unit == "messages":
         return [UserMessage("more")] * size
     least = estimator_for(window.policy.estimator).estimate_token_count_in_message(UserMessage("a"))

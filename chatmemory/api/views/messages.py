@@ -41,7 +41,7 @@ from chatmemory.messages.message import ChatMessage
 from chatmemory.reading import conversations, history, steps, windows
 from chatmemory.reading.clearings import find_clearing
 from chatmemory.reading.rows import MessageDetail
-from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView, window_in_parts
+from chatmemory.reading.windows import WindowView, window_in_parts
 from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
 from chatmemory.streaming import json_list
@@ -121,7 +121,7 @@ def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
 
 
 def _checked(
-    window: WindowView[WindowRow], linted: str | None, mended: str | None
+    window: WindowView, linted: str | None, mended: str | None
 ) -> tuple[Iterable[ChatMessage], dict[str, Any]]:
     """Return the messages of a window, repaired for one provider, and members of the answer: the
     repairs, and a provider's objections.
@@ -145,7 +145,7 @@ def _checked(
 
 def _window(
     memory_id: str,
-    window: WindowView[WindowRow] | WindowView[WindowPlace],
+    window: WindowView,
     rendering: Rendering,
     more: dict[str, Any] | None = None,
 ) -> Iterator[str]:

@@ -20,7 +20,7 @@ from chatmemory.reading import steps, windows
 from chatmemory.reading.history import Part
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.summaries import Coverage, coverage_by_summary
-from chatmemory.reading.windows import WindowRow, WindowView
+from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.reports.printing import add_json_argument
 from chatmemory.snapshots import one_snapshot
 
@@ -94,7 +94,7 @@ class Command(DatabaseCommand):
 
 
 def _rows(
-    window: WindowView[WindowRow],
+    window: WindowView,
     history: Sequence[MessageDetail],
     summaries: dict[int, Coverage],
 ) -> Iterator[ShownRow]:
@@ -103,8 +103,8 @@ def _rows(
     """
     said_seqs = {row.seq for row in history}
     first = min(said_seqs, default=0)
-    waiting: dict[int, list[WindowRow]] = {}
-    held: list[WindowRow] = []
+    waiting: dict[int, list[MessageView]] = {}
+    held: list[MessageView] = []
     for row in window.rows:
         if row.seq in said_seqs:
             waiting[row.seq], held = held, []
@@ -120,7 +120,7 @@ def _rows(
     yield from (_beside(row, summaries) for row in held)
 
 
-def _beside(row: WindowRow, summaries: dict[int, Coverage]) -> ShownRow:
+def _beside(row: MessageView, summaries: dict[int, Coverage]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
         covered = wording.counted(summaries[row.seq].number, "message")
@@ -130,7 +130,7 @@ def _beside(row: WindowRow, summaries: dict[int, Coverage]) -> ShownRow:
     return ShownRow(row.seq, role, text, _in_memory(row), is_in=True)
 
 
-def _in_memory(row: WindowRow) -> str:
+def _in_memory(row: MessageView) -> str:
     return f"{wording.counted(row.tokens, 'token')}{', pinned' if row.pinned else ''}"
 
 

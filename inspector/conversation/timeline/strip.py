@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from chatmemory.explain.wording import counted, happened
-from chatmemory.reading.steps import Arrival, StepSample
+from chatmemory.reading.steps import StepSample
+from chatmemory.reading.windows import MessageView
 from inspector.conversation.looks import LOOKS, css_of, pairings, with_ends
 from inspector.conversation.measures import TOKENS, Measure
 from inspector.conversation.state import ConversationState
@@ -120,7 +121,7 @@ def _drafted(state: ConversationState) -> Iterator[StepSample]:
             after=state.window.totals,
             said=state.window.totals,
             seqs=range(row.seq, row.seq + 1),
-            arrival=Arrival(row.seq, row.type, row.has_calls, row.tokens),
+            arrival=MessageView(row.seq, row.type, row.has_calls, row.tokens),
         )
 
 
@@ -143,7 +144,7 @@ def _words(
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
     told = "not said yet" if is_draft or is_later else "in memory"
     if life == "is-out" and not is_draft:
-        told = f"forgotten at step {arrival.left_step:,}" if arrival.left_step else "forgotten"
+        told = f"forgotten at step {column.left_step:,}" if column.left_step else "forgotten"
     return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {told}"
 
 

@@ -22,7 +22,7 @@ from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import AiMessage, ChatMessage
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Message, Stay
-from chatmemory.reading.windows import WindowRow
+from chatmemory.reading.windows import MessageView
 from chatmemory.recall.cost import Bill
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -83,7 +83,7 @@ class Line(NamedTuple):
 class ShownMessage(NamedTuple):
     """A message of the request."""
 
-    row: WindowRow
+    row: MessageView
     role: str
     glyph: str
     is_code: bool
@@ -372,7 +372,7 @@ class CallPage:
         return "as far as a span says" if not self.row.is_exact else "as it was sent"
 
 
-def _name(row: WindowRow) -> str:
+def _name(row: MessageView) -> str:
     look = LOOKS[row.type, row.has_calls]
     return "the system message" if look.glyph == "system" else f"#{row.seq}"
 
@@ -394,12 +394,12 @@ def _text(message: ChatMessage) -> str:
     return readable_text(message)
 
 
-def _change(kind: str, row: WindowRow) -> Change:
+def _change(kind: str, row: MessageView) -> Change:
     text = " ".join(_text(row.message)[: 2 * LINE].split())[:LINE]
     return Change(kind, text, row.tokens, row.seq, LOOKS[row.type, row.has_calls].glyph)
 
 
-def _shown_message(row: WindowRow, is_after_break: bool) -> ShownMessage:
+def _shown_message(row: MessageView, is_after_break: bool) -> ShownMessage:
     look = LOOKS[row.type, row.has_calls]
     text = _text(row.message)
     more = max(0, len(text) - TEXT)

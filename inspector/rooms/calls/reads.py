@@ -15,7 +15,7 @@ from chatmemory.ledger.windows import shown_message, stays_at
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, windows
-from chatmemory.reading.windows import WindowRow
+from chatmemory.reading.windows import MessageView
 from chatmemory.snapshots import one_snapshot
 from inspector.rooms.calls.bodies import (
     answer_in,
@@ -174,7 +174,7 @@ class RebuiltCall:
         return self
 
     @cached_property
-    def rows(self) -> Sequence[WindowRow]:
+    def rows(self) -> Sequence[MessageView]:
         """The messages that were sent, with those that a lowered limit hides in the window."""
         step = self.row.step
         return () if step is None else windows.window(self.row.memory_id, step).in_order

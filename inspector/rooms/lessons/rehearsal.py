@@ -23,7 +23,7 @@ from chatmemory.messages.phrases import has_phrase
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory
-from chatmemory.reading.windows import WindowPlace, WindowView, recorded_places, view_of
+from chatmemory.reading.windows import MessageView, WindowView, view_of
 from chatmemory.recall.compactions import compaction_evidence
 from chatmemory.recall.facts import NO_WORDS
 from chatmemory.windows.compaction import SummaryPlan, summary_message
@@ -70,7 +70,7 @@ class Scene:
 
     policy: Policy
     lines: tuple[Line, ...]
-    window: WindowView[WindowPlace]
+    window: WindowView
     change: ChangeResult | None
     left_by: dict[int, ChangeResult]
 
@@ -192,8 +192,8 @@ class _Stage:
     def scene(self, change: ChangeResult | None = None) -> Scene:
         memory, policy = self._recorder.memory, self._recorder.policy
         assert policy is not None, "each policy that comes into force is one"
-        places = recorded_places(self._recorder.window)
-        window = view_of(memory.last_step, policy, places)
+        rows = map(MessageView.of, self._recorder.window)
+        window = view_of(memory.last_step, policy, rows)
         return Scene(policy, tuple(self._lines), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:
