@@ -125,7 +125,7 @@ def test_an_add_that_is_refused_clears_nothing():
     memory.add(*turn(3))
     found = replay(history_of(said, estimator_for("gpt-4o")), memory.policy())
     assert found.left.stubs.keys() == {2}
-    assert found.left.whole[6] == 6, "it was refused"
+    assert found.departures.of_texts[6] == 6, "it was refused"
     assert found.prompt_sizes()[-1] == tokens_of(memory.messages())
 
 

@@ -38,7 +38,7 @@ from chatmemory.reading import windows as windows_reads
 from chatmemory.reading.summaries import (
     GENERATIONS,
     coverage_by_summary,
-    said_of,
+    covered_by,
     summaries_covering,
 )
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -192,7 +192,7 @@ def test_a_summary_of_many_summaries_stands_for_all_of_them(db):
 
 def test_summaries_are_followed_however_many_there_are():
     chain = {n: {n - 1: 1} for n in range(1, 5_000)}
-    assert said_of(chain, 4_999) == {0: 1}
+    assert covered_by(chain, 4_999) == {0: 1}
 
 
 @examples(100)

@@ -151,7 +151,7 @@ def _reasons(change: ChangeResult, note: str) -> str:
     if rest := by_reason.get(Reason.TURN):
         parts.append(f"{seqs(rest)} {was if len(rest) == 1 else were} the rest of a turn")
     if misfit:
-        cause = cause_of(misfit.reason, misfit.misfit).told(would).removesuffix(".")
+        cause = cause_of(misfit.reason, misfit.misfit).sentence_for(would).removesuffix(".")
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
     if replaced := by_reason.get(Reason.REPLACED):
         parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
@@ -159,8 +159,8 @@ def _reasons(change: ChangeResult, note: str) -> str:
         is_repaired = change.kind == "repair" and reason is Reason.SET
         if how := (REPAIRED if is_repaired else cause_of(reason)).of_list:
             parts.append(f"{seqs(gone)} {how}")
-    is_told = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
-    return " ".join(filter(None, [", ".join(parts) + ".", note if is_told else ""]))
+    shows_note = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
+    return " ".join(filter(None, [", ".join(parts) + ".", note if shows_note else ""]))
 
 
 def _calls(change: ChangeResult) -> str:
@@ -210,7 +210,7 @@ def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption
     """Return that a message could not stay, and what else its add would do."""
     detail = f"{why_no_fit(change, message)}{also}"
     if message.misfit is not None and message.misfit.is_of_system:
-        cause = cause_of(message.reason, message.misfit).told(is_conditional=True)
+        cause = cause_of(message.reason, message.misfit).sentence_for(is_conditional=True)
         return Caption("No room", detail=f"{cause} {detail}")
     return Caption("Too big", detail=detail)
 
@@ -347,10 +347,10 @@ def beyond_limit(window: WindowView) -> str:
     """Say the same in sentences, for the list of messages that the model sees."""
     is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
     many = f"{count} more message is" if is_one else f"{count} more messages are"
-    seen = f"The model no longer sees {'it' if is_one else 'them'}."
+    consequence = f"The model no longer sees {'it' if is_one else 'them'}."
     if window.no_room:
-        return f"{many} over the limit. {seen} {capitalized(_NO_ROOM[window.no_room])}."
-    return f"{many} over the limit and {_will(window)} leave at the next add. {seen}"
+        return f"{many} over the limit. {consequence} {capitalized(_NO_ROOM[window.no_room])}."
+    return f"{many} over the limit and {_will(window)} leave at the next add. {consequence}"
 
 
 def _will(window: WindowView) -> str:

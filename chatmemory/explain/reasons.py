@@ -64,7 +64,7 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
     lines = receipt(change) if lines is None else lines
     detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
-    return Explanation(question, cause.told(change.is_of_draft), detail, lines)
+    return Explanation(question, cause.sentence_for(change.is_of_draft), detail, lines)
 
 
 def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> str:
@@ -175,7 +175,7 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
         f"The stub {says}: {tokens} in place of {result.tokens:,}. History keeps the result.",
         more,
     ]
-    cause = cause_of(Reason.STUBBED).told(change.is_of_draft)
+    cause = cause_of(Reason.STUBBED).sentence_for(change.is_of_draft)
     return Explanation(
         f"Why is {named(seq)} a stub?", cause, " ".join(filter(None, sentences)), receipt(change)
     )
@@ -183,7 +183,7 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
 
 def would_be_stub(seq: int, policy: Policy | None) -> Explanation:
     """Explain that a tool result would become a stub."""
-    cause = cause_of(Reason.STUBBED).told(is_conditional=True)
+    cause = cause_of(Reason.STUBBED).sentence_for(is_conditional=True)
     detail = f"{_clears(policy)} History keeps the result."
     return Explanation(f"Would {named(seq)} become a stub?", cause, detail.strip())
 

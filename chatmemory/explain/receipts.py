@@ -74,8 +74,8 @@ def shortened(lines: Receipt) -> Receipt:
 
 def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
     """Return the line that says why a message had to leave; None if no limit made it leave."""
-    told = [line for line in _before(lines, seq) if line.kind == "over"]
-    over = [line for line in told if not line.label.startswith(STILL)]
+    limits = [line for line in _before(lines, seq) if line.kind == "over"]
+    over = [line for line in limits if not line.label.startswith(STILL)]
     return over[-1] if over else None
 
 
@@ -97,9 +97,9 @@ class _Writing:
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self._change = change
         self._policy_after = policy
-        asked_first = change.policy_before
-        is_alike = can_decide(asked_first) and policy.costs_like(asked_first)
-        self._policy = asked_first if is_alike and asked_first else policy
+        policy_before = change.policy_before
+        is_alike = can_decide(policy_before) and policy.costs_like(policy_before)
+        self._policy = policy_before if is_alike and policy_before else policy
         self._totals = change.before
         self._queue = deque(each for each in change.evicted if each.reason.is_for_room)
         self._oldest = self._queue[0].seq if self._queue else None

@@ -221,7 +221,7 @@ class Cause:
     by_other: str = ""
     of_list: str = ""
 
-    def told(self, is_conditional: bool) -> str:
+    def sentence_for(self, is_conditional: bool) -> str:
         """Return the sentence of what happened, or of what would happen."""
         return (is_conditional and self.conditional) or self.sentence
 

@@ -66,11 +66,11 @@ def first_not_user(sent: Sent) -> Iterator[Fault]:
         name = "a tool call" if first.calls else _SPOKEN[first.type]
         after = "" if sent.turns[0] is first else " after system"
         what = f"The first message{after} is {name} ({first.name}), not User."
-        is_mendable = sent.provider == BEDROCK and asked_first(sent) is not None
+        is_mendable = sent.provider == BEDROCK and first_user(sent) is not None
         yield Fault([first], what, is_mendable=is_mendable)
 
 
-def asked_first(sent: Sent) -> int | None:
+def first_user(sent: Sent) -> int | None:
     """Return the position of the first user message, at which memory could begin."""
     return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
 
@@ -168,7 +168,7 @@ def call_after_model(sent: Sent) -> Iterator[Fault]:
     for turn in sent.listed:
         if turn.calls and (before is None or before.type is MessageType.AI):
             what = f"Tool call {turn.name} does not follow a user or a tool result."
-            yield Fault([turn], what, is_mendable=turn.position < (asked_first(sent) or 0))
+            yield Fault([turn], what, is_mendable=turn.position < (first_user(sent) or 0))
         before = turn
 
 

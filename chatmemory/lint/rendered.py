@@ -152,12 +152,11 @@ def other_media_type(sent: Sent) -> Iterator[Fault]:
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, Mapping):
             continue
-        told, found = source.get("media_type"), _kind_of_bytes(source.get("data"))
-        if found and told in _BEGINNINGS.values() and told != found:
-            what = (
-                f"The media type of an image of {turn.name} is {told}, and its bytes are {found}."
-            )
-            yield Fault([turn], what, {"told": told, "found": found})
+        declared, found = source.get("media_type"), _kind_of_bytes(source.get("data"))
+        if found and declared in _BEGINNINGS.values() and declared != found:
+            types = f"is {declared}, and its bytes are {found}"
+            what = f"The media type of an image of {turn.name} {types}."
+            yield Fault([turn], what, {"told": declared, "found": found})
 
 
 def _kind_of_bytes(data: Any) -> str:
@@ -174,22 +173,22 @@ def _kind_of_bytes(data: Any) -> str:
 
 def unsigned_call(sent: Sent) -> Iterator[Fault]:
     """The first call of a step of the current turn, without the signature that it came with."""
-    asked_at = _asked_at(sent)
+    current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
-        if turn.position > asked_at:
+        if turn.position > current_turn:
             yield Fault([turn], f"Tool call {turn.name} has no thoughtSignature.", _calling(turn))
 
 
 def unsigned_earlier_call(sent: Sent) -> Iterator[Fault]:
     """A call without its signature, as in `unsigned_call`, before the user's last message."""
-    asked_at = _asked_at(sent)
+    current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
-        if turn.position < asked_at:
+        if turn.position < current_turn:
             what = f"Tool call {turn.name} has no thoughtSignature, and is of an earlier turn."
             yield Fault([turn], what)
 
 
-def _asked_at(sent: Sent) -> int:
+def _start_of_turn(sent: Sent) -> int:
     return max((turn.position for turn in sent.turns if turn.type is _USER), default=-1)
 
 

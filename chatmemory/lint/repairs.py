@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from chatmemory.lint.checks import asked_first, call_after_model, first_not_user
+from chatmemory.lint.checks import call_after_model, first_not_user, first_user
 from chatmemory.lint.rules import Finding
 from chatmemory.lint.turns import BEDROCK, GEMINI, Sent
 from chatmemory.messages.message import (
@@ -121,7 +121,7 @@ def drop_results(sent: Sent, bench: Bench) -> None:
 
 def begin_with_user(sent: Sent, bench: Bench) -> None:
     """Let memory begin with a user message where the provider refuses the messages before it."""
-    first = asked_first(sent)
+    first = first_user(sent)
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
     if first is None or check is None or not any(fault.is_mendable for fault in check(sent)):
         return

@@ -105,7 +105,7 @@ class Rule:
     `check` itself if that is a name, because each law has a check of its own.
 
     `bad` is a minimal window that breaks the rule, `good` one that does not; both are messages, or
-    JSON of the provider `told_for`. `since` finds the step from which on a window breaks the rule,
+    JSON of the `example_provider`. `since` finds the step from which on a window breaks the rule,
     and `began` says what happened at this step. `repairs` are the names of the repairs for it, and
     `prevention` is advice. The doctor lists conversations by a rule that `is_listed`.
     """
@@ -132,7 +132,7 @@ class Rule:
         return check
 
     @property
-    def told_for(self) -> str:
+    def example_provider(self) -> str:
         """The provider in whose format the examples are written: the first one with a law."""
         return next(iter(self.laws), OPENAI)
 

@@ -26,11 +26,11 @@ class CostsByStep:
     """The costs of the history and of memory after the `steps` at which messages came or left."""
 
     steps: Sequence[int]
-    said: Sequence[int]
+    history: Sequence[int]
     memory: Sequence[int]
 
-    def said_at(self, step: int) -> int:
-        return self._at(self.said, step)
+    def history_at(self, step: int) -> int:
+        return self._at(self.history, step)
 
     def memory_at(self, step: int) -> int:
         return self._at(self.memory, step)
@@ -56,16 +56,16 @@ def _costs_by_step(memory_id: str, policy: Policy, state: LedgerState) -> CostsB
     """Return the costs of a conversation whose ledger has not changed since this state."""
     messages = Message.objects.filter(memory=memory_id, origin=Message.Origin.SYNTHETIC)
     known = set(messages.values_list("seq", flat=True))
-    said, memory = Counter[int](), Counter[int]()
+    history, memory = Counter[int](), Counter[int]()
     stays = Stay.objects.filter(memory=memory_id).order_by("n").values_list(*_COLUMNS)
     for seq, type, has_calls, tokens, entered, left in stays.iterator():
         cost = policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
         if seq not in known:
             known.add(seq)
-            said[entered] += cost
+            history[entered] += cost
         memory[entered] += cost
         if left is not None:
             memory[left] -= cost
-    steps = sorted(said.keys() | memory.keys())
-    sums = (list(accumulate(costs[step] for step in steps)) for costs in (said, memory))
+    steps = sorted(history.keys() | memory.keys())
+    sums = (list(accumulate(costs[step] for step in steps)) for costs in (history, memory))
     return CostsByStep(steps, *sums)

@@ -144,8 +144,8 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
         if sum(tried.values()) > READ_MAX:
             return None
         saying = Memory.objects.filter(search.index().scan_filter(words), id__in=these)
-        said = set(saying.values_list("id", flat=True))
-        found += [memory_id for memory_id in these if memory_id in said]
+        matching = set(saying.values_list("id", flat=True))
+        found += [memory_id for memory_id in these if memory_id in matching]
         if len(found) >= number or len(tried) < end:
             return found[:number]
     return None
@@ -164,15 +164,17 @@ def best_matches(
     if not search.searches_messages(words):
         return {}
     found = search.index().mentions(words, memory_ids, MENTIONS_COUNTED + 1)
-    said = _said({memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}, hidden)
+    mentions = _mentions(
+        {memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}, hidden
+    )
     beyond = [
         memory_id
         for memory_id, seqs in found.items()
-        if len(seqs) > MENTIONS_COUNTED and not _telling(said[memory_id]).is_in
+        if len(seqs) > MENTIONS_COUNTED and not _best(mentions[memory_id]).is_in
     ]
-    for memory_id, older in _said(_protected(words, beyond), hidden).items():
-        said[memory_id] += older
-    chosen = {memory_id: _telling(each) for memory_id, each in said.items()}
+    for memory_id, older in _mentions(_protected(words, beyond), hidden).items():
+        mentions[memory_id] += older
+    chosen = {memory_id: _best(each) for memory_id, each in mentions.items()}
     texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
     return {
         memory_id: BestMatch(
@@ -183,15 +185,15 @@ def best_matches(
             count=len(found[memory_id]),
             left_step=each.left_step,
             is_in=each.is_in,
-            echo=None if each.is_in else _echo(said[memory_id]),
+            echo=None if each.is_in else _echo(mentions[memory_id]),
         )
         for memory_id, each in chosen.items()
         if memory_id in texts
     }
 
 
-def _telling(said: Iterable[_Mention]) -> _Mention:
-    return min(said, key=attrgetter("order"))
+def _best(mentions: Iterable[_Mention]) -> _Mention:
+    return min(mentions, key=attrgetter("order"))
 
 
 def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
@@ -202,13 +204,13 @@ def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
     stays = Stay.objects.filter(protected, memory_id__in=memory_ids, left_step=None)
-    said = stays.filter(search.has(words, "message__text")).values_list("memory_id", "seq")
-    for memory_id, seq in said if memory_ids else ():
+    mentions = stays.filter(search.has(words, "message__text")).values_list("memory_id", "seq")
+    for memory_id, seq in mentions if memory_ids else ():
         found.setdefault(memory_id, []).append(seq)
     return found
 
 
-def _said(
+def _mentions(
     seqs: Mapping[str, Sequence[int]], hidden: Mapping[str, Collection[int]]
 ) -> dict[str, list[_Mention]]:
     """Return the messages, each with the step at which it left for the last time."""
@@ -221,15 +223,15 @@ def _said(
     for memory_id, seq, type, has_calls, left_step in stays.values_list(*columns):
         is_in = left_step is None and seq not in hidden.get(memory_id, ())
         last[memory_id, seq] = _Mention(seq, MessageType(type), has_calls, left_step, is_in)
-    said: dict[str, list[_Mention]] = {}
+    mentions: dict[str, list[_Mention]] = {}
     for (memory_id, _), each in last.items():
-        said.setdefault(memory_id, []).append(each)
-    return said
+        mentions.setdefault(memory_id, []).append(each)
+    return mentions
 
 
-def _echo(said: Sequence[_Mention]) -> int | None:
+def _echo(mentions: Sequence[_Mention]) -> int | None:
     """Return the latest of these messages that is in memory."""
-    return max((each.seq for each in said if each.is_in), default=None)
+    return max((each.seq for each in mentions if each.is_in), default=None)
 
 
 def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:

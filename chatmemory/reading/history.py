@@ -156,12 +156,12 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
     parts = [part for part in (*words, *beginnings) if _is_telling(part, longest)]
     if not parts:
         return ""
-    said = said_by(memory_id, newest)
+    messages = said_by(memory_id, newest)
     saying = {f"part{i}": search.has(part) for i, part in enumerate(parts)}
-    latest = said.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
+    latest = messages.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
     found = ((part, seq) for part, seq in zip(parts, latest.values(), strict=True) if seq)
     part, seq = next(found, ("", 0))
-    return _word_with(part, said.get(seq=seq).text[:SEARCHED]) if part else ""
+    return _word_with(part, messages.get(seq=seq).text[:SEARCHED]) if part else ""
 
 
 def _is_telling(part: str, longest: str) -> bool:
@@ -213,14 +213,14 @@ class WholeHistory(Iterable[ChatMessage]):
 
     def __iter__(self) -> Iterator[ChatMessage]:
         memory, last, read = self._memory, 0, 0
-        said = Message.objects.filter(
+        messages = Message.objects.filter(
             memory=memory,
             memory__created_at=memory.created_at,
             seq__lte=self._newest,
             origin=Message.Origin.SAID,
         )
         columns = ("memory_id", "seq", "frame", "text", "attributes")
-        rows = said.order_by("seq").values_list(*columns, named=True)
+        rows = messages.order_by("seq").values_list(*columns, named=True)
         while found := list(rows.filter(seq__gt=last)[: self.READ_AT_ONCE]):
             yield from map(read_message, found)
             last, read = found[-1].seq, read + len(found)
@@ -253,8 +253,10 @@ def said_with_history(
     Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
-    said = said_by(memory_id, memory.last_seq)
-    rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
+    messages = said_by(memory_id, memory.last_seq)
+    rows = (
+        list(messages.order_by("-seq")[:latest])[::-1] if latest else list(messages.order_by("seq"))
+    )
     return messages_with_history(memory, rows, estimator)
 
 
@@ -279,29 +281,29 @@ def history_without_words(memory: Memory, latest: int) -> History:
     Their facts are unknown.
     """
     rows = said_by(memory.pk, memory.last_seq).order_by("-seq")
-    said = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
-    first = said[0][0] if said else 1
+    newest = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
+    first = newest[0][0] if newest else 1
     stays = Stay.objects.filter(memory=memory, seq__gte=first)
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
-    systems = {seq for seq, type, *_ in said if type == MessageType.SYSTEM}
+    systems = {seq for seq, type, *_ in newest if type == MessageType.SYSTEM}
     texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
     if memory.policy and memory.policy.whole_results:
         texts |= stubs_of(rows.filter(seq__gte=first))
     entries = [
         Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
-        for position, (seq, type, tokens, _) in enumerate(said)
+        for position, (seq, type, tokens, _) in enumerate(newest)
     ]
-    times = [time_in(json.loads(attributes or "{}")) for *_, attributes in said]
+    times = [time_in(json.loads(attributes or "{}")) for *_, attributes in newest]
     overhead = estimator_for(estimator_of(memory)).estimate_token_count_in_messages([])
-    seqs = [seq for seq, *_ in said]
+    seqs = [seq for seq, *_ in newest]
     return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
 
 
-def stubs_of(said: QuerySet[Message]) -> dict[int, ChatMessage]:
+def stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
     """Return the stubs of the tool results among some messages, by seq: all that a replay needs of
     a result to clear it.
     """
-    results = said.filter(type=MessageType.TOOL_EXECUTION_RESULT)
+    results = messages.filter(type=MessageType.TOOL_EXECUTION_RESULT)
     return {row.seq: stub_of(read_message(row)) for row in results.iterator(2_000)}
 
 

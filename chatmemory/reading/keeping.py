@@ -110,10 +110,10 @@ def find_what_would_keep(
     amount = last_seq - first + 1
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
-    said = _entries(step.memory_id, first, last_seq, policy, is_recounted)
-    position = next(i for i, entry in enumerate(said) if entry.seq == row.seq)
+    entries = _entries(step.memory_id, first, last_seq, policy, is_recounted)
+    position = next(i for i, entry in enumerate(entries) if entry.seq == row.seq)
     most_adds = MOST_FOLLOWED if needed else MOST_ADDS
-    return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
+    return replace(answer, keeping=smallest_limit(entries, position, policy, most_adds))
 
 
 def _changes_until(step: Step) -> tuple[set[str], bool]:
@@ -137,9 +137,9 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
         raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
     policy = replace(in_force.enforced(), limit=limit)
     _, is_recounted = _changes_until(step)
-    said = _entries(step.memory_id, 1, step.last_seq, policy, is_recounted)
+    entries = _entries(step.memory_id, 1, step.last_seq, policy, is_recounted)
     window = Window()
-    for _ in fold(window, said, policy):
+    for _ in fold(window, entries, policy):
         pass
     return view_of(step.n, policy, map(MessageView.of, window))
 
@@ -169,13 +169,13 @@ def _entries(
     systems = _system_messages(memory_id, first, last)
     stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
-    said = said_by(memory_id, last).order_by("seq")
-    said = said.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
-    messages = systems | (stubs_of(said) if policy.whole_results else {})
+    history = said_by(memory_id, last).order_by("seq")
+    history = history.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
+    messages = systems | (stubs_of(history) if policy.whole_results else {})
     facts = (
-        _recounted(said, policy)
+        _recounted(history, policy)
         if is_recounted
-        else said.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
+        else history.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
     )
     return [
         Entry(TYPES[type], seq in calling, tokens, messages.get(seq), seq=seq)
@@ -192,8 +192,8 @@ def _system_messages(memory_id: str, first: int, last: int) -> dict[int, ChatMes
     return {stay.seq: read_message(stay.message) for stay in found}
 
 
-def _recounted(said: QuerySet[Message], policy: Policy) -> Iterator[tuple[int, str, int]]:
+def _recounted(history: QuerySet[Message], policy: Policy) -> Iterator[tuple[int, str, int]]:
     """Yield messages with the counts of the policy's estimator. Redacted ones keep their count."""
     count = counter(policy.estimator)
-    for row in said.iterator(2_000):
+    for row in history.iterator(2_000):
         yield row.seq, row.type, row.tokens if row.redacted_step else count(read_message(row))

@@ -153,15 +153,15 @@ def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
     """Return the beginning of the last message of each conversation, by id. Summaries, and messages
     that a client put into memory, are left out.
     """
-    said = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
+    messages = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
     newest = any_of({row.pk: [row.last_seq] for row in rows})
-    found: dict[str, str] = dict(said.filter(newest).values_list("memory_id", "start"))
+    found: dict[str, str] = dict(messages.filter(newest).values_list("memory_id", "start"))
     before = Q()
     for row in rows:
         if row.pk not in found and row.said_count:
             before |= Q(memory_id=row.pk, seq__gt=row.last_seq - WORDS_AMONG)
     if before:
-        found |= dict(said.filter(before).order_by("seq").values_list("memory_id", "start"))
+        found |= dict(messages.filter(before).order_by("seq").values_list("memory_id", "start"))
     return found
 
 

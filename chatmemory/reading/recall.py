@@ -73,7 +73,7 @@ def recall_of_stored(
     than `most` messages, and UnknownEstimator.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")
-    if most is not None and (amount := sum(said for _, said in rows)) > most:
+    if most is not None and (amount := sum(count for _, count in rows)) > most:
         raise InvalidValue(
             f"these conversations have {amount:,} messages, and an answer reads up to {most:,}: "
             "choose fewer, or use manage.py recall"
@@ -165,11 +165,11 @@ def comparison(
     """
     memory = find_memory(memory_id)
     name = _estimator(policies, estimator_of(memory))
-    said, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
+    messages, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
     history = _with_incidents(memory_id, history)
     if step is not None:
         at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
-    found = _compared(memory_id, said, history, name, policies, memory.policy, at, phrase)
+    found = _compared(memory_id, messages, history, name, policies, memory.policy, at, phrase)
     pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
     return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
 
@@ -186,7 +186,7 @@ def _estimator(policies: Policies, usual: str) -> str:
 
 def _compared(
     memory_id: str,
-    said: Sequence[ChatMessage],
+    messages: Sequence[ChatMessage],
     history: History,
     estimator: str,
     policies: Policies,
@@ -198,21 +198,22 @@ def _compared(
     offered, quiet = _offered(history, in_force, estimator, policies)
     chosen = _distinct(policies or [in_force, offered, None], estimator)
     use = providers_in_use(memory_id)
-    asked = PROVIDERS if use is None else use
-    turns = turns_by_provider(said, asked, history.numbers)
+    providers = PROVIDERS if use is None else use
+    turns = turns_by_provider(messages, providers, history.numbers)
     refusals = Refusals(history, turns, use)
     compared = tuple(replay(history, policy, refusals) for policy in chosen)
     place = len(history) if at is None else min(at, len(history))
-    mentions = _mentions(said, history, phrase)
+    mentions = _mentions(messages, history, phrase)
     return Comparison(
         history=history,
         policies=compared,
         at=place,
-        rows=_rows(said, history, place, mentions),
+        rows=_rows(messages, history, place, mentions),
         phrase=phrase,
         mentions=mentions,
         followed=tuple(
-            follow(history, each.left.whole, mentions, each.policy, place) for each in compared
+            follow(history, each.departures.of_texts, mentions, each.policy, place)
+            for each in compared
         ),
         offered=offered,
         quiet=quiet,
@@ -275,22 +276,22 @@ def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
     return Chooser(tried, [figures_of(history, tried, today)], prices).as_today()
 
 
-def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:
+def _mentions(messages: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:
     """Return the positions of the messages that have a fact, or the phrase in their text."""
     if not phrase:
         return ()
     by_fact = tuple(n for n in range(len(history)) if phrase in history.mentions(n))
-    by_text = (n for n, message in enumerate(said) if has_phrase(text_of(message), phrase))
+    by_text = (n for n, message in enumerate(messages) if has_phrase(text_of(message), phrase))
     return by_fact or tuple(by_text)
 
 
 def _rows(
-    said: Sequence[ChatMessage], history: History, at: int, mentions: Sequence[int]
+    messages: Sequence[ChatMessage], history: History, at: int, mentions: Sequence[int]
 ) -> tuple[ComparedRow, ...]:
     """Return the messages just before a place, and the last earlier ones with the phrase."""
     first, holding = max(0, at - ROWS), set(mentions)
     earlier = [position for position in mentions if position < first][-EARLIER_ROWS:]
     return tuple(
-        ComparedRow(n, history.numbers[n], readable_text(said[n])[:TEXT_SIZE], n in holding)
+        ComparedRow(n, history.numbers[n], readable_text(messages[n])[:TEXT_SIZE], n in holding)
         for n in (*earlier, *range(first, at))
     )

@@ -65,15 +65,16 @@ NO_OUTLOOK = Outlook()
 class Simulation:
     """The result of a simulation: one change per message, and the `window` after them.
 
-    `seen` is the window that the model sees before the changes from the position `since` on.
-    `trim` is what another limit alone evicts at the next add; None with messages, and if nothing
-    leaves. It holds no step, and is no change of its own: a read hides what the next add evicts.
-    Simulated messages have the seqs after the last one of the step that the simulation starts from,
-    and `entered_step` 0. `stubbed` are the tool results that become stubs before messages leave.
+    `window_before` is the window that the model sees before the changes from the position `since`
+    on. `trim` is what another limit alone evicts at the next add; None with messages, and if
+    nothing leaves. It holds no step, and is no change of its own: a read hides what the next add
+    evicts. Simulated messages have the seqs after the last one of the step that the simulation
+    starts from, and `entered_step` 0. `stubbed` are the tool results that become stubs before
+    messages leave.
     """
 
     changes: tuple[ChangeResult, ...]
-    seen: WindowView
+    window_before: WindowView
     window: WindowView
     policy: Policy
     trim: ChangeResult | None = None
@@ -87,12 +88,12 @@ class Simulation:
     def outlook(self) -> Outlook:
         """Return the effect of the changes from `since` on upon the window that the model sees."""
         arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
-        known, kept = {*self.seen.seqs, *arrived}, set(self.window.seqs)
+        known, kept = {*self.window_before.seqs, *arrived}, set(self.window.seqs)
         return Outlook(
-            before=self.seen.totals,
+            before=self.window_before.totals,
             after=self.totals,
-            leaving=tuple(seq for seq in (*self.seen.seqs, *arrived) if seq not in kept),
-            hidden=tuple(row.seq for row in self.seen.over_limit if row.seq not in kept),
+            leaving=tuple(seq for seq in (*self.window_before.seqs, *arrived) if seq not in kept),
+            hidden=tuple(row.seq for row in self.window_before.over_limit if row.seq not in kept),
             returning=tuple(seq for seq in self.window.seqs if seq not in known),
             no_room=self.window.no_room,
             stubbed=tuple(seq for seq in self.stubbed if seq in kept),
@@ -147,7 +148,9 @@ def simulated(
     after = _after(stored, policy, shown, changes)
     return Simulation(
         changes=tuple(changes),
-        seen=_after(stored, policy, rows, changes[:since]) if changes[:since] else stored.window,
+        window_before=_after(stored, policy, rows, changes[:since])
+        if changes[:since]
+        else stored.window,
         window=replace(after, over_limit=(), evictions=()),
         policy=policy,
         trim=None if changes or after.no_room else _trim(after),

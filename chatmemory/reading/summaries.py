@@ -40,13 +40,13 @@ def coverage_by_summary(
     the first generations of summaries, then one for all others.
     """
     covered: dict[int, dict[int, int]] = {}
-    asked = set(summaries)
+    waiting = set(summaries)
     for generation in range(GENERATIONS + 1):
-        if not asked:
+        if not waiting:
             break
-        found = _covered(memory_id, asked if generation < GENERATIONS else None)
+        found = _covered(memory_id, waiting if generation < GENERATIONS else None)
         covered |= found
-        asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
+        waiting = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
     return {seq: _coverage_of(covered, seq, seq == opened) for seq in summaries if seq in covered}
 
 
@@ -54,15 +54,15 @@ def _coverage_of(
     covered: Mapping[int, Mapping[int, int]], summary: int, is_opened: bool
 ) -> Coverage:
     reached = _reached({summary}, covered)
-    said = said_of(covered, summary)
+    tokens = covered_by(covered, summary)
     runs: list[range] = []
-    for seq in sorted(said.keys() | reached - {summary}):
+    for seq in sorted(tokens.keys() | reached - {summary}):
         if runs and runs[-1].stop == seq:
             runs[-1] = range(runs[-1].start, seq + 1)
-        elif seq in said:
+        elif seq in tokens:
             runs.append(range(seq, seq + 1))
-    seqs = tuple(sorted(said)) if is_opened else ()
-    return Coverage(tuple(runs), len(said), sum(said.values()), seqs)
+    seqs = tuple(sorted(tokens)) if is_opened else ()
+    return Coverage(tuple(runs), len(tokens), sum(tokens.values()), seqs)
 
 
 def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int, int]]:
@@ -83,7 +83,7 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
     return dict(covered)
 
 
-def said_of(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
+def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
     """Return the tokens of the messages that a summary covers, also through earlier ones."""
     return {
         seq: tokens
@@ -120,18 +120,18 @@ def summaries_covering(memory_id: str, seq: int) -> list[Message]:
     If no summary ever replaced it, one query finds this out.
     """
     found: set[int] = set()
-    asked = {seq}
+    newest = {seq}
     for _ in range(GENERATIONS):
-        asked = _covering(memory_id, asked) - found
-        found |= asked
-        if not asked:
+        newest = _covering(memory_id, newest) - found
+        found |= newest
+        if not newest:
             break
     else:
         covering: defaultdict[int, list[int]] = defaultdict(list)
         for summary, by_seq in _covered(memory_id, None).items():
             for each in by_seq:
                 covering[each].append(summary)
-        found |= _reached(asked, covering)
+        found |= _reached(newest, covering)
     rows = Message.objects.filter(database.in_list("seq", found), memory_id=memory_id)
     return list(rows.order_by("seq")) if found else []
 

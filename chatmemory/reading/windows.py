@@ -150,8 +150,8 @@ class WindowView:
     @cached_property
     def horizon(self) -> int | None:
         """The number of the oldest message, except system messages and drafts."""
-        said = (row for row in self.rows if row.type is not MessageType.SYSTEM)
-        return min((row.seq for row in said if row.seq > 0), default=None)
+        spoken = (row for row in self.rows if row.type is not MessageType.SYSTEM)
+        return min((row.seq for row in spoken if row.seq > 0), default=None)
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:

@@ -113,11 +113,11 @@ def recall(
 
 
 def histories_for(
-    said: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
+    messages: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
 ) -> list[History]:
     """Return the history of messages for each policy, counted by its estimator."""
     return for_each_policy(
-        policies, lambda name: history_of(said, estimator_for(name or DEFAULT_ESTIMATOR), words)
+        policies, lambda name: history_of(messages, estimator_for(name or DEFAULT_ESTIMATOR), words)
     )
 
 
@@ -210,24 +210,24 @@ class RecallSums:
             today=own,
         )
 
-    def advice(self, prices: Prices = NO_PRICES, wanted: Goals = USUAL) -> Advice | None:
+    def advice(self, prices: Prices = NO_PRICES, goals: Goals = USUAL) -> Advice | None:
         """Return which of the policies, or everything, is worth its cost; None where their tokens
         do not compare, because several estimators count them.
         """
         if len({each.estimator for each in self.policies if each}) > 1:
             return None
-        return Chooser(self._tried, self.figures, prices, wanted).advice()
+        return Chooser(self._tried, self.figures, prices, goals).advice()
 
     def recommended(
-        self, prices: Prices, wanted: Goals = USUAL, advice: Advice | None = None
+        self, prices: Prices, goals: Goals = USUAL, advice: Advice | None = None
     ) -> tuple[str | None, str]:
         """Return the text of the recommended policy, and why; None if no advice is possible."""
-        advice = advice or self.advice(prices, wanted)
+        advice = advice or self.advice(prices, goals)
         if advice is None:
             return None, "several estimators count these policies, and their tokens do not compare"
         weighing = sum(each.has_weight for each in self.figures)
         pick = text_of_policy(advice.pick.policy) if advice.pick else None
-        return pick, why_words(advice, wanted, weighing)
+        return pick, why_words(advice, goals, weighing)
 
 
 def recall_sums(
@@ -256,5 +256,5 @@ def recall_curve(
     `recall`.
     """
     policy = given_policy(policy) or TokenWindow(1)
-    said, words = chat_messages(messages), words_of(terms, prefixes)
-    return curve_of(history_of(said, estimator_for(policy.estimator), words), policy)
+    conversation, words = chat_messages(messages), words_of(terms, prefixes)
+    return curve_of(history_of(conversation, estimator_for(policy.estimator), words), policy)

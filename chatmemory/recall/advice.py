@@ -89,14 +89,14 @@ class Chooser:
         tried: TriedPolicies,
         figures: Iterable[Figures],
         prices: Prices,
-        wanted: Goals = USUAL,
+        goals: Goals = USUAL,
     ) -> None:
         weighing = [each for each in figures if each.has_weight]
         chosen, others = halves(weighing)
-        self.prices, self.wanted = prices, wanted
+        self.prices, self.goals = prices, goals
         self.sums = Sums(tried, weighing)
         self._chosen, self._others = Sums(tried, chosen), Sums(tried, others)
-        self.fits = wanted.context is None or self.sums.longest <= wanted.context
+        self.fits = goals.context is None or self.sums.longest <= goals.context
 
     @property
     def everything(self) -> Costed:
@@ -124,7 +124,7 @@ class Chooser:
         for each in sorted(self.points, key=_cheapest):
             if (not found or each.tally.held > found[-1].tally.held) and each.cost < 1 - CLOSE:
                 found.append(each)
-        least = 0.75 * self.wanted.share * self.sums.recalls
+        least = 0.75 * self.goals.share * self.sums.recalls
         return [each for each in found if each.tally.held >= least]
 
     def _relative(self, sums: Sums, tally: Tally) -> float | None:
@@ -142,7 +142,7 @@ class Chooser:
         """Return the advice for a share of the facts, and no fewer than today in whole percent."""
         if not self.sums.recalls:
             return Advice(Why.NOTHING_NEEDED)
-        return self._advised(list(filter(self._holds, self.points)), self.wanted.share)
+        return self._advised(list(filter(self._holds, self.points)), self.goals.share)
 
     def as_today(self) -> Advice:
         """Return the advice that holds as many facts as today, and adds nothing that has to be said
@@ -191,14 +191,14 @@ class Chooser:
         today, recalls = self.today, self.sums.recalls
         least = percent_of(today.tally.held, recalls) if today else 0
         is_as_today = percent_of(point.tally.held, recalls) >= least
-        return is_as_today and _holds_share(self.sums, point, self.wanted.share)
+        return is_as_today and _holds_share(self.sums, point, self.goals.share)
 
     def _is_affordable(self, point: Costed) -> bool:
         """Return whether a policy costs no more than everything and fits the model."""
         return point.cost <= 1 + CLOSE and self._fits_model(point.policy)
 
     def _fits_model(self, policy: Policy | None) -> bool:
-        context = self.wanted.context
+        context = self.goals.context
         return not (policy and context and policy.unit == "tokens") or policy.limit <= context
 
     def _may_be_chosen(self, point: Costed, share: float) -> bool:
@@ -214,7 +214,7 @@ class Chooser:
         return not self.fits or cost is None or self._is_saving(cost)
 
     def _is_saving(self, cost: float) -> bool:
-        return cost <= 1 - self.wanted.saving + CLOSE
+        return cost <= 1 - self.goals.saving + CLOSE
 
     def _cheapest_to_choose(self, point: Costed) -> tuple[float, int, int]:
         cost = self._relative(self._chosen, self._chosen.at(point.policy))
@@ -241,35 +241,35 @@ def percent_of(part: int, whole: int) -> int:
 FEW = 20  # conversations; of fewer the sentence gives the number
 
 
-def why_words(advice: Advice, wanted: Goals, conversations: int) -> str:
+def why_words(advice: Advice, goals: Goals, conversations: int) -> str:
     """Return why something is advised, in one sentence without its last point."""
-    share, saving = (f"{100 * each:.0f} %" for each in (wanted.share, wanted.saving))
+    share, saving = (f"{100 * each:.0f} %" for each in (goals.share, goals.saving))
     match advice.why, advice.pick:
         case Why.NOTHING_NEEDED, _:
             return "no conversation with three calls or more needed a fact again"
         case Why.NOTHING_HOLDS, _:
             return (
-                f"everything does not fit {wanted.context:,} tokens, and no policy holds {share} "
+                f"everything does not fit {goals.context:,} tokens, and no policy holds {share} "
                 "for no more than that"
             )
         case Why.NOTHING_SAVES | Why.NOT_CHECKED, _:
             elsewhere = (
                 " in each half of the conversations" if advice.why is Why.NOT_CHECKED else ""
             )
-            told = (
+            reason = (
                 f"no policy that holds {share} saves {saving}{elsewhere}, and sending everything "
                 "loses nothing"
             )
         case _, Costed(_, tally, cost):
-            told = f"it holds {tally.held:,} facts for {cost:.2f} of the cost of everything"
+            reason = f"it holds {tally.held:,} facts for {cost:.2f} of the cost of everything"
             if advice.checked is not None:
-                told += f", {advice.checked:.2f} in conversations not used for choosing"
+                reason += f", {advice.checked:.2f} in conversations not used for choosing"
             if advice.why is Why.DOES_NOT_FIT:
-                told += f"; everything does not fit {wanted.context:,} tokens"
+                reason += f"; everything does not fit {goals.context:,} tokens"
         case _:
             return advice.why.value
     several = "conversation" if conversations == 1 else "conversations"
-    return f"{told}; from {conversations} {several}" if conversations < FEW else told
+    return f"{reason}; from {conversations} {several}" if conversations < FEW else reason
 
 
 # Groups: what half and nine in ten of some conversations need, and which of them needs far more

@@ -128,7 +128,7 @@ class Sayings:
         elif type is MessageType.TOOL_EXECUTION_RESULT:
             self._by_tool.update(dict.fromkeys(facts, number))
 
-    def said(self, fact: str) -> int | None:
+    def last_said(self, fact: str) -> int | None:
         """Return the latest message of a user that said a fact, else of a tool."""
         found = self._by_user.get(fact)
         return self._by_tool.get(fact) if found is None else found
@@ -154,18 +154,21 @@ class _Reader:
                 again += self._from_user(position, facts)
             case AiMessage():
                 self._calls.call(message)
-                told = tuple(fact for fact in facts.own if self._sayings.said(fact) is not None)
-                again += [Again(IncidentKind.USED_UNSEEN, told)] if told else []
+                known = self._known(facts)
+                again += [Again(IncidentKind.USED_UNSEEN, known)] if known else []
             case ToolExecutionResultMessage():
                 call = self._calls.answer(message)
                 if call.name and not call.is_error:
                     facts = facts._replace(mentions=facts.mentions | {call.name})
                 if call.was_answered:
-                    known = (fact for fact in facts.own if self._sayings.said(fact) is not None)
-                    kind = IncidentKind.CALL_REPEATED
-                    again.append(Again(kind, tuple(known), call=call.name, is_same=call.is_same))
+                    kind, known = IncidentKind.CALL_REPEATED, self._known(facts)
+                    again.append(Again(kind, known, call=call.name, is_same=call.is_same))
         self._hear(position, facts)
         return ReadMessage(facts, tuple(again))
+
+    def _known(self, facts: MessageFacts) -> tuple[str, ...]:
+        """Return the facts of a message that a user or a tool has said before."""
+        return tuple(fact for fact in facts.own if self._sayings.last_said(fact) is not None)
 
     def _hear(self, position: int, facts: MessageFacts) -> None:
         self._sayings.hear(position, facts.speaker, facts.mentions)
@@ -175,22 +178,18 @@ class _Reader:
         self._before = facts if is_answer else None
 
     def _from_user(self, position: int, facts: MessageFacts) -> Iterator[Again]:
-        told = [
-            fact
-            for fact in facts.own
-            if fact not in facts.dates and self._sayings.said(fact) is not None
-        ]
         offered = self._before.mentions if self._before else frozenset()
-        told = [fact for fact in told if fact not in offered]
-        repeated = [fact for fact in told if self._sayings.by_user(fact)]
-        supplied = tuple(fact for fact in told if not self._sayings.by_user(fact))
+        new = facts.dates | offered
+        known = [fact for fact in self._known(facts) if fact not in new]
+        repeated = [fact for fact in known if self._sayings.by_user(fact)]
+        supplied = tuple(fact for fact in known if not self._sayings.by_user(fact))
         if repeated:
             requests = list(_requests(self._messages[position - 1])) if self._before else []
-            asked = frozenset(f for f in repeated if self._are_for(requests, f))
+            requested = frozenset(f for f in repeated if self._are_for(requests, f))
             text = text_of(self._messages[position]).lower()
             reminds = any(each in text for each in (*REMINDERS, *self._words.reminders))
-            forced = frozenset(repeated) if reminds else asked
-            yield Again(IncidentKind.USER_REPEATED, tuple(repeated), forced, asked)
+            forced = frozenset(repeated) if reminds else requested
+            yield Again(IncidentKind.USER_REPEATED, tuple(repeated), forced, requested)
         if supplied:
             yield Again(IncidentKind.USER_SUPPLIED, supplied)
 
@@ -198,15 +197,15 @@ class _Reader:
         """Return whether requests of the assistant name what a fact is, or ask for it once more."""
         if any(map(_ONCE_MORE.search, requests)):
             return True
-        asked = [set(map(_stem, _WORD.findall(sentence))) for sentence in requests]
+        questions = [set(map(_stem, _WORD.findall(sentence))) for sentence in requests]
         mentions = self._mentions[fact]
         texts = [
             text
             for each in {*mentions[:_FEW], *mentions[-_FEW:]}
             for text in said_texts(self._messages[each])
         ]
-        names = {name for text in texts for name in names_of(fact, text)} if asked else ()
-        return any(name and words.issuperset(name) for name in names for words in asked)
+        names = {name for text in texts for name in names_of(fact, text)} if questions else ()
+        return any(name and words.issuperset(name) for name in names for words in questions)
 
 
 def _requests(message: ChatMessage) -> Iterator[str]:

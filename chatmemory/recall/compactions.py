@@ -215,48 +215,50 @@ class _Sources:
 
     def evidence(self) -> Iterator[Evidence]:
         for number, compaction in enumerate(self._session.compactions, 1):
-            seen = [each for each in compaction.covered if not self._is_cleared(each, compaction)]
+            readable = [
+                each for each in compaction.covered if not self._is_cleared(each, compaction)
+            ]
             held = frozenset().union(*(self._facts[at].mentions for at in compaction.window))
-            found = self._dropped(seen, held)
+            found = self._dropped(readable, held)
             places = {term: place for place, (term, _) in enumerate(found)}
-            terms = tuple(self._needed(seen, compaction, places, held))
-            mentions = tuple(seen[place] for _, place in found)
-            dropped = tuple(self._facts[seen[place]].own[term] for term, place in found)
-            coverage = self._coverage(seen, compaction)
+            terms = tuple(self._needed(readable, compaction, places, held))
+            mentions = tuple(readable[place] for _, place in found)
+            dropped = tuple(self._facts[readable[place]].own[term] for term, place in found)
+            coverage = self._coverage(readable, compaction)
             yield Evidence(terms, number, compaction, dropped, mentions, coverage)
 
     def _is_cleared(self, position: int, compaction: Compaction) -> bool:
         cleared = self._session.cleared.get(position)
         return cleared is not None and cleared <= compaction.summary
 
-    def _dropped(self, seen: Sequence[int], held: Collection[str]) -> list[tuple[str, int]]:
-        weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
-        mentions = _mentions_in({at: _terms(self._facts[each]) for at, each in enumerate(seen)})
+    def _dropped(self, readable: Sequence[int], held: Collection[str]) -> list[tuple[str, int]]:
+        weights = [_WEIGHTS.get(self._types[each], 1) for each in readable]
+        mentions = _mentions_in({at: _terms(self._facts[each]) for at, each in enumerate(readable)})
         return _dropped(mentions, weights, held)
 
     def _needed(
         self,
-        seen: Sequence[int],
+        readable: Sequence[int],
         compaction: Compaction,
         places: Mapping[str, int],
         held: Collection[str],
     ) -> Iterator[NeededTerm]:
-        mentions = _mentions_in({each: _terms(self._facts[each]) for each in seen})
+        mentions = _mentions_in({each: _terms(self._facts[each]) for each in readable})
         used = self._uses_after(compaction.summary, mentions)
         sayings = Sayings()
-        for position in seen:
+        for position in readable:
             sayings.hear(position, self._types[position], self._facts[position].mentions)
         needed = sorted(used, key=lambda name: (used[name], name))
-        tails = self._tails([*seen, *compaction.kept], needed)
+        tails = self._tails([*readable, *compaction.kept], needed)
         for name in needed:
-            said = sayings.said(name)
+            source = sayings.last_said(name)
             first = next(self._after(name, compaction.summary))
             came = first if first < used[name] else None
             is_told = self._types[self._mentioned[name][0]] is not MessageType.AI
             yield NeededTerm(
                 self._facts[used[name]].own[name],
                 name,
-                mentions[name][-1] if said is None else said,
+                mentions[name][-1] if source is None else source,
                 used[name],
                 self._how(came),
                 came,
@@ -307,14 +309,14 @@ class _Sources:
             self._tokens[position] = sum(map(count, self._texts[position]))
         return self._tokens[position]
 
-    def _coverage(self, seen: Sequence[int], compaction: Compaction) -> float | None:
+    def _coverage(self, readable: Sequence[int], compaction: Compaction) -> float | None:
         prompts = sorted(self._session.prompts.items())
         before = [tokens for position, tokens in prompts if position < compaction.summary]
         after = [tokens for position, tokens in prompts if position > compaction.summary]
         if not before:
             return None
         replaced = before[-1] - min([before[0], *after[:1], _MOST_AT_FIRST])
-        return sum(map(self._count, seen)) / replaced if replaced > 0 else None
+        return sum(map(self._count, readable)) / replaced if replaced > 0 else None
 
 
 def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:

@@ -18,9 +18,9 @@ from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.windows.loads import (
     MOST_ADDS,
+    Departures,
     Interval,
     Keeping,
-    Left,
     evicts_oldest_first,
     smallest_limit,
 )
@@ -32,14 +32,14 @@ from chatmemory.windows.window import Entry
 class Compared:
     """The replay of a history under a policy; None as a policy keeps everything.
 
-    `left` has when each message left, and the stubs of cleared results. `recalls` counts the needed
-    facts, and `lost` is what of it was not held, in order. `incidents` are the facts that came up
-    again while they were forgotten, from a user or a tool.
+    `departures` has when each message left, and the stubs of cleared results. `recalls` counts the
+    needed facts, and `lost` are those that were not held, in order. `incidents` are the facts that
+    came up again while they were forgotten, from a user or a tool.
     """
 
     policy: Policy | None
     history: History
-    left: Left
+    departures: Departures
     recalls: int
     lost: tuple[Use, ...]
     incidents: tuple[Use, ...]
@@ -60,7 +60,7 @@ class Compared:
         """
         return sum(
             until < len(self.history) and not self.ignores(position)
-            for position, until in enumerate(self.left.whole)
+            for position, until in enumerate(self.departures.of_texts)
         )
 
     def ignores(self, position: int) -> bool:
@@ -69,41 +69,41 @@ class Compared:
         Another one stays at least while the next messages arrive.
         """
         is_system = self.history.entries[position].type is MessageType.SYSTEM
-        return is_system and self.left.at[position] == position
+        return is_system and self.departures.at[position] == position
 
     def has(self, position: int, at: int) -> bool:
         """Return whether the message at a position is in the window after `at` messages, and not
         only its stub.
         """
-        return position < at <= self.left.whole[position]
+        return position < at <= self.departures.of_texts[position]
 
     def has_stub(self, position: int, at: int) -> bool:
         """Return whether the window has a stub of the message after `at` messages."""
-        return self.left.whole[position] < at <= self.left.at[position]
+        return self.departures.of_texts[position] < at <= self.departures.at[position]
 
     @cached_property
     def everything(self) -> Prompts:
         """The prompts if everything was sent."""
-        return prompts_of(self.history, self.history.loads.left_at(None))
+        return prompts_of(self.history, self.history.loads.departures(None))
 
     def prompt_sizes(self) -> list[int]:
         """Return the tokens that the window after each message would be sent with."""
-        return prompt_sizes(self.history, self.left)
+        return prompt_sizes(self.history, self.departures)
 
 
 def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
-    left = history.loads.left_at(policy)
+    departures = history.loads.departures(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
-    needed = list(needs(history, left.whole))
+    needed = list(needs(history, departures.of_texts))
     return Compared(
         policy,
         history,
-        left,
+        departures,
         len(needed),
         tuple(use for use in needed if not use.is_held),
-        tuple(use for use in repeats(history, left.whole) if not use.is_held),
-        prompts_of(history, left, keeps_first, refusals),
+        tuple(use for use in repeats(history, departures.of_texts) if not use.is_held),
+        prompts_of(history, departures, keeps_first, refusals),
     )
 
 
@@ -125,33 +125,33 @@ class Followed:
 
 def follow(
     history: History,
-    left: Sequence[int],
+    gone_at: Sequence[int],
     mentions: Sequence[int],
     policy: Policy | None,
     at: int,
 ) -> Followed:
     """Follow a phrase that the messages at some positions hold, which ascend.
 
-    `left` is when the text of each message left, and `at` the number of messages after which the
+    `gone_at` is when the text of each message left, and `at` the number of messages after which the
     limit shall hold it.
     """
-    said = [position for position in mentions if position < at]
+    before = [position for position in mentions if position < at]
     keeping = None
     if policy is not None:
-        keeping = smallest_limit_for(history.entries[:at], said, policy)
-    return Followed(_forgotten(left, mentions), keeping)
+        keeping = smallest_limit_for(history.entries[:at], before, policy)
+    return Followed(_forgotten(gone_at, mentions), keeping)
 
 
 def smallest_limit_for(
-    said: Sequence[Entry], mentions: Sequence[int], policy: Policy
+    entries: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
     """Return the smallest limit that holds one of the mentions: the latest system message, which
     stays while others leave, or the latest other one, as a system message can be replaced.
     """
-    systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
-    others = [position for position in mentions if said[position].type is not MessageType.SYSTEM]
+    systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
+    others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]
     latest = (*others[-1:], *systems[-1:])
-    return smallest_of(smallest_limit(said, each, policy, MOST_FOLLOWED) for each in latest)
+    return smallest_of(smallest_limit(entries, each, policy, MOST_FOLLOWED) for each in latest)
 
 
 def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
@@ -160,13 +160,13 @@ def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 
 
-def _forgotten(left: Sequence[int], mentions: Sequence[int]) -> int | None:
+def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
     held_until = -1
     for position in mentions:
         if 0 <= held_until < position:
             return held_until
-        held_until = max(held_until, left[position])
-    return held_until if 0 <= held_until < len(left) else None
+        held_until = max(held_until, gone_at[position])
+    return held_until if 0 <= held_until < len(gone_at) else None
 
 
 # The recall curve, from one pass
@@ -245,8 +245,8 @@ def _tried_at(
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
-        left = history.loads.left_at(replace(policy, limit=limit)).whole
-        found = [use.is_held for use in which(history, left)]
+        gone_at = history.loads.departures(replace(policy, limit=limit)).of_texts
+        found = [use.is_held for use in which(history, gone_at)]
         recalls = len(found)
         changes[limit] = sum(found) - held
         held = sum(found)
@@ -256,7 +256,7 @@ def _tried_at(
 def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
     changes: Counter[int] = Counter()
     recalls = 0
-    for use in which(history, history.loads.left_at(None).whole):
+    for use in which(history, history.loads.departures(None).of_texts):
         recalls += 1
         for first, stop in _limits_of(history, use, policy):
             changes[max(1, first)] += 1

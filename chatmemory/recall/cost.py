@@ -110,9 +110,9 @@ def providers() -> Mapping[str, Provider]:
 def _provider(name: str, data: Mapping[str, Any]) -> Provider:
     rules = CacheRules(data.get("step", 1), data.get("least", 0), data.get("life"))
     shares = Decimal(data["cached"]), Decimal(data["write"])
-    of_models, said = data.get("least_of", {}), data.get("says", "")
+    of_models, condition = data.get("least_of", {}), data.get("says", "")
     return Provider(
-        name, data["label"], rules, *shares, data["as_of"], data["read"], of_models, said
+        name, data["label"], rules, *shares, data["as_of"], data["read"], of_models, condition
     )
 
 

@@ -145,7 +145,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
     if tallies.are_slow:
         history = _newest(history, tried)
         tallies = Tallies(history, tried.kind, tried.rules)
-    everything = history.loads.left_at(None).whole
+    everything = history.loads.departures(None).of_texts
     most = tried.kind.load(tried.kind.total(history.entries))
     points = {
         number: {
@@ -169,7 +169,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
 
 def longest_prompt(history: History) -> int:
     """Return the tokens of the largest window without a limit."""
-    return max(prompt_sizes(history, history.loads.left_at(None)), default=0)
+    return max(prompt_sizes(history, history.loads.departures(None)), default=0)
 
 
 def _newest(history: History, tried: TriedPolicies) -> History:

@@ -112,14 +112,14 @@ def history_of(
     messages: Iterable[ChatMessage], estimator: TokenCountEstimator, words: Words = NO_WORDS
 ) -> History:
     """Return the history of messages, each counted by the estimator."""
-    said = list(messages)
-    tokens = [count_tokens(estimator, message) for message in said]
+    listed = list(messages)
+    tokens = [count_tokens(estimator, message) for message in listed]
     overhead = count_overhead(estimator)
-    return history_from(said, tokens, overhead, range(1, len(said) + 1), words)
+    return history_from(listed, tokens, overhead, range(1, len(listed) + 1), words)
 
 
 def history_from(
-    said: Sequence[ChatMessage],
+    messages: Sequence[ChatMessage],
     tokens: Sequence[int],
     overhead: int,
     numbers: Sequence[int],
@@ -138,12 +138,12 @@ def history_from(
             message if message.type in _READ_BY_RULES else None,
             key=position,
         )
-        for position, message in enumerate(said)
+        for position, message in enumerate(messages)
     ]
-    turns = [Turn.of(position, position + 1, message) for position, message in enumerate(said)]
-    lexicon = Lexicon(said, words)
-    read = read_messages(said, lexicon, words)
-    recorded = map(recorded_time, said)
+    turns = [Turn.of(position, position + 1, message) for position, message in enumerate(messages)]
+    lexicon = Lexicon(messages, words)
+    read = read_messages(messages, lexicon, words)
+    recorded = map(recorded_time, messages)
     known = [each or usual for each, usual in zip_longest(recorded, times)]
     return History(entries, turns, read, lexicon, overhead, numbers, times=known)
 
@@ -198,7 +198,7 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
     of incidents only: a recall is of a term, a code or a date.
 
-    `left` is when the text of each message left in a replay (see `Left.whole`).
+    `left` is when the text of each message left in a replay (see `Departures.of_texts`).
     """
     last: dict[str, int] = {}
     until: dict[str, int] = {}

@@ -214,10 +214,10 @@ class _Memory:
     def forgotten(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[Forgotten]:
         """Yield the facts of these names that are forgotten, the best known first."""
         for name in sorted(names, key=lambda name: (example_rank(name), name)):
-            said, left = self._sayings.said(name), self._left.get(name)
-            if said and left and left.left and left.reason and not self._in_memory[name]:
+            source, left = self._sayings.last_said(name), self._left.get(name)
+            if source and left and left.left and left.reason and not self._in_memory[name]:
                 fact = own.get(name, name)
-                yield Forgotten(fact, name, said, left.number, left.left, left.reason)
+                yield Forgotten(fact, name, source, left.number, left.left, left.reason)
 
     def hear(self, arrivals: Iterable[StepMessage]) -> None:
         for arrival in arrivals:
@@ -248,13 +248,13 @@ def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> 
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
-    asked = [
+    cases = [
         (fact, each.kind, end)
         for each, end in zip(incidents, ends, strict=True)
         for fact in _parts(each)
     ]
     find = _exact_limits if is_exact(history, policy) else _tried_limits
-    limits = iter(find(asked, history, policy))
+    limits = iter(find(cases, history, policy))
     for each, end in zip(incidents, ends, strict=True):
         parts = [
             replace(fact, keeping=Keeping(None) if fact.cause.is_beyond_limits else next_limit)
@@ -273,11 +273,12 @@ def _parts(incident: Incident) -> list[Forgotten]:
     return [*([incident.result] if incident.result else []), *incident.facts]
 
 
-Asked = Sequence[tuple[Forgotten, IncidentKind, int]]
+# Forgotten facts, each with the kind of its incident and the number of messages before that
+_Cases = Sequence[tuple[Forgotten, IncidentKind, int]]
 
 
-def _exact_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Keeping]:
-    for fact, _, end in asked:
+def _exact_limits(cases: _Cases, history: History, policy: Policy) -> Iterator[Keeping]:
+    for fact, _, end in cases:
         if mentions := history.latest_mentions(fact.name, end):
             limits = limits_that_hold(history, fact.name, max(mentions), end - 1, policy)
             yield Keeping(max(1, limits[0][0]))
@@ -285,12 +286,12 @@ def _exact_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Ke
             yield Keeping(None)
 
 
-def _tried_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Keeping | None]:
+def _tried_limits(cases: _Cases, history: History, policy: Policy) -> Iterator[Keeping | None]:
     mentions = [
         ()
         if kind is IncidentKind.USED_UNSEEN or fact.cause.is_beyond_limits
         else [Mention(position, end) for position in history.latest_mentions(fact.name, end)]
-        for fact, kind, end in asked
+        for fact, kind, end in cases
     ]
     limits = smallest_limits(history.loads, {one for each in mentions for one in each}, policy)
     return (smallest_of(limits.get(one) for one in each) for each in mentions)
@@ -331,16 +332,16 @@ NAMED = 3  # facts that a sentence names
 def incident_words(incident: Incident) -> str:
     """Return an incident in one sentence, without its last point."""
     came = f"{incident.what} {incident.words.happened} in #{incident.again}{call_words(incident)}"
-    said = "the result in" if incident.result else "said in"
-    return f"{came}; {forgotten_words(incident.shown, said)}"
+    origin = "the result in" if incident.result else "said in"
+    return f"{came}; {forgotten_words(incident.shown, origin)}"
 
 
-def forgotten_words(fact: Forgotten, said: str = "said in") -> str:
+def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
     """Return where a fact was said, when it left memory, and the limit that would have kept it."""
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
     kept = f"; a limit of {about}{limit:,} would have kept it" if limit else ""
-    return f"{said} #{fact.said}, left memory at step {fact.left_step:,}{kept}"
+    return f"{origin} #{fact.said}, left memory at step {fact.left_step:,}{kept}"
 
 
 def facts_words(incident: Incident) -> str:

@@ -29,7 +29,7 @@ from chatmemory.lint.turns import RESPONSES
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.recall.history import History
-from chatmemory.windows.loads import Left
+from chatmemory.windows.loads import Departures
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
@@ -76,28 +76,28 @@ class Prompts:
         return self.tokens / self.calls if self.calls else 0.0
 
 
-def prompt_sizes(history: History, left: Left) -> list[int]:
+def prompt_sizes(history: History, departures: Departures) -> list[int]:
     """Return the tokens that the window after each message of a replay would be sent with.
 
     The fixed overhead of a request is among them; an empty window has none.
     """
     tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
-    for position, (size, until) in enumerate(zip(history.tokens, left.at, strict=True)):
+    for position, (size, until) in enumerate(zip(history.tokens, departures.at, strict=True)):
         tokens[position] += size
         tokens[until] -= size
         counts[position] += 1
         counts[until] -= 1
-    for position, stub in left.stubs.items():
+    for position, stub in departures.stubs.items():
         less = history.tokens[position] - stub.tokens
         tokens[stub.at] -= less
-        tokens[left.at[position]] += less
+        tokens[departures.at[position]] += less
     sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
     return [size + history.overhead if number else 0 for size, number in sums]
 
 
 def prompts_of(
     history: History,
-    left: Left,
+    departures: Departures,
     keeps_first: bool = False,
     refusals: Refusals | None = None,
 ) -> Prompts:
@@ -106,7 +106,7 @@ def prompts_of(
     Providers are asked with the `refusals` of the history, which several replays can share.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
-    window = _SentWindow(history, left, keeps_first)
+    window = _SentWindow(history, departures, keeps_first)
     sent = []
     for call in window.calls():
         sent.append(call)
@@ -123,14 +123,14 @@ class _SentWindow:
     since, and the window `is_broken` if the last prompt does not begin it as a whole.
     """
 
-    def __init__(self, history: History, left: Left, keeps_first: bool) -> None:
+    def __init__(self, history: History, departures: Departures, keeps_first: bool) -> None:
         self._history, self._entries = history, history.entries
-        self._left, self._keeps_first = left.at, keeps_first
+        self._left_at, self._keeps_first = departures.at, keeps_first
         self.positions: OrderedDict[int, None] = OrderedDict()  # in the order of the window
         self.tokens = self.shared = self.fresh = 0
         self.is_broken = False
         self._leaving: dict[int, list[int]] = {}
-        self._stubs = left.stubs
+        self._stubs = departures.stubs
         self._clearing: dict[int, list[int]] = {}  # the results that become stubs at an arrival
         for position, stub in self._stubs.items():
             self._clearing.setdefault(stub.at, []).append(position)
@@ -167,7 +167,7 @@ class _SentWindow:
                 self._sizes[each], self._since[each] = self._stubs[each].tokens, position
                 self.tokens += self._sizes[each]
                 self.fresh += self._sizes[each]
-        entry, until = self._entries[position], self._left[position]
+        entry, until = self._entries[position], self._left_at[position]
         if until > position:
             self.positions[position] = None
             self.tokens += entry.tokens

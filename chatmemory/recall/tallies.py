@@ -110,12 +110,12 @@ class _PlainHistory:
     """
 
     def __init__(self, history: History, kind: Policy) -> None:
-        said = [n for n, entry in enumerate(history.entries) if entry.type is not _SYSTEM]
-        system = history.entries[0] if len(said) < len(history) else None
-        entries = [history.entries[n] for n in said]
-        places = {position: place for place, position in enumerate(said)}
+        spoken = [n for n, entry in enumerate(history.entries) if entry.type is not _SYSTEM]
+        system = history.entries[0] if len(spoken) < len(history) else None
+        entries = [history.entries[n] for n in spoken]
+        places = {position: place for place, position in enumerate(spoken)}
         known = history.mentions(0) if system else frozenset()
-        self._size = len(said)
+        self._size = len(spoken)
         self._costs = [0, *accumulate(kind.weigh(entry) for entry in entries)]
         self._tokens = [0, *accumulate(entry.tokens for entry in entries)]
         self._fixed = history.overhead
@@ -127,9 +127,9 @@ class _PlainHistory:
         self._least = min((kind.weigh(entry) for entry in entries), default=0)
         self._nothing: dict[CacheRules, Tally] = {}
         self._calls = [place for place, entry in enumerate(entries) if entry.type is _AI]
-        times = [history.seconds(said[a], said[b]) for a, b in pairwise(self._calls)]
+        times = [history.seconds(spoken[a], spoken[b]) for a, b in pairwise(self._calls)]
         self._ages: list[float | None] = [None, *times]
-        everything = history.loads.left_at(None).whole
+        everything = history.loads.departures(None).of_texts
         again = list(repeats(history, everything))
         self._needed = _needed(needs(history, everything), known, places)
         self._again = {

@@ -39,7 +39,7 @@ def tried_laws() -> Iterator[TriedLaw]:
 
 
 def _verdict(rule: Rule, provider: str, which: str) -> str:
-    messages = example(getattr(rule, which), rule.told_for)
+    messages = example(getattr(rule, which), rule.example_provider)
     found = (each for each in lint(messages, provider=provider) if each.rule == rule.id)
     return next((each.severity for each in found), CLEAN)
 

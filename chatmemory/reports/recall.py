@@ -123,7 +123,7 @@ class RecallOptions:
     today: Policy | None
     prices: Prices
     rules: CacheRules
-    wanted: Goals
+    goals: Goals
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> RecallOptions:
@@ -149,7 +149,7 @@ class RecallOptions:
         figures = [
             figures_of(history, tried, self.today or in_force) for history, in_force in histories
         ]
-        return Chooser(tried, figures, self.prices, self.wanted)
+        return Chooser(tried, figures, self.prices, self.goals)
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
@@ -202,7 +202,7 @@ def print_recalls(
         values = {"relative_cost": cost and round(cost, 4), "priced": asked.prices.priced}
         printer.row({"policy": text_of_policy(each.policy), **_numbers(each), **values}, line)
     conversations = found.rows[0].conversations if found.rows else 0
-    pick, why = found.recommended(asked.prices, asked.wanted, advice)
+    pick, why = found.recommended(asked.prices, asked.goals, advice)
     sentence = f"recommended: {pick or 'nothing'}: {why}."
     values = {"conversations": conversations, "recommended": pick, "why": why}
     printer.total(values, sentence)

@@ -53,7 +53,7 @@ def print_refused(options: Mapping[str, Any], providers: Sequence[str], printer:
 def _of(
     history: History, policy: Policy | None, refusals: Refusals, providers: Sequence[str]
 ) -> dict[str, Sums]:
-    left = history.loads.left_at(policy)
+    left = history.loads.departures(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     prompts = prompts_of(history, left, keeps_first, refusals)
     end = OrderedDict.fromkeys(n for n, until in enumerate(left.at) if until >= len(history))

@@ -84,7 +84,7 @@ def _lost(run: Recorded, phrase: str, step: int, before: Sequence[int]) -> Forgo
     left_step, number, reason = max(each for each in left if each[0] <= step)
     until = run.arrivals[step - 1].number
     places = [number - 1 for number in before]
-    followed = follow(run.history, run.compared.left.whole, places, run.policy, until)
+    followed = follow(run.history, run.compared.departures.of_texts, places, run.policy, until)
     said = max(before, key=lambda number: (-_speaker(run, number), number))
     return Forgotten(phrase, phrase, said, number, left_step, reason, followed.keeping)
 

@@ -79,11 +79,11 @@ class SummaryPlan:
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
         else:
-            wanted = set(self.covering)
+            chosen = set(self.covering)
             numbered = list(zip(numbers or range(len(entries)), entries, strict=True))
-            for number in sorted(wanted - {number for number, _ in numbered})[:1]:
+            for number in sorted(chosen - {number for number, _ in numbered})[:1]:
                 raise MessageNotFound(f"#{number} is not in the memory: it cannot be covered")
-            covered = [entry for number, entry in numbered if number in wanted]
+            covered = [entry for number, entry in numbered if number in chosen]
         check_covered(entries, covered)
         return covered
 
@@ -118,8 +118,8 @@ def _check_numbers(name: str, value: object) -> None:
     if name == "covering" and isinstance(value, Collection) and not isinstance(value, str):
         numbers = [*value]
     if not all(type(number) is int and number >= 0 for number in numbers):
-        wanted = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
-        raise InvalidValue(f"{name} must be {wanted}, not {brief(value)}")
+        expected = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
+        raise InvalidValue(f"{name} must be {expected}, not {brief(value)}")
 
 
 def messages_of(entries: Iterable[Entry]) -> list[ChatMessage]:
@@ -271,8 +271,8 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")
-    said = "\n\n".join(filter(None, [text, appended_terms(terms)]))
-    return UserMessage(said, attributes=_MARK)
+    body = "\n\n".join(filter(None, [text, appended_terms(terms)]))
+    return UserMessage(body, attributes=_MARK)
 
 
 def is_summary(message: ChatMessage | None) -> bool:

@@ -53,7 +53,7 @@ class Stub(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Left:
+class Departures:
     """When each message left in a replay.
 
     `at` has, for each message, the position of the message at whose arrival it left. This is its
@@ -66,7 +66,7 @@ class Left:
     stubs: Mapping[int, Stub] = field(default_factory=dict)
 
     @cached_property
-    def whole(self) -> Sequence[int]:
+    def of_texts(self) -> Sequence[int]:
         """The position at which each message left or became a stub, so that its text was gone."""
         if not self.stubs:
             return self.at
@@ -84,13 +84,13 @@ class Loads:
     message.
     """
 
-    def __init__(self, said: Sequence[Entry]) -> None:
-        self.said = said
+    def __init__(self, messages: Sequence[Entry]) -> None:
+        self.messages = messages
         self.systems: list[int | None] = []
         self.calls: list[int | None] = []
         self._costs: tuple[Policy, _Costs] | None = None
         system = call = in_force = None
-        for position, entry in enumerate(said):
+        for position, entry in enumerate(messages):
             self.calls.append(call if entry.type is _RESULT else None)
             if entry.type is not _SYSTEM:
                 if entry.type is not _RESULT:
@@ -114,26 +114,26 @@ class Loads:
         system message in force.
         """
         if self._costs is None or not policy.costs_like(self._costs[0]):
-            said = self.said
-            costs = [0 if each.type is _SYSTEM else policy.weigh(each) for each in said]
+            messages = self.messages
+            costs = [0 if each.type is _SYSTEM else policy.weigh(each) for each in messages]
             sums = [0, *accumulate(costs)]
-            systems = [0 if n is None else policy.weigh(said[n]) for n in self.systems]
+            systems = [0 if n is None else policy.weigh(messages[n]) for n in self.systems]
             self._costs = policy, (sums, [a + b for a, b in zip(sums[1:], systems, strict=True)])
         return self._costs[1]
 
-    def left_at(self, policy: Policy | None) -> Left:
+    def departures(self, policy: Policy | None) -> Departures:
         """Return when each message left. The policy None keeps everything."""
         if policy is None:
-            return Left([len(self.said)] * len(self.said))
+            return Departures([len(self.messages)] * len(self.messages))
         if evicts_oldest_first(policy):
-            return Left(self._by_loads(policy))
+            return Departures(self._by_loads(policy))
         return self._by_rule(policy)
 
-    def _by_rule(self, policy: Policy) -> Left:
-        left = [len(self.said)] * len(self.said)
+    def _by_rule(self, policy: Policy) -> Departures:
+        left = [len(self.messages)] * len(self.messages)
         stubs: dict[int, Stub] = {}
-        places = {entry: position for position, entry in enumerate(self.said)}
-        for position, (change, cleared) in enumerate(fold(Window(), self.said, policy)):
+        places = {entry: position for position, entry in enumerate(self.messages)}
+        for position, (change, cleared) in enumerate(fold(Window(), self.messages, policy)):
             for result, _, stub in cleared:
                 if stub is not None:
                     places[stub] = places[result]
@@ -142,7 +142,7 @@ class Loads:
                 left[position] = position
             for eviction in change.evictions:
                 left[places[eviction.entry]] = position
-        return Left(left, stubs)
+        return Departures(left, stubs)
 
     def _by_loads(self, policy: Policy) -> list[int]:
         left = self._exceeded_at(policy)
@@ -150,11 +150,11 @@ class Loads:
             if call is not None and left[call] >= position:
                 is_apart = self._is_apart(call, position, left[call], policy)
                 left[position] = left[position if is_apart else call]
-        until = len(self.said)
-        for position in reversed(range(len(self.said))):
+        until = len(self.messages)
+        for position in reversed(range(len(self.messages))):
             if self.systems[position] == position:
                 left[position], until = until, position
-            elif self.said[position].type is _SYSTEM:
+            elif self.messages[position].type is _SYSTEM:
                 left[position] = position
         return left
 
@@ -163,9 +163,9 @@ class Loads:
         limit.
         """
         exceeded, last = [], 0
-        for first in range(len(self.said)):
+        for first in range(len(self.messages)):
             last = max(first, last)
-            while last < len(self.said) and self.between(first, last, policy) <= policy.limit:
+            while last < len(self.messages) and self.between(first, last, policy) <= policy.limit:
                 last += 1
             exceeded.append(last)
         return exceeded
@@ -174,7 +174,7 @@ class Loads:
         """Return whether a system message separates a call from its result after a message, so that
         the result does not leave with the call.
         """
-        system = self.systems[min(last, len(self.said) - 1)]
+        system = self.systems[min(last, len(self.messages) - 1)]
         is_between = system is not None and call < system < result
         return is_between and not policy.always_keep_system_message_first
 
@@ -186,8 +186,8 @@ class Loads:
 
         Only for policies that evict oldest first.
         """
-        end = len(self.said) if end is None else end
-        if self.said[position].type is _SYSTEM:
+        end = len(self.messages) if end is None else end
+        if self.messages[position].type is _SYSTEM:
             return [] if self.systems[end - 1] == position else None
         loads = (self.between(position, last, policy) for last in range(position, end))
         dropped = [range(1, max(loads))]
@@ -242,15 +242,15 @@ class Mention(NamedTuple):
 
 
 def smallest_limit(
-    said: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
+    messages: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
 ) -> Keeping | None:
-    """Return the limit that keeps the message at a position to the end of `said`.
+    """Return the limit that keeps the message at a position to the end of `messages`.
 
     The limit of `policy` is ignored. A result of which memory has only a stub is not kept. A policy
     with a rule of its own is replayed under every limit, or on a grid of limits so that at most
     `most_adds` messages are added; None if the grid would be too coarse for an answer.
     """
-    loads, mention = Loads(said), Mention(position, len(said))
+    loads, mention = Loads(messages), Mention(position, len(messages))
     if evicts_oldest_first(policy):
         return _by_loads(loads, mention, policy)
     return _tried(loads, [mention], policy, most_adds).get(mention)
@@ -272,7 +272,7 @@ def smallest_limits(
         by_length[1 << (mention.end - 1).bit_length()].append(mention)
     found: dict[Mention, Keeping] = {}
     for length, some in by_length.items():
-        found |= _tried(Loads(loads.said[:length]), some, policy, most_adds)
+        found |= _tried(Loads(loads.messages[:length]), some, policy, most_adds)
     return found
 
 
@@ -291,8 +291,8 @@ def _tried(
 
     Limits above the first one keep the same messages, because nothing has to leave.
     """
-    count = len(loads.said)
-    most = max(1, policy.load(policy.total(loads.said)))
+    count = len(loads.messages)
+    most = max(1, policy.load(policy.total(loads.messages)))
     step = max(1, -(-most * count // most_adds))
     if step > 1 and most // step < FEWEST_TRIED:
         return {}
@@ -300,7 +300,7 @@ def _tried(
     held = list(mentions)
     least = policy.least_limit
     for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
-        left = loads.left_at(replace(policy, limit=limit)).whole
+        left = loads.departures(replace(policy, limit=limit)).of_texts
         held = [mention for mention in held if left[mention.position] >= mention.end]
         if not held:
             break

@@ -132,8 +132,8 @@ class Policy(ABC):
         """Raise InvalidValue for options that do not make sense together."""
         if has_own_rule(type(self)):
             keeps = self.oversized is Oversized.KEEP
-            for name, asked in ("low_water", self.low_water != WHOLE), ("oversized=keep", keeps):
-                if asked:
+            for name, is_used in ("low_water", self.low_water != WHOLE), ("oversized=keep", keeps):
+                if is_used:
                     raise InvalidValue(
                         f"{self.kind} and {name} do not go together: {self.kind} chooses what "
                         "leaves by a rule of its own"
@@ -468,8 +468,8 @@ def option_value(name: str, type_: type, value: object) -> Any:
             raise InvalidValue(f"{name} must be one of {', '.join(type_)}, but is: {value!r:.60}")
         return type_(value)
     if not isinstance(value, type_):
-        wanted = "true or false" if type_ is bool else f"a {type_.__name__}"
-        raise InvalidValue(f"{name} must be {wanted}, but is: {value!r:.60}")
+        expected = "true or false" if type_ is bool else f"a {type_.__name__}"
+        raise InvalidValue(f"{name} must be {expected}, but is: {value!r:.60}")
     return value
 
 

@@ -51,7 +51,7 @@ class Measure:
 
     def said(self, step: int, totals: Totals) -> Totals:
         """Return the totals of the history up to a step, with its costs."""
-        return self._with_costs(totals, self.costs.said_at(step) if self.costs else None)
+        return self._with_costs(totals, self.costs.history_at(step) if self.costs else None)
 
     def memory(self, step: int, totals: Totals) -> Totals:
         """Return the totals of memory after a step, with its costs under this policy."""

@@ -16,7 +16,7 @@ class PolicyChange:
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:
         simulation = simulate(memory_id, (), policy, recount=recount)
-        seen, trim = simulation.seen, simulation.trim
+        seen, trim = simulation.window_before, simulation.trim
         self.is_none = simulation.policy == seen.policy
         self.name = policy_words(simulation.policy, seen.policy)
         self.summary = change_of_policy(simulation.outlook())  # at the next add

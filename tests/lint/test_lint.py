@@ -49,7 +49,7 @@ def window(letters):
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_each_law_finds_its_bad_example_and_not_its_good_one(rule, provider):
-    bad, good = (example(each, rule.told_for) for each in (rule.bad, rule.good))
+    bad, good = (example(each, rule.example_provider) for each in (rule.bad, rule.good))
     found = [each for each in lint(bad, provider=provider) if each.rule == rule.id]
     if provider not in rule.laws:
         assert found == []
@@ -61,7 +61,7 @@ def test_each_law_finds_its_bad_example_and_not_its_good_one(rule, provider):
     assert law.source.startswith("https://")
     assert bool(law.condition) == (law.severity == "conditional")
     assert rule.id not in {each.rule for each in lint(good, provider=provider)}
-    if provider == rule.told_for:
+    if provider == rule.example_provider:
         assert not any(each.severity == "refused" for each in lint(good, provider=provider))
 
 

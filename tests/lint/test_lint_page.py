@@ -94,7 +94,7 @@ def section(rule: Rule) -> Iterator[str]:
         said = f"[{law.basis}]({law.source}), {law.dated}"
         yield f"- {PROVIDERS[name]} {law.severity} ({said}){answer}"
         yield from (f"  - {each}" for each in (law.condition, law.conflict) if each)
-    provider = rule.told_for
+    provider = rule.example_provider
     for words, window in (("This is found:", rule.bad), ("This is not:", rule.good)):
         lines = outline(example(window, provider), provider) or ["(no messages)"]
         yield from ("", words, "", *(f"    {line}" for line in lines))

@@ -112,7 +112,7 @@ def naive_recalls(history, policy):
 
 
 def told(history, policy):
-    left = history.loads.left_at(policy).whole
+    left = history.loads.departures(policy).of_texts
     found = (use for use in uses(history, left) if use.kind is IncidentKind.USED_UNSEEN)
     return sorted((use.position, use.parts[0][0], use.is_held) for use in found)
 
@@ -144,7 +144,7 @@ def test_the_curve_is_the_replay_under_every_limit(history, policy):
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
-    found = prompts_of(history, history.loads.left_at(policy), keeps_first, Refusals(history))
+    found = prompts_of(history, history.loads.departures(policy), keeps_first, Refusals(history))
     tokens = reusable = breaks = again = 0
     refused = {"OpenAI": 0, "Anthropic": 0}
     last = None

@@ -20,7 +20,7 @@ TOO_LONG = (
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_the_answer_of_each_law_is_recognized(rule):
     for provider in PROVIDERS:
-        for each in lint(example(rule.bad, rule.told_for), provider=provider):
+        for each in lint(example(rule.bad, rule.example_provider), provider=provider):
             if each.rule == rule.id and each.error and each.severity != "mishandled":
                 error = json.dumps({"error": {"message": each.error, "type": "invalid"}})
                 known = [(found.rule.id, found.provider) for found in recognized(error)]

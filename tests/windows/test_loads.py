@@ -110,12 +110,12 @@ pins = st.lists(st.builds(Entry, st.just(MessageType.USER), st.just(False), toke
 def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
     policy = replace(policy, limit=max(limit, policy.least_limit))
     loads = Loads(said)
-    assert loads.left_at(policy).at == left_by_the_rule(said, policy)
+    assert loads.departures(policy).at == left_by_the_rule(said, policy)
     if not evicts_oldest_first(policy):
         return
     limits = range(1, policy.load(policy.total(said)) + 3)
     left = {each: left_by_the_rule(said, replace(policy, limit=each)) for each in limits}
-    assert left == {each: loads.left_at(replace(policy, limit=each)).at for each in limits}
+    assert left == {each: loads.departures(replace(policy, limit=each)).at for each in limits}
     for position, last in combinations_with_replacement(range(len(said)), 2):
         held = {each for each in limits if left[each][position] > last}
         if last == len(said) - 1:
@@ -128,7 +128,7 @@ def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
     beside_pins = replace(policy, limit=policy.limit + sum(policy.weigh(p) for p in pins))
     with suppress(NoRoomBesidePins):
         pinned = [replace(each, pinned=True, key=object()) for each in pins]
-        assert left_by_the_rule(said, beside_pins, pinned) == loads.left_at(policy).at
+        assert left_by_the_rule(said, beside_pins, pinned) == loads.departures(policy).at
 
 
 def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] = ()) -> list[int]:

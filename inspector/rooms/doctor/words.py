@@ -122,7 +122,7 @@ def shown_rules() -> Iterator[ShownRule]:
 
 
 def _outline(rule: Rule, window: Example) -> list[str]:
-    return outline(example(window, rule.told_for), rule.told_for)
+    return outline(example(window, rule.example_provider), rule.example_provider)
 
 
 # Causes

@@ -50,7 +50,7 @@ class FleetAddress(ChosenConversations):
             problem = "limit must be greater than zero"
         if is_unknown := given.get("kind", cls.kind) not in policy_kinds():
             problem = f"the kind of a policy is {' or '.join(policy_kinds())}"
-        asked = cls(
+        address = cls(
             **{**vars(chosen), "problem": problem},
             options=given.get("options", "").strip(),
             estimator=given.get("estimator", "").strip(),
@@ -63,10 +63,10 @@ class FleetAddress(ChosenConversations):
             prices=ChosenPrices.read(given),
         )
         try:
-            asked.policy(ANY_LIMIT)
+            address.policy(ANY_LIMIT)
         except InvalidValue as error:
-            return replace(asked, options="", estimator="", problem=str(error))
-        return asked
+            return replace(address, options="", estimator="", problem=str(error))
+        return address
 
     def with_usual_kind(self, given: Mapping[str, str]) -> FleetAddress:
         """Return the address for the kind of policy that most of the conversations have, if the

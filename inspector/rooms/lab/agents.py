@@ -43,7 +43,7 @@ def recall(
     prices = Prices(*map(_price, (input, cached, write)))
     found = recall_of_stored(which, policies, READ_AT_ONCE, rules_of(provider))
     answer = RecallSerializer(recall_answer(found, prices)).data
-    told = [
+    rows = [
         f"{row['policy']}: {row['held']:,} of {row['recalls']:,} held, "
         f"{row['user_repeated']:,} repeated by users, {row['call_repeated']:,} called again, "
         f"{row['prompt_tokens']:,} prompt tokens{_relative(row)}"
@@ -52,7 +52,7 @@ def recall(
     several = wording.counted(found.rows[0].conversations, "conversation")
     pick = f"Recommended: {answer['recommended'] or 'nothing'}: {answer['why']}."
     url = agent.page("lab", prefix=prefix, label=label)
-    return Answer([f"{several}.", *told, pick], url, **answer)
+    return Answer([f"{several}.", *rows, pick], url, **answer)
 
 
 def _price(number: float | None) -> Decimal | None:

@@ -149,16 +149,16 @@ class Frontier:
         css = "t-you" if is_out else "t-in"
         rows = [(css, f"yours today{f': {yours}' if yours else ''}")]
         if self._advice.beaten_by is not None and self.size is WIDE:
-            told = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
-            rows.append(("t-mid", told))
+            reason = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
+            rows.append(("t-mid", reason))
         # Below the point, because the line to what is suggested leads upwards
         below = float(self._at(today)[1]) + 2 * ROW
         self._label(today, rows, ROW if below < self.size.foot else 0)
 
     def _is_as_today(self, point: Costed, low_water: str) -> bool:
         kind = self._chooser.sums.tried.kind
-        wanted = replace(kind, low_water=low_water)  # type: ignore[arg-type]
-        return point.policy is not None and replace(point.policy, limit=kind.limit) == wanted
+        variant = replace(kind, low_water=low_water)  # type: ignore[arg-type]
+        return point.policy is not None and replace(point.policy, limit=kind.limit) == variant
 
     def _path(self, points: Sequence[Costed]) -> str:
         return "M" + "L".join(" ".join(self._at(each)) for each in points)
@@ -235,10 +235,10 @@ class Frontier:
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
         """Where a window is worth it: x, y, width and height; None if that is not in the frame."""
-        most = 1 - self._chooser.wanted.saving
+        most = 1 - self._chooser.goals.saving
         if most <= self._least_cost:
             return None
-        bottom = float(self._y(self._chooser.wanted.share))
+        bottom = float(self._y(self._chooser.goals.share))
         width = float(self._x(most)) - self.size.left
         return self.left, _px(self.size.top), _px(width), _px(bottom - self.size.top)
 

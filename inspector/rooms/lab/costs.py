@@ -80,10 +80,10 @@ class CostKeeper(Keeper):
             return {}
         history = history_without_words(memory, COMPARED_MAX)
         keeps_first = policy.always_keep_system_message_first
-        sent = prompts_of(history, history.loads.left_at(policy), keeps_first).sent
+        sent = prompts_of(history, history.loads.departures(policy), keeps_first).sent
         if len(sent) < FEWEST_CALLS:
             return {}
-        everything = prompts_of(history, history.loads.left_at(None)).sent
+        everything = prompts_of(history, history.loads.departures(None)).sent
         return _columns(memory, history, sent, everything)
 
 

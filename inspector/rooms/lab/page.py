@@ -104,18 +104,18 @@ class GroupRow(NamedTuple):
 class FleetPage:
     """The presenter of a fleet: its answer, its chart, its panel and its tables."""
 
-    def __init__(self, found: Fleet, asked: FleetAddress) -> None:
-        self.found, self.asked = found, asked
+    def __init__(self, found: Fleet, address: FleetAddress) -> None:
+        self.found, self.address = found, address
         self.models = sorted(
             {each for names in (providers_in_use() or {}).values() for each in names}
         )
         # How many tokens the model takes: the number asked for, else that of the models in use
         self.known_context = smallest_prompt(self.models)
-        self.context = asked.context or self.known_context
+        self.context = address.context or self.known_context
         self.kind = found.tried.kind
         self.losers_of: Sequence[Loser] = ()
         left_out = {each.chosen.id for each in found.left_out}
-        self.is_everyone = bool(asked.everyone)
+        self.is_everyone = bool(address.everyone)
         self.measured = [
             each for each in found.deciding if self.is_everyone or each.chosen.id not in left_out
         ]
@@ -126,33 +126,35 @@ class FleetPage:
         self.too_few = wording.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
         in_force = {each.chosen.policy for each in self.measured}
         self.today_policy = next(iter(in_force)) if len(in_force) == 1 else None
-        self.csv = asked.link(**{"as": "csv"})
-        self.stop = asked.link(stop="1")
-        self.counted = asked.link(everyone="1")
+        self.csv = address.link(**{"as": "csv"})
+        self.stop = address.link(stop="1")
+        self.counted = address.link(everyone="1")
         self.kinds = [
-            (name, kind.unit, asked.link(kind=name, limit=""), name == asked.kind)
+            (name, kind.unit, address.link(kind=name, limit=""), name == address.kind)
             for name, kind in policy_kinds().items()
         ]
 
     def _chooser(self, measured: Sequence[Measured]) -> Chooser:
         saving = inspector_configuration().LEAST_SAVING / 100
-        wanted = Goals(saving=saving, context=self.context)
+        goals = Goals(saving=saving, context=self.context)
         figures = [each.figures for each in measured]
-        return Chooser(self.found.tried, figures, self.asked.prices.prices, wanted)
+        return Chooser(self.found.tried, figures, self.address.prices.prices, goals)
 
     # The prices
 
     @property
     def presets(self) -> list[tuple[str, str, Preset]]:
         """The providers whose cache can be chosen, each with its address."""
-        asked = self.asked
-        return [(each.name, asked.with_provider(each.name), each) for each in asked.prices.presets]
+        address = self.address
+        return [
+            (each.name, address.with_provider(each.name), each) for each in address.prices.presets
+        ]
 
     @property
     def beside_prices(self) -> list[tuple[str, str]]:
         """The other parameters of the address, for the form of the prices."""
         mine = ("input", "cached", "write", "currency", "context")
-        return [(name, value) for name, value in self.asked.given.items() if name not in mine]
+        return [(name, value) for name, value in self.address.given.items() if name not in mine]
 
     @property
     def context_words(self) -> str:
@@ -220,7 +222,7 @@ class FleetPage:
         if self.advice.checked is not None:
             checked = "checked on the half not used for choosing"
             yield Figure(checked, "", cost_words(self.advice.checked), "sub")
-        if self.asked.prices.has_money:
+        if self.address.prices.has_money:
             yield line("1,000 calls", self._money(was), self._money(pick.tally))
 
     @property
@@ -268,13 +270,13 @@ class FleetPage:
         if advice.today:
             found.append((advice.today, "yours today", "is-you"))
         found += self._others()
-        rows, seen = [], set()
+        rows, names = [], set()
         for point, note, css in found:
             name = policy_short(point.policy)
             if css == "is-you":
                 name = policy_short(self.today_policy) if self.today_policy else "their own"
-            if name not in seen:
-                seen.add(name)
+            if name not in names:
+                names.add(name)
                 rows.append(self._way(point, name, note, css))
         if sums.calls:
             is_pick = advice.pick is not None and advice.pick.policy is None
@@ -286,9 +288,9 @@ class FleetPage:
         """Yield the policies that are worth a row, the cheapest first."""
         points, advice = self.chooser.points, self.advice
         named: list[tuple[Costed, str, str]] = []
-        asked = self.asked.limit
-        if asked:
-            chosen = [each for each in points if each.policy == self.asked.policy(asked)]
+        limit = self.address.limit
+        if limit:
+            chosen = [each for each in points if each.policy == self.address.policy(limit)]
             named += [(each, "chosen", "") for each in chosen]
         if advice.pick and advice.pick.policy:
             named.append((advice.pick, "suggested", "is-pick"))
@@ -306,7 +308,7 @@ class FleetPage:
 
     @property
     def _share(self) -> str:
-        return f"{100 * self.chooser.wanted.share:.0f} %"
+        return f"{100 * self.chooser.goals.share:.0f} %"
 
     def _way(self, point: Costed, name: str, note: str, css: str) -> Way:
         tally, calls = point.tally, self.sums.calls
@@ -324,7 +326,7 @@ class FleetPage:
     def _money(self, tally: Tally) -> str:
         calls = self.sums.calls
         weight = self.chooser.prices.weight(self.sums.bill(tally))
-        return self.asked.prices.money(weight, 1_000 / calls) if calls else ""
+        return self.address.prices.money(weight, 1_000 / calls) if calls else ""
 
     # The groups
 
@@ -339,8 +341,8 @@ class FleetPage:
         advice, today = chooser.as_today(), chooser.today
         name = group.name or "all others"
         what = "label" if group.is_label else "id begins with" if group.name else ""
-        asked = {"label" if group.is_label else "prefix": group.name} if group.name else {}
-        link = self.asked.link(**asked) if group.name else ""
+        group_filter = {"label" if group.is_label else "prefix": group.name} if group.name else {}
+        link = self.address.link(**group_filter) if group.name else ""
         needs = f"{group.half:,} · {group.nine_in_ten:,}" if group.half else ""
         policies = [each for each in group.policies if each is not None]
         in_force = policy_short(policies[0]) if len(policies) == 1 else "various"
@@ -388,8 +390,8 @@ class FleetPage:
             ("Incidents gone", f"{change.was.again - change.then.again:,} of {change.was.again:,}"),
             (self.cost_name, f"{was:.2f} → {then:.2f} of sending everything"),
         ]
-        if self.asked.prices.has_money and self.sums.calls:
-            saved = self.asked.prices.money(change.cost_was - change.cost_then, 1)
+        if self.address.prices.has_money and self.sums.calls:
+            saved = self.address.prices.money(change.cost_was - change.cost_then, 1)
             found.append(("Saved on these prompts", saved))
         return found
 
@@ -431,9 +433,9 @@ class FleetPage:
     @property
     def shown_policy(self) -> Policy | None:
         """The policy whose losses are listed: the one asked for, yours, or the suggestion."""
-        if self.asked.limit:
-            limit = max(self.asked.limit, self.kind.least_limit)
-            return self.asked.policy(limit)
+        if self.address.limit:
+            limit = max(self.address.limit, self.kind.least_limit)
+            return self.address.policy(limit)
         pick = self.advice.pick or self.advice.option
         policy = (pick and pick.policy) or (self.advice.option and self.advice.option.policy)
         return policy or None

@@ -115,7 +115,7 @@ class Loser:
     lost: int
     recalls: int
     fact: str = ""
-    said: int = 0
+    source: int = 0
     needed: int = 0
     at: int = 0
 
@@ -275,10 +275,10 @@ def _measured(key: str, chosen: Sequence[Chosen]) -> Iterator[Measured]:
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
     """Return the facts that a conversation loses under a policy; None if it loses nothing."""
-    needed = list(needs(history, history.loads.left_at(policy).whole))
+    needed = list(needs(history, history.loads.departures(policy).of_texts))
     lost = [use for use in needed if not use.is_held]
     if not lost:
         return None
     shown = next(examples_first(lost), lost[0])
-    said, at = history.numbers[shown.mention], history.numbers[shown.position]
-    return Loser(id, len(lost), len(needed), shown.fact, said, at, shown.position)
+    source, at = history.numbers[shown.mention], history.numbers[shown.position]
+    return Loser(id, len(lost), len(needed), shown.fact, source, at, shown.position)

@@ -38,39 +38,39 @@ COLUMNS = (
 def lab(request: HttpRequest) -> HttpResponse:
     """Show what is known of the chosen conversations. A POST computes some more of it first."""
     if request.method == "POST":
-        asked = _asked(request.POST.dict())
-        writes.compute_figures(asked.query)
+        address = _address_in(request.POST.dict())
+        writes.compute_figures(address.query)
         if not request.htmx:  # type: ignore[attr-defined]
-            return redirect(asked.link())
-        return _shown(request, asked)
-    asked = _asked(request.GET.dict())
+            return redirect(address.link())
+        return _shown(request, address)
+    address = _address_in(request.GET.dict())
     if request.GET.get("as") == "csv":
-        return no_numbers(asked.problem) if asked.problem else _csv(asked)
-    return _shown(request, asked)
+        return no_numbers(address.problem) if address.problem else _csv(address)
+    return _shown(request, address)
 
 
-def _asked(given: Mapping[str, str]) -> FleetAddress:
+def _address_in(given: Mapping[str, str]) -> FleetAddress:
     """Return an address, or a form in its place, as it is read."""
     return FleetAddress.read(given).with_usual_kind(given)
 
 
-def _shown(request: HttpRequest, asked: FleetAddress) -> HttpResponse:
-    page = FleetPage(reads.fleet(asked.query), asked)
+def _shown(request: HttpRequest, address: FleetAddress) -> HttpResponse:
+    page = FleetPage(reads.fleet(address.query), address)
     if page.has_answer and page.shown_policy:
         page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
-    budget = BudgetBar(budget_of_all(asked.which), page.kind.estimator)
+    budget = BudgetBar(budget_of_all(address.which), page.kind.estimator)
     context = {
         "page": page,
-        "asked": asked,
+        "address": address,
         "is_stopped": "stop" in request.GET,
         "budget": budget if budget.budget.used else None,
     }
-    status = 422 if asked.problem else 200
+    status = 422 if address.problem else 200
     return render(request, "rooms/lab/lab.html", context, status=status)
 
 
-def _csv(asked: FleetAddress) -> HttpResponse:
-    page = FleetPage(reads.fleet(asked.query), asked)
+def _csv(address: FleetAddress) -> HttpResponse:
+    page = FleetPage(reads.fleet(address.query), address)
     sums = page.sums
     points = [*page.chooser.points, *([page.chooser.everything] if sums.calls else [])]
     rows = (
@@ -93,24 +93,24 @@ def _csv(asked: FleetAddress) -> HttpResponse:
 @require_POST
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
     """Show which conversations a policy would change; a confirmation changes them in slices."""
-    asked = _asked(request.POST.dict())
-    if asked.problem:
-        return _shown(request, asked)
+    address = _address_in(request.POST.dict())
+    if address.problem:
+        return _shown(request, address)
     try:
-        policy = _policy_of(request, asked)
+        policy = _policy_of(request, address)
     except InvalidValue as error:
-        return _shown(request, replace(asked, problem=str(error)))
+        return _shown(request, replace(address, problem=str(error)))
     if policy is None:
-        return redirect(asked.link())
+        return redirect(address.link())
     is_confirmed = "confirmed" in request.POST
     changed = 0
     if is_confirmed:
-        changed = services.adopt_policy(asked.which, policy, actor=actor_of(request))
-    preview = adoption.adopting(asked.which, policy)
+        changed = services.adopt_policy(address.which, policy, actor=actor_of(request))
+    preview = adoption.adopting(address.which, policy)
     if is_confirmed and not preview.differing:
-        return redirect(asked.link())
+        return redirect(address.link())
     context = {
-        "asked": asked,
+        "address": address,
         "policy": text_of_policy(policy),
         "name": policy_words(policy),
         "only_measures": policy.meters_only,
@@ -121,22 +121,22 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/lab/adopt_for_many.html", context)
 
 
-def _policy_of(request: HttpRequest, asked: FleetAddress) -> Policy | None:
+def _policy_of(request: HttpRequest, address: FleetAddress) -> Policy | None:
     """Return the policy of the form, or that of its limit. Raises InvalidValue."""
     if text := request.POST.get("policy", ""):
         return policies_from_text(text)[0]
-    return asked.policy(asked.limit) if asked.limit is not None else None
+    return address.policy(address.limit) if address.limit is not None else None
 
 
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
     """Show what is advised for each group; a confirmation adopts it in slices."""
-    asked = _asked(request.POST.dict())
-    if asked.problem:
-        return _shown(request, asked)
-    page = FleetPage(reads.fleet(asked.query), asked)
+    address = _address_in(request.POST.dict())
+    if address.problem:
+        return _shown(request, address)
+    page = FleetPage(reads.fleet(address.query), address)
     if not page.found.is_done:
-        return redirect(asked.link())
+        return redirect(address.link())
     chosen = [row for row in page.fixable if row.name in request.POST.getlist("group")]
     rows = chosen or page.fixable
     is_confirmed = "confirmed" in request.POST
@@ -151,9 +151,9 @@ def fix(request: HttpRequest) -> HttpResponse:
         }
         remaining = writes.adopt(policies, actor=actor_of(request))
         if not remaining:
-            return redirect(asked.link())
+            return redirect(address.link())
     context = {
-        "asked": asked,
+        "address": address,
         "rows": rows,
         "sums": page.fixing(rows),
         "remaining": remaining,

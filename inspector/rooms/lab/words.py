@@ -146,11 +146,11 @@ class Headline:
             yield Piece(f"{share} % less" if is_priced else f"{share} % fewer tokens", "b")
 
     def _is_close(self, point: Costed) -> bool:
-        least = 1 - self._chooser.wanted.saving
+        least = 1 - self._chooser.goals.saving
         return least < point.cost <= 1.005
 
     def _is_best(self, today: Costed) -> bool:
-        is_saving = today.cost <= 1 - self._chooser.wanted.saving + 1e-9
+        is_saving = today.cost <= 1 - self._chooser.goals.saving + 1e-9
         return is_saving and self._advice.beaten_by is None
 
     @property
@@ -158,7 +158,7 @@ class Headline:
         """Why, in a sentence or two."""
         advice, conversations = self._advice, self._chooser.sums.count
         found = []
-        share = f"{100 * self._chooser.wanted.share:.0f} %"
+        share = f"{100 * self._chooser.goals.share:.0f} %"
         if advice.why is Why.NOTHING_SAVES:
             found.append(
                 "Sending everything costs about the same as the cheapest limit that holds "
@@ -172,7 +172,7 @@ class Headline:
                 "send everything, which loses nothing."
             )
         elif advice.why in (Why.DOES_NOT_FIT, Why.NOTHING_HOLDS):
-            context = self._chooser.wanted.context or 0
+            context = self._chooser.goals.context or 0
             found.append(f"Everything does not fit the model’s {context:,} tokens.")
         if advice.today and advice.today.cost > 1:
             found.append(SLIDING)

@@ -71,8 +71,8 @@ def forget_old_figures(**_: object) -> None:
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
     oldest = timezone.now() - KEPT_FOR
-    for n, (key, asked) in enumerate(questions):
-        if n >= QUESTIONS_KEPT or asked < oldest:
+    for n, (key, last_asked) in enumerate(questions):
+        if n >= QUESTIONS_KEPT or last_asked < oldest:
             models.Figures.objects.filter(key=key).delete()
 
 

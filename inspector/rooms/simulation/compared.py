@@ -21,7 +21,7 @@ from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
-from inspector.rooms.simulation.asked import ComparisonQuery, hold
+from inspector.rooms.simulation.query import ComparisonQuery, hold
 
 USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
 LISTED = 12
@@ -35,8 +35,8 @@ class LostFact(NamedTuple):
 
     text: str
     follow: str
-    said: int
-    said_link: str
+    source: int
+    source_link: str
     needed: int
     needed_link: str
 
@@ -63,7 +63,7 @@ class ComparedColumn:
     """
 
     def __init__(self, page: ComparePage, css: str, each: Compared, followed: Followed) -> None:
-        policy, found, asked = each.policy, page.found, page.asked
+        policy, found, query = each.policy, page.found, page.query
         self.css = css
         self.name = "Everything" if policy is None else policy.label
         self.short = "All" if policy is None else policy.short_unit.capitalize()
@@ -76,11 +76,11 @@ class ComparedColumn:
         self.path = _stepped(sizes, page.top)
         self.limit_path = page.limit_path(policy)
         self.strip = _strip(each, page.at)
-        self.remove = asked.without(policy) if len(found.policies) > 1 else ""
+        self.remove = query.without(policy) if len(found.policies) > 1 else ""
         self.keeps = _keeps(each, followed)
         least = followed.keeping.limit if followed.keeping else None
         kept = replace(policy, limit=least) if policy and least else None
-        self.try_it = asked.plus(kept)
+        self.try_it = query.plus(kept)
         self.lost = list(map(page.lost_fact, islice(examples_first(each.lost), LISTED)))
         self.more_lost = len(each.lost) - len(self.lost)
 
@@ -88,11 +88,11 @@ class ComparedColumn:
 class ComparePage:
     """The presenter of a comparison: its answer, its chart, and its tables."""
 
-    def __init__(self, found: Comparison, asked: ComparisonQuery) -> None:
+    def __init__(self, found: Comparison, query: ComparisonQuery) -> None:
         policies = tuple(each.policy for each in found.policies)
         self.found = found
-        at = asked.at if asked.step is None else found.at
-        self.asked = replace(asked, policies=policies, at=at, step=None)
+        at = query.at if query.step is None else found.at
+        self.query = replace(query, policies=policies, at=at, step=None)
         self.size = len(found.history)
         self.at = found.at
         self.phrase = found.phrase
@@ -101,10 +101,10 @@ class ComparePage:
         # The chosen place in words, and the x of its playhead
         self.place = f"#{found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
         self.head = self.at * self.columns / self.size if self.size else 0.0
-        self.earlier = self.asked.link(at=max(0, self.at - 1))
-        self.later = self.asked.link(at=min(self.size, self.at + 1))
-        self.csv = self.asked.link(form="csv")
-        self.json = self.asked.link(form="json")
+        self.earlier = self.query.link(at=max(0, self.at - 1))
+        self.later = self.query.link(at=min(self.size, self.at + 1))
+        self.csv = self.query.link(form="csv")
+        self.json = self.query.link(form="json")
         self.kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
 
     @cached_property
@@ -132,7 +132,7 @@ class ComparePage:
             "reusable_tokens": sums.reusable,
             "read_tokens": self._bill(each).read,
             "relative_cost": self._relative(each),
-            "priced": self.asked.prices.prices.priced,
+            "priced": self.query.prices.prices.priced,
             "cost": None if cost is None else str(cost),
             **{_column(name): count for name, count in sums.refused.items()},
             "phrase": self.phrase or None,
@@ -141,17 +141,17 @@ class ComparePage:
         }
 
     def _bill(self, each: Compared) -> Bill:
-        return each.prompts.bill(self.asked.prices.rules)
+        return each.prompts.bill(self.query.prices.rules)
 
     def _cost(self, each: Compared) -> Decimal | None:
         """Return the cost of the prompts and the answers; None without an input price."""
-        asked = self.asked.prices
-        prompts = asked.prices.cost(self._bill(each)) if asked.has_money else None
-        return None if prompts is None else prompts + each.prompts.output * asked.answer
+        prices = self.query.prices
+        prompts = prices.prices.cost(self._bill(each)) if prices.has_money else None
+        return None if prompts is None else prompts + each.prompts.output * prices.answer
 
     def _relative(self, each: Compared) -> float | None:
         """Return the cost of the prompts relative to sending everything."""
-        return self.asked.prices.prices.relative(self._bill(each), self._everything)
+        return self.query.prices.prices.relative(self._bill(each), self._everything)
 
     @property
     def price(self) -> str:
@@ -164,14 +164,14 @@ class ComparePage:
             for each in self.found.policies
             if each.policy and (cost := self._relative(each)) is not None
         ]
-        is_priced = self.asked.prices.prices.priced == "cache"
+        is_priced = self.query.prices.prices.priced == "cache"
         what = "Cost" if is_priced else "Tokens"
-        told = f"{what} of the prompts, where sending everything is 1: {', '.join(costs)}."
-        return told if costs else ""
+        sentence = f"{what} of the prompts, where sending everything is 1: {', '.join(costs)}."
+        return sentence if costs else ""
 
     @cached_property
     def _everything(self) -> Bill:
-        return self.found.policies[0].everything.bill(self.asked.prices.rules)
+        return self.found.policies[0].everything.bill(self.query.prices.rules)
 
     # The answer
 
@@ -221,14 +221,14 @@ class ComparePage:
     @cached_property
     def suggested(self) -> Policy | None:
         """The cheapest limit with its low water that holds as many facts as today, if it saves."""
-        asked = self.asked.prices
-        pick = advised(self.found, asked.prices, asked.rules).pick
+        prices = self.query.prices
+        pick = advised(self.found, prices.prices, prices.rules).pick
         return pick.policy if pick and pick.policy != self.found.in_force else None
 
     @property
     def suggestion(self) -> str:
         """The address with the suggested policy, if it is not among the policies."""
-        return self.asked.plus(self.suggested)
+        return self.query.plus(self.suggested)
 
     @property
     def suggestion_words(self) -> str:
@@ -240,7 +240,7 @@ class ComparePage:
         """The address with the limit of the answer, if it is not among the policies."""
         if self.phrase and self.found.mentions:
             return next((each.try_it for each in self.policies if each.try_it), "")
-        return self.asked.plus(self.found.offered)
+        return self.query.plus(self.found.offered)
 
     @property
     def offer_words(self) -> str:
@@ -259,18 +259,18 @@ class ComparePage:
 
     def lost_fact(self, use: Use) -> LostFact:
         numbers = self.found.history.numbers
-        said, needed = numbers[use.mention], numbers[use.position]
+        source, needed = numbers[use.mention], numbers[use.position]
         return LostFact(
             use.fact,
-            self.asked.link(at=use.position, phrase=use.fact),
-            said,
-            self._message_link(said),
+            self.query.link(at=use.position, phrase=use.fact),
+            source,
+            self._message_link(source),
             needed,
             self._message_link(needed, find=use.fact),
         )
 
     def _message_link(self, number: int, **more: str) -> str:
-        return conversation_url(self.asked.memory_id, msg=number, **more)
+        return conversation_url(self.query.memory_id, msg=number, **more)
 
     # The chart
 
@@ -308,7 +308,7 @@ class ComparePage:
         in_all = "of all calls together"
         yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
         yield self._relative_costs()
-        if self.asked.prices.has_money:
+        if self.query.prices.has_money:
             yield self._costs()
         note = "prompts that do not begin like the one before"
         yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
@@ -319,7 +319,7 @@ class ComparePage:
         yield ValueRow("Reusable tokens", "of prompts that begin alike", list(map(Value, shares)))
         read = [(self._bill(each).read, each.prompts.tokens) for each in policies]
         cells = [Value(wording.percent(*each) or "no prompts") for each in read]
-        yield ValueRow("Read from the cache", self.asked.prices.words, cells)
+        yield ValueRow("Read from the cache", self.query.prices.words, cells)
         for name in prompts[0].refused:
             yield _refused(name, [each.refused[name] for each in prompts], calls)
         if self.phrase:
@@ -343,14 +343,14 @@ class ComparePage:
         return ValueRow(label, note, cells)
 
     def _costs(self) -> ValueRow:
-        prices = self.asked.prices
+        prices = self.query.prices
         costs = (self._cost(each) or Decimal(0) for each in self.found.policies)
         cells = [Value(f"{prices.currency}{cost * 1_000:,.2f}") for cost in costs]
         return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
 
     def _relative_costs(self) -> ValueRow:
         """The cost of the prompts, of which sending everything costs 1.00."""
-        prices = self.asked.prices
+        prices = self.query.prices
         costs = [self._relative(each) for each in self.found.policies]
         least = min((cost for cost in costs if cost is not None), default=None)
         cells = [
@@ -410,8 +410,8 @@ class ComparePage:
             return "ignored"
         numbers = self.found.history.numbers
         if each.has_stub(position, self.at):
-            return f"a stub since #{numbers[each.left.whole[position]]:,}"
-        return f"left at #{numbers[each.left.at[position]]:,}"
+            return f"a stub since #{numbers[each.departures.of_texts[position]]:,}"
+        return f"left at #{numbers[each.departures.at[position]]:,}"
 
 
 def _column(provider: str) -> str:

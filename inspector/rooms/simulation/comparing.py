@@ -21,8 +21,8 @@ from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations, recall
 from inspector.conversation.policy_change import PolicyChange
 from inspector.forms.fields import settings_digest
-from inspector.rooms.simulation.asked import ComparisonQuery
 from inspector.rooms.simulation.compared import ComparePage
+from inspector.rooms.simulation.query import ComparisonQuery
 from inspector.shell.files import csv_file, json_file, no_numbers
 
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
@@ -36,24 +36,24 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone. With `?find=`
     it is that phrase, and `?at=` is a step, as in the addresses of the conversation's own page.
     """
-    asked = ComparisonQuery.read(memory_id, request.GET)
-    if asked.form and asked.problem:
-        return no_numbers(asked.problem)
+    query = ComparisonQuery.read(memory_id, request.GET)
+    if query.form and query.problem:
+        return no_numbers(query.problem)
     try:
-        found = recall.comparison(memory_id, asked.policies, asked.at, asked.phrase, asked.step)
+        found = recall.comparison(memory_id, query.policies, query.at, query.phrase, query.step)
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
-    return _compared(request, ComparePage(found, asked), memory_id)
+    return _compared(request, ComparePage(found, query), memory_id)
 
 
 def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpResponse:
     """Show a comparison, or send the numbers of it in the form that was asked for."""
     name = f"{memory_id}-policies"
-    if page.asked.form == "json":
+    if page.query.form == "json":
         return json_file(page.numbers, name)
-    if page.asked.form == "csv":
+    if page.query.form == "csv":
         return csv_file(list(page.numbers[0]), page.numbers, name)
-    return _page(request, page.asked.problem, memory_id=memory_id, asked=page.asked, page=page)
+    return _page(request, page.query.problem, memory_id=memory_id, query=page.query, page=page)
 
 
 def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
@@ -75,18 +75,18 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
     if "confirmed" not in request.POST:
-        return _asked(request, memory_id, policy)
+        return _confirm(request, memory_id, policy)
     memory, actor = conversations.memory(memory_id), actor_of(request)
     if request.POST.get("seen", "") not in ("", settings_digest(memory.policy)):
-        return _asked(request, memory_id, policy, OUTDATED, status=412)
+        return _confirm(request, memory_id, policy, OUTDATED, status=412)
     try:
         services.change(memory_id, policy=policy, actor=actor, expected_version=memory.version)
     except VersionConflict:
-        return _asked(request, memory_id, policy, CHANGED, status=412)
+        return _confirm(request, memory_id, policy, CHANGED, status=412)
     return redirect("inspector:conversation", memory_id)
 
 
-def _asked(
+def _confirm(
     request: HttpRequest, memory_id: str, policy: Policy, problem: str = "", status: int = 200
 ) -> HttpResponse:
     """Show what a policy would change, and ask whether it shall be in force."""

@@ -57,7 +57,7 @@ def store(rule: str) -> None:
     """Store a window that breaks a rule; something has left it before."""
     services.create("m", None)
     protocol.update_messages("m", [UserMessage("earlier")])
-    protocol.update_messages("m", example(RULES[rule].bad, RULES[rule].told_for))
+    protocol.update_messages("m", example(RULES[rule].bad, RULES[rule].example_provider))
 
 
 def told_to_agents(rule: str) -> dict:
@@ -85,7 +85,7 @@ def test_a_window_that_breaks_a_rule_is_listed_with_words_and_all_answers_agree(
     problem = next(each for each in diagnosis.listed if each.rule == name)
     refusing = tuple(each for each, severity in minding.items() if severity == "refused")
     assert sorted(problem.refused_by) == sorted(refusing)
-    order = example(rule.bad, rule.told_for)
+    order = example(rule.bad, rule.example_provider)
     refused = [
         provider
         for provider, models in use.models.items()

@@ -33,7 +33,7 @@ def fleet(db):
     choose_providers("", list(PROVIDERS))
     for name, rule in RULES.items():
         services.create(name, None)
-        protocol.update_messages(name, example(rule.bad, rule.told_for))
+        protocol.update_messages(name, example(rule.bad, rule.example_provider))
         diagnosed(name)
 
 
