@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
     from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
-    from chatmemory.messages.message import ChatMessage
     from chatmemory.models import Memory, Message
+    from chatmemory.reading.rows import MessageDetail
     from chatmemory.recall.incidents import Forgotten, Incident
 
 
 class Recorded(NamedTuple):
-    """The new rows of a conversation. Its own row is already up to date with them.
-
-    For `sealing` they are one step, or a new conversation without a step. `ended` are the numbers
-    and the reasons of the stays that it ended, by number, and `redacted` the message whose text it
-    erases.
+    """The new rows of a conversation, whose own row is already up to date with them: for `sealing`
+    one step, or a new conversation without a step. `ended` are the stays that the step ended, each
+    with its reason, by number, and `redacted` is the message whose text it erases.
     """
 
     memory: Memory
@@ -41,9 +39,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """The part of a conversation that is erased: the texts of the messages `seqs`, or everything if
-    None.
-    """
+    """The texts of the messages `seqs` of a conversation, or all of it if None."""
 
     memory_id: str
     seqs: Sequence[int] | None = None
@@ -60,14 +56,13 @@ class NextNeed(NamedTuple):
 
 
 class Room(AppConfig):
-    """The configuration of a room. Its name is the last part of its module's name, and its label is
-    this name with the prefix `chatmemory_`. It lists its modules by name, and imports them in its
-    methods, because a configuration is loaded before the models.
+    """The configuration of a room. The last part of its module's name is its name, with the prefix
+    `chatmemory_` its label. Its methods import its modules, since it is loaded before the models.
     """
 
     default_auto_field = "django.db.models.BigAutoField"
-    needs: tuple[str, ...] = ()  # the names of the rooms that this one depends on
-    services: Mapping[str, str] = {}  # the modules with its additions to `chatmemory.services`
+    needs: tuple[str, ...] = ()  # names of rooms
+    services: Mapping[str, str] = {}  # additions to `chatmemory.services`, each with its module
     api_urls: str = ""  # a module whose `urlpatterns` go below /api/v1/
     flags: Sequence[Flag] = ()
 
@@ -81,8 +76,8 @@ class Room(AppConfig):
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the providers that get a conversation, or any conversation if the id is empty,
-        each with the models known to be in use; None if nobody has chosen.
+        """Return the providers of a conversation, or of any one if the id is empty, each with its
+        models; None if nobody has chosen.
         """
         return None
 
@@ -93,8 +88,8 @@ class Room(AppConfig):
         """Index new rows, in the transaction that has written them. An exception undoes it."""
 
     def erasing(self, erased: Erased) -> None:
-        """Erase the room's copies of a text, in the transaction of an erasure, which an exception
-        undoes. Rows of the room that refer to the conversation itself are deleted with it.
+        """Erase the room's copies of a text, in the transaction of the erasure. An exception undoes
+        it. Rows that refer to a conversation are deleted with it.
         """
 
     def incidents(self, memory_id: str) -> Iterable[Incident]:
@@ -104,21 +99,21 @@ class Room(AppConfig):
     def next_need(
         self,
         memory: Memory,
-        seq: int,
-        message: ChatMessage,
+        message: MessageDetail,
         left_step: int,
         at: int,
         asked: Mapping[str, str],
         read: dict[str, Any],
     ) -> NextNeed | None:
-        """Return when a message that left at a step was next needed, as known at step `at`; or
-        None. `asked` are the rooms' parameters in the URL; `read` has values that rooms have read.
+        """Return when a message that left at a step was next needed, as known at step `at`; None if
+        the room does not know. `asked` are the rooms' parameters in the URL, `read` what rooms have
+        read for the page.
         """
         return None
 
     def step_fields(self) -> Mapping[str, Any]:
-        """Return additional fields of the API's answer about a step, by name. The `get_attribute`
-        of a field gets the answer, with the `memory_id`.
+        """Return fields that the API's answer about a step has, too. Their `get_attribute` gets the
+        answer, with the `memory_id`.
         """
         return {}
 

@@ -21,6 +21,7 @@ from chatmemory.room import Erased
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
+from inspector.shell.room import Place
 from inspector.shell.rooms import tools
 
 from .a_room.apps import ARoom
@@ -44,13 +45,43 @@ def conversation():
     create_and_add("m", MessageWindow(3), [UserMessage(f"message {n}") for n in range(5)])
 
 
-def test_a_card_is_shown_where_nothing_is_selected(operator_client: Client):
-    assert "A card of m: nothing" in operator_client.get(PAGE).text
-    assert "A card of m: 7" in operator_client.get(f"{PAGE}?counted=7").text
-    assert "A card of m" not in operator_client.get(f"{PAGE}?msg=4").text
-    searched = operator_client.get(f"{PAGE}?find=message&numbered=7").text
-    assert "A card of m" not in searched
-    assert "Card 7" in searched
+ALWAYS = ("top", "flag", "link", "report", "report_beside", "below_memory")
+OF_A_STEP = (*ALWAYS, "card", "above_step", "below_step")
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("", OF_A_STEP),
+        ("counted=instead", OF_A_STEP),
+        ("find=message", (*ALWAYS, "card")),
+        ("msg=4", (*ALWAYS, "below_text", "below_message")),
+    ],
+)
+def test_a_part_is_shown_at_its_place(operator_client: Client, query, places):
+    page = operator_client.get(f"{PAGE}?{query}").text
+    assert [place for place in Place if f"Part {place} at" in page] == sorted(
+        places, key=list(Place).index
+    )
+
+
+def test_parts_are_in_the_order_of_the_page(operator_client):
+    page = operator_client.get(PAGE).text
+    marks = ("Part top", "<h1", "Part flag", "Part link", "Part report", 'id="h-m"', "Part below_m")
+    marks += ('id="h-w"', "Part card", "Part above_step", "What happened", "Part below_step")
+    places = [page.index(words) for words in marks]
+    assert places == sorted(places)
+
+
+def test_a_page_waits_for_what_a_part_awaits(operator_client):
+    assert "kept=0" not in operator_client.get(PAGE).text
+    assert "kept=0" in operator_client.get(f"{PAGE}?counted=soon").text
+
+
+def test_a_room_owns_parameters_of_the_page(operator_client):
+    assert "Counted: nothing, number None" in operator_client.get(PAGE).text
+    assert "Counted: 7, number 12" in operator_client.get(f"{PAGE}?counted=7&numbered=12").text
+    assert operator_client.get(f"{PAGE}?numbered=x").status_code == 404
 
 
 def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
@@ -60,19 +91,6 @@ def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
     assert "What happened at this step?" not in page
     assert f"{PAGE}?at=4&amp;counted=instead" in page
     assert "A panel" not in operator_client.get(PAGE).text
-
-
-def test_a_room_has_parts_of_the_page(operator_client):
-    page = operator_client.get(PAGE).text
-    above, head, memory, below = (
-        page.index(words) for words in ("Above the head", "<h1", 'id="h-m"', "Below memory")
-    )
-    assert above < head < memory < below
-
-
-def test_a_number_of_a_room_is_checked(operator_client):
-    assert "Card 12" in operator_client.get(f"{PAGE}?numbered=12").text
-    assert operator_client.get(f"{PAGE}?numbered=x").status_code == 404
 
 
 def test_the_feed_has_what_rooms_tell(operator_client):
@@ -93,9 +111,7 @@ def test_the_answer_about_a_step_has_fields_of_rooms(api):
     assert api.get("/api/v1/memories/m/steps/2/").json()["told"] == "step 2 of m"
 
 
-def test_a_section_a_link_a_badge_and_an_item_of_the_menu(operator_client):
-    assert "A section of #4" in operator_client.get(f"{PAGE}?msg=4").text
-    assert "A link at 2" in operator_client.get(f"{PAGE}?at=2").text
+def test_a_badge_and_an_item_of_the_menu(operator_client):
     overview = operator_client.get("/").text
     assert overview.count("A badge") == 1
     assert overview.index(">Conversations</a>") < overview.index(">Tests</a>")
@@ -104,7 +120,7 @@ def test_a_section_a_link_a_badge_and_an_item_of_the_menu(operator_client):
 
 def test_links_are_in_the_order_of_their_places(operator_client):
     page = operator_client.get(PAGE).text
-    assert page.index(">Compact<") < page.index("A link at 5") < page.index(">Compare<")
+    assert page.index(">Compact<") < page.index("Part link at 5") < page.index(">Compare<")
 
 
 def test_styles_are_served_where_the_room_says(operator_client):
@@ -114,14 +130,7 @@ def test_styles_are_served_where_the_room_says(operator_client):
 
 @pytest.mark.parametrize(
     ("hook", "path"),
-    [
-        ("cards", PAGE),
-        ("sections", f"{PAGE}?msg=4"),
-        ("links", PAGE),
-        ("badges", "/"),
-        ("news", "/"),
-        ("parts", PAGE),
-    ],
+    [("parts", PAGE), ("parts", f"{PAGE}?msg=4"), ("badges", "/"), ("news", "/")],
 )
 def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog, hook, path):
     room.failing = {hook}

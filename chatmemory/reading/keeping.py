@@ -88,7 +88,7 @@ def find_what_would_keep(
     """
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
-    need = next_need(memory, row.seq, row.message, left_by.step or 0, step.n, of_rooms, read)
+    need = next_need(memory, row, left_by.step or 0, step.n, of_rooms, read)
     needed, fact, until = need or (None, None, None)
     step = find_step(memory, needed.step) if needed else step
     if not can_decide(step.policy):

@@ -26,10 +26,9 @@ from inspector.conversation.state import ConversationQuery, ConversationState, c
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import rooms
-from inspector.shell.room import Card, Fragment, Link, Part, View
+from inspector.shell.room import Fragment, Part, Place, View
 
-LINKS = "inspector/conversation/links"
-OWN_LINKS = (Link(f"{LINKS}/compact.html", place=20),)
+OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK, order=20),)
 
 
 def page_of(
@@ -77,8 +76,10 @@ class ConversationPage:
         self.evictions = state.evictions
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = over_limit(self.window)
+        self._parts = rooms.parts(state)
         # If a derived row is still to come, the stream of steps announces kept rows at once.
-        kept = {"kept": 0} if self.is_live and rooms.awaits(state) else {}
+        is_awaited = any(part.awaits for part in self._parts)
+        kept = {"kept": 0} if self.is_live and is_awaited else {}
         made = feed.microseconds(self.memory.created_at)
         self.live_query = urlencode({"made": made, **kept})
         self.policy_options = ", ".join(option_words(self.window.policy))
@@ -92,15 +93,6 @@ class ConversationPage:
         self.kept = self._measure.amount(self.window.totals)
         most = Totals(self.memory.said_count, self.memory.history_tokens)
         self.most_said = self._measure.amount(self._measure.said(self.memory.last_step, most))
-        # The additions of rooms, which read their data here
-        cards = [] if self.msg else rooms.cards(state)
-        self._cards = [card for card in cards if card.in_searches or not self.find]
-        self._parts = rooms.parts(state)
-        self.reports = [] if state.is_simulated or state.is_replay else rooms.reports(state)
-        self._sections = rooms.sections(state, state.selected) if state.selected else []
-        links = sorted([*OWN_LINKS, *rooms.links(state)], key=lambda link: link.place)
-        self.flags = [link for link in links if link.is_flag]
-        self.links = [link for link in links if not link.is_flag]
         # The selection, unless it is a draft, and the query parameter that keeps it in URLs.
         self.selected_message = self.msg if self.msg and self.msg > 0 else None
         self.chosen_query = urlencode(chosen(self.msg))
@@ -122,32 +114,18 @@ class ConversationPage:
     def panel(self) -> Panel:
         return Panel(self.state, self._view.receipts)
 
-    @property
-    def sections(self) -> list[Part]:
-        """The sections of rooms below the text of the selected message."""
-        return [section for section in self._sections if not section.is_below]
-
-    @property
-    def sections_below(self) -> list[Part]:
-        """The sections of rooms at the end of the panel."""
-        return [section for section in self._sections if section.is_below]
-
-    @property
-    def cards_above(self) -> list[Card]:
-        """The cards of rooms above the words of the step."""
-        return [card for card in self._cards if not card.is_below]
-
-    @property
-    def cards_below(self) -> list[Card]:
-        """The cards of rooms below the words of the step."""
-        return [card for card in self._cards if card.is_below]
+    @cached_property
+    def parts(self) -> dict[str, list[Part]]:
+        """The parts of rooms, and the page's own links, by their places."""
+        parts = sorted([*OWN_LINKS, *self._parts], key=lambda part: part.order)
+        return {place: [part for part in parts if part.place is place] for place in Place}
 
     @cached_property
     def timeline(self) -> Timeline | None:
         """The timeline with its playhead at this step; None if there is no step."""
         dots: dict[int, str] = {}
-        for card in self._cards:
-            dots |= card.dots
+        for part in self._parts:
+            dots |= part.dots
         strip = cells(self.state, self._measure, self.cell_link, dots)
         return Timeline(self.state, self._measure, strip, dots) if strip else None
 
@@ -157,22 +135,13 @@ class ConversationPage:
         return self._view.panel
 
     @property
-    def parts_above(self) -> list[Part]:
-        """The parts of rooms above the head."""
-        return [part for part in self._parts if not part.is_below]
-
-    @property
-    def parts_below_memory(self) -> list[Part]:
-        return [part for part in self._parts if part.is_below]
-
-    @property
     def pane(self) -> str:
         """The pane that a phone shows first: history, why or memory."""
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
         panel = self.panel
         is_asked = self.msg or self.find or panel.changes
-        is_asked = is_asked or any(card.asks_to_be_seen for card in self._cards)
+        is_asked = is_asked or any(part.asks_to_be_seen for part in self._parts)
         return "why" if is_asked else "memory"
 
     # The head of the page

@@ -1,6 +1,5 @@
-"""The hooks by which a room adds to the site: pages and agents' tools call them.
-
-docs/rooms.md describes each. Those of a page are called within its snapshot.
+"""The hooks by which a room adds to the site: pages and agents' tools call them, those of a page
+within its snapshot. docs/rooms.md describes each.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from chatmemory import room as kernel
@@ -16,7 +16,7 @@ from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
     from chatmemory.explain.captions import Caption
-    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.reading.rows import MemoryRow
     from inspector.conversation.state import ConversationState
 
 # Gets the method, the name of the route, the status, and the seconds until the answer.
@@ -66,42 +66,37 @@ class View:
     is_lasting: bool = True
 
 
+class Place(StrEnum):
+    """A place for parts of rooms on the conversation page. What belongs to the words of a step is
+    shown if no message is selected and nothing else is in place of these words.
+    """
+
+    TOP = "top"  # above the head
+    FLAG = "flag"  # in the head, behind the gauge
+    LINK = "link"  # at the end of the head
+    REPORT = "report"  # below the head: a fault, in a sentence with its verbs
+    REPORT_BESIDE = "report_beside"
+    BELOW_MEMORY = "below_memory"
+    CARD = "card"  # in the panel if no message is selected, also beside the answer to a search
+    ABOVE_STEP = "above_step"  # the words of the step
+    BELOW_STEP = "below_step"
+    BELOW_TEXT = "below_text"  # the text of the selected message
+    BELOW_MESSAGE = "below_message"  # all that is known of it
+
+
 @dataclass(frozen=True)
 class Part(Fragment):
-    """A part of a page, or of its panel about the selected message. One that `is_below` is below
-    memory, or below all that is known of the message.
+    """A part of the conversation page, by `order` among those at its place.
+
+    `dots` are classes of the timeline's cells by step. A phone shows the panel first if a part
+    `asks_to_be_seen`. The page waits for a derived row that is not kept yet if a part `awaits` it.
     """
 
-    is_below: bool = False
-
-
-@dataclass(frozen=True)
-class Card(Part):
-    """A card of the panel when no message is selected; after the words of the step if it
-    `is_below`, and also beside the answer to a search if it is `in_searches`. `dots` are classes of
-    the timeline's cells by step. A phone shows the panel first if a card `asks_to_be_seen`.
-    """
-
+    place: Place = Place.CARD
+    order: int = 0
     dots: Mapping[int, str] = field(default_factory=dict)
     asks_to_be_seen: bool = False
-    in_searches: bool = False
-
-
-@dataclass(frozen=True)
-class Link(Fragment):
-    """A button in the head of the conversation page, by `place`: behind the gauge if it `is_flag`,
-    else at the end.
-    """
-
-    place: int = 0
-    is_flag: bool = False
-
-
-@dataclass(frozen=True)
-class Report(Fragment):
-    """A sentence with its verbs at the top of the conversation page, or right of the others."""
-
-    is_beside: bool = False
+    awaits: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,8 +134,7 @@ class SiteRoom(kernel.Room):
     styles: Sequence[str] = ()  # static files of the room's own pages
     scripts: Sequence[str] = ()  # modules of JavaScript, for the same pages
     also_on: Sequence[str] = ()  # the kernel's routes whose pages load these files too
-    parameters: Sequence[str] = ()  # the room's parameters in the URL of the conversation page
-    numbers: Sequence[str] = ()  # such parameters that must be numbers
+    parameters: Mapping[str, type] = {}  # in the URL of the conversation page: each `str` or `int`
 
     def tools(self) -> Iterable[Callable[..., Any]]:
         """Return the functions that coding agents may call: see `inspector.shell.agents`."""
@@ -168,28 +162,10 @@ class SiteRoom(kernel.Room):
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:
-        """Yield parts of the page, above its head or below memory."""
+        """Yield parts of the page; also of a simulation or a replay, if `view.is_simulated`, and of
+        the message `view.selected`.
+        """
         return ()
-
-    def cards(self, view: ConversationState) -> Iterable[Card]:
-        """Yield the cards of the panel, also in a simulation or a replay: `view.is_simulated`."""
-        return ()
-
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Part]:
-        """Yield sections of the panel about the selected message, below its reason and text."""
-        return ()
-
-    def links(self, view: ConversationState) -> Iterable[Link]:
-        """Yield the links in the head of the page."""
-        return ()
-
-    def reports(self, view: ConversationState) -> Iterable[Report]:
-        """Yield the faults of the conversation, each in a sentence with its verbs."""
-        return ()
-
-    def awaits(self, view: ConversationState) -> bool:
-        """Return whether the page should wait for a derived row that is not kept yet."""
-        return False
 
     def questions(self) -> Iterable[Fragment]:
         """Yield the questions on the overview, above its causes."""

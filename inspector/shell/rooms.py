@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.http import HttpRequest
@@ -16,29 +17,23 @@ from chatmemory import rooms as kernel
 from inspector.asgi import Application, Scope
 from inspector.shell.room import (
     Badge,
-    Card,
     Fragment,
-    Link,
     Muted,
     News,
     Part,
+    Place,
     RecordAnswer,
-    Report,
     SiteRoom,
     View,
 )
 
 if TYPE_CHECKING:
-    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.reading.rows import MemoryRow
     from inspector.conversation.state import ConversationState
 
 
 logger = logging.getLogger(__name__)
-
-
 NOT_AVAILABLE = "inspector/shared/_not_available.html"
-
-
 Item = TypeVar("Item")
 
 
@@ -52,12 +47,9 @@ def urlpatterns() -> list[Any]:
     return kernel.patterns_of(room.urls for room in rooms())
 
 
-def parameters() -> dict[str, bool]:
-    """Return the rooms' parameters in the URL of the conversation page, and whether each is a
-    number.
-    """
-    texts = {name: False for room in rooms() for name in room.parameters}
-    return texts | {name: True for room in rooms() for name in room.numbers}
+def parameters() -> dict[str, type]:
+    """Return the rooms' parameters in the URL of the conversation page."""
+    return {name: kind for room in rooms() for name, kind in room.parameters.items()}
 
 
 def rooms_on(request: HttpRequest) -> list[SiteRoom]:
@@ -103,39 +95,8 @@ def view(view: ConversationState) -> View | None:
 
 
 def parts(view: ConversationState) -> list[Part]:
-    """Return the parts of all rooms."""
-    return _of_each(Part, lambda room: room.parts(view))
-
-
-def cards(view: ConversationState) -> list[Card]:
-    """Return the cards of all rooms."""
-    return _of_each(Card, lambda room: room.cards(view))
-
-
-def sections(view: ConversationState, message: MessageDetail) -> list[Part]:
-    """Return the sections of all rooms for the selected message."""
-    return _of_each(Part, lambda room: room.sections(view, message))
-
-
-def links(view: ConversationState) -> list[Link]:
-    """Return the links of all rooms in the page's head."""
-    return _of_each(Link, lambda room: room.links(view))
-
-
-def reports(view: ConversationState) -> list[Report]:
-    """Return the reports of all rooms at the top of the conversation page."""
-    return _of_each(Report, lambda room: room.reports(view))
-
-
-def awaits(view: ConversationState) -> bool:
-    """Whether a room awaits a derived row. A room that fails does not."""
-    found = False
-    for room in rooms():
-        try:
-            found = found or room.awaits(view)
-        except Exception:
-            logger.exception("the room %s fails", room.room)
-    return found
+    """Return the parts of all rooms. One that fails has a report instead."""
+    return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
@@ -165,8 +126,10 @@ def news(size: int) -> list[News]:
     return _of_each(News, lambda room: room.news(size))
 
 
-def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> list[Item]:
-    """Return the answers of all rooms. A room that fails gives a line that it is not available."""
+def _of_each(
+    make: Callable[[str, Mapping[str, Any]], Item], asked: Callable[[SiteRoom], Iterable[Item]]
+) -> list[Item]:
+    """Return the answers of all rooms. If a room fails, make a line that it is not available."""
     found: list[Item] = []
     for room in rooms():
         try:
@@ -174,5 +137,5 @@ def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> l
         except Exception:
             logger.exception("the room %s fails", room.room)
             named = {"verbose_name": room.verbose_name}  # so that a cache can keep it
-            found.append(kind(NOT_AVAILABLE, {"room": named}))  # type: ignore[call-arg]
+            found.append(make(NOT_AVAILABLE, {"room": named}))
     return found

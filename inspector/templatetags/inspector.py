@@ -156,6 +156,12 @@ def fragment(context: Context, shown: Fragment) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def fragments(context: Context, shown: Iterable[Fragment]) -> SafeString:
+    """Some templates of rooms, one after the other."""
+    return SafeString("".join(fragment(context, each) for each in shown))
+
+
+@register.simple_tag(takes_context=True)
 def absolute(context: Context, address: str) -> str:
     """A URL of this site as other programs need it, with its host."""
     request = getattr(context, "request", None)

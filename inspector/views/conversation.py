@@ -125,9 +125,9 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
 
 def _of_rooms(request: HttpRequest) -> dict[str, str]:
     """Return the parameters that rooms own. Raises Http404 for text where a number must be."""
-    asked = {name: is_number for name, is_number in parameters().items() if name in request.GET}
-    for name, is_number in asked.items():
-        if is_number:
+    asked = {name: kind for name, kind in parameters().items() if name in request.GET}
+    for name, kind in asked.items():
+        if kind is int:
             _number(request, name)
     return {name: request.GET[name] for name in asked}
 

@@ -33,8 +33,7 @@ class ARoom(room.SiteRoom):
     name = "tests.a_room"
     verbose_name = "The room of tests"
     menu = (room.MenuItem("Tests", "overview", 5),)
-    parameters = ("counted",)
-    numbers = ("numbered",)
+    parameters = {"counted": str, "numbered": int}
     services = {"answer": "tests.a_room.answers"}
     also_on = ("conversation",)
     styles = ("a_room/room.css",)
@@ -53,23 +52,12 @@ class ARoom(room.SiteRoom):
 
     def parts(self, view):
         self._fail("parts")
-        yield room.Part("a_room/_said.html", {"said": "Above the head"})
-        yield room.Part("a_room/_said.html", {"said": "Below memory"}, is_below=True)
-
-    def cards(self, view):
-        self._fail("cards")
+        for place in room.Place:
+            said = {"said": f"Part {place} at {view.at}"}
+            yield room.Part("a_room/_said.html", said, place, order=25)
         counted = view.query.of_rooms.get("counted", "nothing")
-        yield room.Card("a_room/_said.html", {"said": f"A card of {view.memory.id}: {counted}"})
-        number = view.query.number("numbered")
-        yield room.Card("a_room/_said.html", {"said": f"Card {number}"}, in_searches=True)
-
-    def sections(self, view, message):
-        self._fail("sections")
-        yield room.Part("a_room/_said.html", {"said": f"A section of #{message.seq}"})
-
-    def links(self, view):
-        self._fail("links")
-        yield room.Link("a_room/_said.html", {"said": f"A link at {view.at}"}, place=25)
+        said = {"said": f"Counted: {counted}, number {view.query.number('numbered')}"}
+        yield room.Part("a_room/_said.html", said, awaits=counted == "soon")
 
     def badges(self, rows):
         self._fail("badges")
@@ -85,7 +73,7 @@ class ARoom(room.SiteRoom):
         said = Forgotten("message 1", "message 1", 2, 2, 5, Reason.CAPACITY)
         yield Incident(IncidentKind.USER_REPEATED, 4, 4, (said,))
 
-    def next_need(self, memory, seq, message, left_step, at, asked, read):
+    def next_need(self, memory, message, left_step, at, asked, read):
         until = int(asked.get("numbered", 0)) or left_step
         return NextNeed(None, None, until)
 

@@ -25,17 +25,12 @@ class Calls(room.SiteRoom):
 
         vacuuming.connect(_forget_old_calls, dispatch_uid="inspector.rooms.calls")
 
-    def cards(self, view: ConversationState) -> Iterable[room.Card]:
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
         from inspector.rooms.calls.reads import newest_in
 
         if call := newest_in(view):
-            yield room.Card("rooms/calls/_card.html", {"call": call}, is_below=True)
-
-    def links(self, view: ConversationState) -> Iterable[room.Link]:
-        from inspector.rooms.calls.reads import newest_in
-
-        if newest_in(view):
-            yield room.Link("rooms/calls/_link.html", place=42)
+            yield room.Part("rooms/calls/_card.html", {"call": call}, room.Place.BELOW_STEP)
+            yield room.Part("rooms/calls/_link.html", place=room.Place.LINK, order=42)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.calls.agents import calls

@@ -12,7 +12,7 @@ from inspector.shell import room
 
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
-    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.reading.rows import MemoryRow
     from inspector.conversation.state import ConversationState
 
 
@@ -25,7 +25,7 @@ class Doctor(room.SiteRoom):
     styles = ("rooms/doctor/doctor.css",)
     also_on = ("conversation",)
     flags: Sequence[Flag] = flagged.FLAGS
-    parameters = ("repaired",)
+    parameters: Mapping[str, type] = {"repaired": str}
 
     def ready(self) -> None:
         from inspector.rooms.doctor.choosing import forget, remember
@@ -51,25 +51,10 @@ class Doctor(room.SiteRoom):
 
         return (doctor,)
 
-    def cards(self, view: ConversationState) -> Iterable[room.Card]:
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
         from inspector.rooms.doctor import card
 
-        return card.cards(view)
-
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Part]:
-        from inspector.rooms.doctor import card
-
-        return card.sections(view)
-
-    def links(self, view: ConversationState) -> Iterable[room.Link]:
-        from inspector.rooms.doctor import card
-
-        return card.links(view)
-
-    def awaits(self, view: ConversationState) -> bool:
-        from inspector.rooms.doctor import card
-
-        return not card.known(view).is_current
+        return card.parts(view)
 
     def questions(self) -> Iterable[room.Fragment]:
         from inspector.rooms.doctor import card

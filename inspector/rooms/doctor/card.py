@@ -29,7 +29,7 @@ from inspector.rooms.doctor.flagged import LATELY_STEPS
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.reads import missed_steps, seen_in, would_find
 from inspector.rooms.doctor.using import ALL, InUse
-from inspector.shell.room import Badge, Card, Fragment, Link, Part
+from inspector.shell.room import Badge, Fragment, Part, Place
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
@@ -59,10 +59,21 @@ def use_of(view: ConversationState) -> InUse:
     return _made(view).of(view.memory.id)
 
 
-def cards(view: ConversationState) -> Iterator[Card]:
+def parts(view: ConversationState) -> Iterator[Part]:
+    """Yield the answers of the providers, the note of a repair, and the flag of a window that a
+    provider in use refuses, once providers are chosen.
+    """
+    found, use = known(view), use_of(view)
     if note := _repaired(view):
-        yield Card("rooms/doctor/_toast.html", {"note": note, "memory": view.memory})
-    yield Card("rooms/doctor/_providers.html", _answers(view), is_below=True)
+        context = {"note": note, "memory": view.memory}
+        yield Part("rooms/doctor/_toast.html", context, Place.ABOVE_STEP)
+    place = Place.BELOW_TEXT if view.selected else Place.BELOW_STEP
+    is_awaited = not found.is_current
+    yield Part("rooms/doctor/_providers.html", _answers(view), place, awaits=is_awaited)
+    refusing = found.under(use) if view.is_live and use.is_chosen else NOT_KNOWN
+    if refusing.refused_by:
+        context = {"refused": words.refused(refusing), "memory": view.memory}
+        yield Part("rooms/doctor/_refused.html", context, Place.FLAG)
 
 
 def _repaired(view: ConversationState) -> str:
@@ -70,10 +81,6 @@ def _repaired(view: ConversationState) -> str:
     row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
     named = view.query.of_rooms.get("repaired")
     return row.note if row and row.kind == "repair" and named == str(view.at) else ""
-
-
-def sections(view: ConversationState) -> Iterator[Part]:
-    yield Part("rooms/doctor/_providers.html", _answers(view))
 
 
 def _answers(view: ConversationState) -> dict[str, object]:
@@ -90,15 +97,6 @@ def _test(view: ConversationState, found: KnownDiagnosis) -> str:
         return ""
     asserted = [accepted_by(refused)]
     return copied_test(view.memory.id, view.memory.policy, "is accepted", asserted)
-
-
-def links(view: ConversationState) -> Iterator[Link]:
-    """Yield the flag of a window that a provider in use refuses, once providers are chosen."""
-    use = use_of(view)
-    found = known(view).under(use) if view.is_live and use.is_chosen else NOT_KNOWN
-    if found.refused_by:
-        context = {"refused": words.refused(found), "memory": view.memory}
-        yield Link("rooms/doctor/_refused.html", context, is_flag=True)
 
 
 def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:

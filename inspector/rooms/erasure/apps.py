@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.reading.rows import MessageDetail
     from inspector.conversation.state import ConversationState
 
 REDACTION = "inspector.rooms.erasure.redaction"
@@ -19,6 +18,6 @@ class Erasure(room.SiteRoom):
     api_urls = "inspector.rooms.erasure.api"
     services = {"redact": REDACTION, "known_copies": REDACTION}
 
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Part]:
-        if message.redacted is None:
-            yield room.Part("rooms/erasure/_redact.html", is_below=True)
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
+        if view.selected and view.selected.redacted is None:
+            yield room.Part("rooms/erasure/_redact.html", place=room.Place.BELOW_MESSAGE)

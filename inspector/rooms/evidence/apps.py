@@ -9,9 +9,8 @@ from inspector.shell import room
 
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
-    from chatmemory.messages.message import ChatMessage
     from chatmemory.models import Memory
-    from chatmemory.reading.rows import MemoryRow
+    from chatmemory.reading.rows import MemoryRow, MessageDetail
     from chatmemory.recall.incidents import Incident
     from chatmemory.room import NextNeed
     from inspector.conversation.state import ConversationState
@@ -25,8 +24,7 @@ class Evidence(room.SiteRoom):
     styles = ("rooms/evidence/evidence.css",)
     also_on = ("conversation", "simulate", "add", "branch")
     flags: Sequence[Flag] = flagged.FLAGS
-    parameters = ("used", "terms")
-    numbers = ("incident",)
+    parameters: Mapping[str, type] = {"used": str, "terms": str, "incident": int}
     services: Mapping[str, str] = {"current_incidents": "inspector.rooms.evidence.writes"}
 
     def keepers(self) -> Iterable[Keeper]:
@@ -43,8 +41,7 @@ class Evidence(room.SiteRoom):
     def next_need(
         self,
         memory: Memory,
-        seq: int,
-        message: ChatMessage,
+        message: MessageDetail,
         left_step: int,
         at: int,
         asked: Mapping[str, str],
@@ -54,7 +51,7 @@ class Evidence(room.SiteRoom):
 
         number = asked.get("incident", "")
         chosen = int(number) if number else None
-        return next_need(row_of(memory, read), seq, message, left_step, at, chosen)
+        return next_need(row_of(memory, read), message, left_step, at, chosen)
 
     def step_fields(self) -> Mapping[str, Any]:
         from inspector.rooms.evidence.api import evidence_of_a_step
@@ -66,15 +63,11 @@ class Evidence(room.SiteRoom):
 
         return (tools.incidents, tools.what_did_summaries_lose)
 
-    def cards(self, view: ConversationState) -> Iterable[room.Card]:
-        from inspector.rooms.evidence import panel
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
+        from inspector.rooms.evidence import panel, report
 
-        return panel.cards(view)
-
-    def reports(self, view: ConversationState) -> Iterable[room.Report]:
-        from inspector.rooms.evidence import report
-
-        return report.reports(view)
+        yield from report.reports(view)
+        yield from panel.cards(view)
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[room.Badge]]:
         from inspector.rooms.evidence import overview

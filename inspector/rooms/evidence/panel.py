@@ -11,14 +11,14 @@ from inspector.rooms.evidence.card import IncidentCard, UsedTerms
 from inspector.rooms.evidence.compactions import evidence_at
 from inspector.rooms.evidence.lost import EvidenceCard
 from inspector.rooms.evidence.report import incidents_shown
-from inspector.shell.room import Card
+from inspector.shell.room import Part, Place
 
 FOLDER = "rooms/evidence"
 
 
-def cards(view: ConversationState) -> Iterator[Card]:
-    """Yield the cards of a stored step, also beside the results of a search."""
-    if view.is_simulated or view.stored is None:
+def cards(view: ConversationState) -> Iterator[Part]:
+    """Yield the cards of a stored step if no message is selected."""
+    if view.is_simulated or view.selected or view.stored is None:
         return
     for read in (_lost, _incidents):
         try:
@@ -27,11 +27,11 @@ def cards(view: ConversationState) -> Iterator[Card]:
             yield _card("_unreadable", unreadable=str(error))
 
 
-def _card(name: str, **context: object) -> Card:
-    return Card(f"{FOLDER}/{name}.html", context, in_searches=True)
+def _card(name: str, **context: object) -> Part:
+    return Part(f"{FOLDER}/{name}.html", context, Place.CARD)
 
 
-def _lost(view: ConversationState) -> Iterator[Card]:
+def _lost(view: ConversationState) -> Iterator[Part]:
     """Yield the card of the terms that the step's summary lost, or a note that they are not known
     yet.
     """
@@ -45,7 +45,7 @@ def _lost(view: ConversationState) -> Iterator[Card]:
     yield replace(_card("_evidence", card=card), asks_to_be_seen=True)
 
 
-def _incidents(view: ConversationState) -> Iterator[Card]:
+def _incidents(view: ConversationState) -> Iterator[Part]:
     """Yield the card of the requested or the newest incident, and the card of unseen uses."""
     found = incidents_shown(view)
     if not found:

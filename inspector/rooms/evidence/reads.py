@@ -10,10 +10,9 @@ from chatmemory.conf import fact_words
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
-from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Stay, Step
-from chatmemory.reading.rows import StepDetail
+from chatmemory.reading.rows import MessageDetail, StepDetail
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.lexicon import nameable
 from chatmemory.room import NextNeed
@@ -138,12 +137,7 @@ def _shown(
 
 
 def next_need(
-    kept: KeptRow | None,
-    seq: int,
-    message: ChatMessage,
-    left_step: int,
-    at: int,
-    number: int | None,
+    kept: KeptRow | None, left: MessageDetail, left_step: int, at: int, number: int | None
 ) -> NextNeed | None:
     """Return the next need of a message that left at a step. It is the incident with the requested
     number among those up to step `at`, if it happened later, or else the next incident about a fact
@@ -151,7 +145,7 @@ def next_need(
     """
     if kept is None:
         return None
-    said = set(nameable(message, fact_words()))
+    said = set(nameable(left.message, fact_words()))
     with kept.reading() as values:
         rows = rows_of(values)
         if number and (asked := _on_cards(row for row in rows if row.step <= at)[number - 1 :]):
@@ -160,7 +154,7 @@ def next_need(
         later = [row for row in rows if row.step > left_step]
         for first in range(0, len(later), LOOKED_AT):
             for each in with_facts(kept.pk, later[first : first + LOOKED_AT]):
-                if fact := _needed_of(each, seq, said):
+                if fact := _needed_of(each, left.seq, said):
                     return NextNeed(each, fact, kept.step)
     return NextNeed(None, None, kept.step)
 

@@ -15,7 +15,7 @@ from inspector.conversation.links import conversation_url
 from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
-from inspector.shell.room import Report
+from inspector.shell.room import Part, Place
 
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:
@@ -34,15 +34,16 @@ def incidents_shown(view: ConversationState) -> IncidentsAt | None:
     return found
 
 
-def reports(view: ConversationState) -> Iterator[Report]:
-    if view.is_simulated or view.is_replay or view.stored is None:
+def reports(view: ConversationState) -> Iterator[Part]:
+    if view.is_simulated or view.stored is None:
         return
     try:
         found = incidents_shown(view)
     except CorruptRow:
         return  # a card shows the error
     if found and found.shown:
-        yield Report("rooms/evidence/_report.html", {"said": IncidentReport(view, found.shown)})
+        said = IncidentReport(view, found.shown)
+        yield Part("rooms/evidence/_report.html", {"said": said}, Place.REPORT)
 
 
 class IncidentReport:

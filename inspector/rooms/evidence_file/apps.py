@@ -15,6 +15,6 @@ class EvidenceFile(room.SiteRoom):
     urls = "inspector.rooms.evidence_file.urls"
     styles = ("rooms/evidence_file/form.css",)
 
-    def links(self, view: ConversationState) -> Iterable[room.Link]:
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
         if not view.is_simulated:
-            yield room.Link("rooms/evidence_file/_link.html", place=45)
+            yield room.Part("rooms/evidence_file/_link.html", place=room.Place.LINK, order=45)

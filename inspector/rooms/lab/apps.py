@@ -9,7 +9,6 @@ from inspector.shell import room
 
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
-    from chatmemory.reading.rows import MessageDetail
     from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
 
@@ -29,22 +28,15 @@ class Lab(room.SiteRoom):
 
         vacuuming.connect(forget_old_figures, dispatch_uid="inspector.rooms.lab.figures")
 
-    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Part]:
-        from inspector.rooms.lab.sections import sections
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
+        from inspector.rooms.lab.parts import parts
 
-        return sections(view, message)
+        return parts(view)
 
     def keepers(self) -> Iterable[Keeper]:
         from inspector.rooms.lab.costs import CostKeeper
 
         return (CostKeeper(),)
-
-    def reports(self, view: ConversationState) -> Iterable[room.Report]:
-        from inspector.rooms.lab.costs import how_much_more
-
-        more = how_much_more(view.memory.id) if view.is_live else ""
-        if more:
-            yield room.Report("rooms/lab/_dear.html", {"more": more}, is_beside=True)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.lab.agents import recall

@@ -19,8 +19,8 @@ class Settings(room.SiteRoom):
     )
     styles = ("rooms/settings/settings.css",)
 
-    def links(self, view: ConversationState) -> Iterable[room.Link]:
-        yield room.Link("rooms/settings/_link.html", place=50)
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
+        yield room.Part("rooms/settings/_link.html", place=room.Place.LINK, order=50)
 
     def muted(self) -> Mapping[str, room.Muted]:
         from inspector.rooms.settings import muting

@@ -15,8 +15,7 @@ class Simulation(room.SiteRoom):
     verbose_name = "Simulation"
     urls = "inspector.rooms.simulation.urls"
     api_urls = "inspector.rooms.simulation.api"
-    parameters = ("trial",)
-    numbers = ("limit", "edit")
+    parameters: Mapping[str, type] = {"trial": str, "limit": int, "edit": int}
     services: Mapping[str, str] = {
         "forget_old_trials": "inspector.rooms.simulation.trials",
         "keep_trial": "inspector.rooms.simulation.trials",
@@ -42,8 +41,3 @@ class Simulation(room.SiteRoom):
         from inspector.rooms.simulation.shown import parts
 
         return parts(view)
-
-    def links(self, view: ConversationState) -> Iterable[room.Link]:
-        from inspector.rooms.simulation.shown import links
-
-        return links()

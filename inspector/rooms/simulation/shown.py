@@ -14,7 +14,7 @@ from inspector.rooms.simulation.composer import DraftForm
 from inspector.rooms.simulation.presenting import DraftRow, SimulationView, trying
 from inspector.rooms.simulation.showing import replayed, with_trial
 from inspector.rooms.simulation.trials import WhatIf, trial
-from inspector.shell.room import Fragment, Link, Part, View
+from inspector.shell.room import Fragment, Part, Place, View
 
 FOLDER = "rooms/simulation"
 NEW_ID_LENGTH = 200
@@ -62,7 +62,8 @@ def _tried(view: ConversationState) -> WhatIf | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the bar of a simulation above the page, and the composer with the drafts below memory.
+    """Yield the bar of a simulation above the page, the composer with the drafts below memory, and
+    the links to both pages.
 
     The form is the one that was refused, if one was: `view.read` has it, and the problem.
     """
@@ -70,7 +71,7 @@ def parts(view: ConversationState) -> Iterator[Part]:
     form = view.read.get("form") or DraftForm.of(tried, view.query.number("edit"))
     if view.is_replay or tried:
         new_id = f"{view.memory.id[:NEW_ID_LENGTH]}-from-{view.at}"
-        yield Part(f"{FOLDER}/_simbar.html", {"form": form, "new_id": new_id})
+        yield Part(f"{FOLDER}/_simbar.html", {"form": form, "new_id": new_id}, Place.TOP)
     if view.window.policy and not view.is_replay:
         drafts = tried.drafts if tried else ()
         context = {
@@ -79,9 +80,6 @@ def parts(view: ConversationState) -> Iterator[Part]:
             "draft_rows": [DraftRow(view, n, draft) for n, draft in enumerate(drafts, 1)],
             "tried": trying(view, tried) if view.is_simulated else None,
         }
-        yield Part(f"{FOLDER}/_writing_pane.html", context, is_below=True)
-
-
-def links() -> Iterator[Link]:
-    yield Link(f"{FOLDER}/_simulate_link.html", place=10)
-    yield Link(f"{FOLDER}/_compare_link.html", place=30)
+        yield Part(f"{FOLDER}/_writing_pane.html", context, Place.BELOW_MEMORY)
+    yield Part(f"{FOLDER}/_simulate_link.html", place=Place.LINK, order=10)
+    yield Part(f"{FOLDER}/_compare_link.html", place=Place.LINK, order=30)

@@ -21,5 +21,5 @@ class Transfer(room.SiteRoom):
     services = dict.fromkeys(("Imported", "Report", "import_all"), IMPORTS)
     scripts = ("rooms/transfer/upload.js",)
 
-    def links(self, view: ConversationState) -> Iterable[room.Link]:
-        yield room.Link("rooms/transfer/_link.html", place=40)
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
+        yield room.Part("rooms/transfer/_link.html", place=room.Place.LINK, order=40)

@@ -1,4 +1,6 @@
-"""The lab on the conversation page: the tokens that an eviction re-billed."""
+"""The lab on the conversation page: what the conversation costs, and the tokens that an eviction
+re-billed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from chatmemory.reading.rows import MessageDetail
 from chatmemory.testing.snippets import cost
 from inspector.conversation.as_test import copied_test
 from inspector.conversation.state import ConversationState
-from inspector.shell import room
+from inspector.rooms.lab.costs import how_much_more
+from inspector.shell.room import Part, Place
 
 
 class Rebilled(NamedTuple):
@@ -24,10 +27,21 @@ class Rebilled(NamedTuple):
     again: int
 
 
-def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.Part]:
+def parts(view: ConversationState) -> Iterator[Part]:
+    """Yield by how much the conversation costs more than sending everything, and the bill of an
+    eviction.
+    """
+    more = how_much_more(view.memory.id) if view.is_live and not view.is_simulated else ""
+    if more:
+        yield Part("rooms/lab/_dear.html", {"more": more}, Place.REPORT_BESIDE)
+    if view.selected:
+        yield from _bills(view, view.selected)
+
+
+def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
     """Yield the bill of the step that is shown, if the message left there to make room.
 
-    Without any tokens that are new to the provider again, there is no section.
+    Without any tokens that are new to the provider again, there is no bill.
     """
     change = view.left_by
     left = change.eviction_of(message.seq) if change else None
@@ -38,7 +52,7 @@ def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.P
         asserted = [cost(at_most=1.0)]
         test = copied_test(view.memory.id, change.policy, "costs no more than everything", asserted)
         context = {"bill": bill, "compare": _compared(view), "test": test}
-        yield room.Part("rooms/lab/_billed.html", context)
+        yield Part("rooms/lab/_billed.html", context, Place.BELOW_TEXT)
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
