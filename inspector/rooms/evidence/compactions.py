@@ -55,7 +55,7 @@ from inspector.rooms.evidence.corpus import (
 )
 from inspector.rooms.evidence.messages import injected_between, messages_of
 from inspector.rooms.evidence.models import KeptCompactions
-from inspector.rooms.evidence.stretches import first_behind, settled_until, was_settled_at
+from inspector.rooms.evidence.stretches import first_behind, settled_part, settled_until
 
 NEWEST_COMPACTIONS = 100  # of a conversation, whose losses are found
 LOST_LISTED = 100
@@ -157,7 +157,7 @@ class CompactionKeeper(Keeper):
         return version_of(LOSS_RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found = _gone_on(memory, before)
+        found = _found(memory, before)
         measured = [each for each in found.compactions if not each.why_left_out]
         lost = {term.digest for each in measured for term in each.terms if term.is_lost}
         return {
@@ -184,31 +184,27 @@ class FoundCompactions(NamedTuple):
 
 def found_compactions(memory: Memory) -> list[StoredEvidence]:
     """Return the newest 100 compactions of a conversation by step, with the terms they lost."""
-    return _gone_on(memory, None).compactions
+    return _found(memory, None).compactions
 
 
-def _gone_on(memory: Memory, before: KeptRow | None) -> FoundCompactions:
+def _found(memory: Memory, before: KeptRow | None) -> FoundCompactions:
     """Find the terms that compactions lost. The settled part comes from the row before, if there is
     one (see `stretches`); it is all that is known of compactions before the messages read now.
     """
-    settled = settled_until(memory.last_seq)
-    first = first_behind(memory, settled)
+    first = first_behind(memory, settled_until(memory.last_seq))
     later = _found_between(memory, first, memory.last_seq)
-    if not settled:
-        return later
-    known = _known(before)
-    if before is None or known is None or was_settled_at(memory, before.step) != settled:
-        known = _found_between(memory, first_of_newest(memory.pk, settled), settled)
-    return later.after(known, first)
+    known = settled_part(memory, before, _compactions_in, _settled_compactions)
+    return later if known is None else later.after(known, first)
 
 
-def _known(before: KeptRow | None) -> FoundCompactions | None:
-    """Return the compactions of the row before; None if there is no readable row."""
-    with suppress(CorruptRow):
-        if isinstance(before, KeptCompactions):
-            with before.reading() as values:
-                return FoundCompactions(_rows(values), first_part(before.mentioned))
-    return None
+def _compactions_in(kept: KeptRow) -> FoundCompactions:
+    assert isinstance(kept, KeptCompactions)
+    with kept.reading() as values:
+        return FoundCompactions(_rows(values), first_part(kept.mentioned))
+
+
+def _settled_compactions(memory: Memory, settled: int) -> FoundCompactions:
+    return _found_between(memory, first_of_newest(memory.pk, settled), settled)
 
 
 def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:

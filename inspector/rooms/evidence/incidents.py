@@ -29,7 +29,7 @@ from chatmemory.windows.loads import Keeping
 from inspector.rooms.evidence.finding import found_incidents, later_incidents, settled_incidents
 from inspector.rooms.evidence.messages import messages_of
 from inspector.rooms.evidence.models import KeptIncidents
-from inspector.rooms.evidence.stretches import settled_until, was_settled_at
+from inspector.rooms.evidence.stretches import settled_part, settled_until
 
 ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
@@ -83,7 +83,7 @@ class IncidentKeeper(Keeper):
         return version_of(INCIDENT_RULES, fact_words(), KeptIncident._fields, KeptFact._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        rows = _gone_on(memory, before)
+        rows = _found_rows(memory, before)
         counts = Counter(row.kind for row in rows)
         forced = [row for row in rows if row.forced]
         newest = forced[-1] if forced else None
@@ -98,9 +98,10 @@ class IncidentKeeper(Keeper):
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
         """Send `incidents_found` with the number of new incidents of users and tools by kind."""
-        known = {each.again for each in _known(before) or ()}
-        with row.reading() as values:
-            new = [each for each in rows_of(values) if each.again not in known]
+        known: set[int] = set()
+        with suppress(CorruptRow):
+            known = {each.again for each in _rows_in(before)} if before else known
+        new = [each for each in _rows_in(row) if each.again not in known]
         if any(each.forced for each in new):
             cases_found.send_robust(Memory, memory_id=row.pk, cause="user_repeated")
         counts = Counter(each.kind for each in new if each.kind in ON_CARDS)
@@ -108,24 +109,23 @@ class IncidentKeeper(Keeper):
             incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(counts))
 
 
-def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
+def _found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
     """Return the incidents of a conversation. Settled incidents come from the row before, if there
     is one.
     """
-    settled, known = settled_until(memory.last_seq), _known(before)
-    if before is None or known is None or was_settled_at(memory, before.step) != settled:
-        known = _kept_incidents(memory, settled_incidents(memory, settled))
+    settled = settled_until(memory.last_seq)
+    known = settled_part(memory, before, _rows_in, _settled_rows) or []
     rows = [row for row in known if row.again <= settled]
     return rows + _kept_incidents(memory, later_incidents(memory, settled))
 
 
-def _known(before: KeptRow | None) -> list[KeptIncident] | None:
-    """Return the incidents of the row before; None if there is no readable row."""
-    with suppress(CorruptRow):
-        if before is not None:
-            with before.reading() as values:
-                return rows_of(values)
-    return None
+def _rows_in(kept: KeptRow) -> list[KeptIncident]:
+    with kept.reading() as values:
+        return rows_of(values)
+
+
+def _settled_rows(memory: Memory, settled: int) -> list[KeptIncident]:
+    return _kept_incidents(memory, settled_incidents(memory, settled))
 
 
 def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncident]:

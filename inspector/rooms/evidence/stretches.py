@@ -8,11 +8,19 @@ change costs the same however long the conversation is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from chatmemory.exceptions import CorruptRow
+from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory
 from chatmemory.reading.history import first_of_newest
 
 STRETCH = 500  # messages
+
+Known = TypeVar("Known")
 
 
 def settled_until(last_seq: int) -> int:
@@ -23,8 +31,27 @@ def settled_until(last_seq: int) -> int:
     return full if full > STRETCH else 0
 
 
-def was_settled_at(memory: Memory, step: int) -> int:
-    """Return the seq of the last settled message at a step. Raises StepNotFound."""
+def settled_part(
+    memory: Memory,
+    before: KeptRow | None,
+    read: Callable[[KeptRow], Known],
+    find: Callable[[Memory, int], Known],
+) -> Known | None:
+    """Return what is known up to the last settled message; None if no message is settled.
+
+    It is read from the row before, if that was made when the same message was the last settled one
+    and can be read. Else it is found anew, up to the seq that `find` gets.
+    """
+    settled = settled_until(memory.last_seq)
+    if not settled:
+        return None
+    with suppress(CorruptRow):
+        if before is not None and _settled_at(memory, before.step) == settled:
+            return read(before)
+    return find(memory, settled)
+
+
+def _settled_at(memory: Memory, step: int) -> int:
     return settled_until(find_step(memory, step).last_seq)
 
 
