@@ -235,3 +235,11 @@ def test_the_page_of_step_0_names_no_policy_that_was_not_in_force(shown, db, fir
     name = "Client decides" if first == "later" else "Policy not recorded"
     assert shown("?at=0").policy_name == name
     assert shown().policy_name == "Token window"
+
+
+def test_no_two_buttons_of_the_head_have_the_same_icon(support, operator_client):
+    page = tree(operator_client.get("/c/support/").text)
+    (links,) = (each for each in page.iter("div") if each.get("class") == "pagehead__end")
+    icons = [use.get("href").partition("#")[2] for use in links.iter("use")]
+    assert len(icons) > 3
+    assert len(set(icons)) == len(icons)
