@@ -7,7 +7,6 @@ is rebuilt from them in the format of the provider.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError
@@ -23,12 +22,12 @@ from inspector.rooms.calls.bodies import (
     made_of,
 )
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
-from inspector.rooms.otlp.records import Record
+from inspector.rooms.otlp.building import call_of
+from inspector.rooms.otlp.records import HIDDEN, Record
 
 OPERATIONS = ("chat", "text_completion", "generate_content")
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 SYSTEM, TOOLS = "gen_ai.system_instructions", "gen_ai.tool.definitions"
-_HIDDEN = "__REDACTED__"
 # The types of parts that are useless without this member
 _SAYING = {"text": "content", "reasoning": "content", "thinking": "content"}
 # Parameters of a request by their attributes
@@ -59,7 +58,7 @@ def has_messages(record: Record) -> bool:
     return bool(record.attributes.get(INPUT))
 
 
-def read(record: Record, at: datetime) -> GivenCall | Dropped:
+def read(record: Record) -> GivenCall | Dropped:
     """Read the call of a span or of an event. Return the reason if it cannot be read."""
     given = record.attributes
     turns = _list(given.get(INPUT))
@@ -68,10 +67,10 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
         return Dropped(Why.DROPPED_ATTRIBUTES if is_lost else Why.NO_MESSAGES, record.scope)
     if _is_hidden(turns):
         return Dropped(Why.HIDDEN, record.scope)
-    format = format_of(given)
+    format = format_of(record)
     try:
         messages = _messages(_list(given.get(SYSTEM)), _with_matching_ids(turns))
-        model = text_in(dict(given), "gen_ai.request.model") or ""
+        model = record.text("gen_ai.request.model")
         request: dict[str, Any] = {"model": model}
         request |= made_of(messages, format)
         answered = _messages([], _list(given.get(OUTPUT)))
@@ -81,38 +80,31 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
         request["tools"] = tools
     request |= _parameters(given, format)
     finish = _finish(given, format)
-    session = given.get("gen_ai.conversation.id") or given.get("session.id")
-    return GivenCall(
-        key=record.key,
-        source=Source.GENAI,
-        sender=record.scope,
-        format=format,
-        request=request,
-        response=response_of(answered, format, given, finish) if answered else None,
-        at=at,
-        provider=provider_of(given),
-        model=model[:255],
-        duration=record.duration,
+    return call_of(
+        record,
+        Source.GENAI,
+        format,
+        request,
+        response_of(answered, format, given, finish) if answered else None,
+        provider=provider_of(record),
+        model=model,
+        session=record.text("gen_ai.conversation.id", "session.id"),
         usage=usage_of(given),
         finish=finish,
-        error=record.error or str(given.get("error.type") or ""),
-        is_exact=False,
-        session=session if isinstance(session, str) else "",
+        error=str(given.get("error.type") or ""),
     )
 
 
-def provider_of(given: Mapping[str, Any]) -> str:
-    found = given.get("gen_ai.provider.name") or given.get("gen_ai.system")
-    return found[:64] if isinstance(found, str) else ""
+def provider_of(record: Record) -> str:
+    return record.text("gen_ai.provider.name", "gen_ai.system")
 
 
-def format_of(given: Mapping[str, Any]) -> str:
+def format_of(record: Record) -> str:
     """Return the format of the provider of a call."""
-    if "anthropic" in provider_of(given):
+    if "anthropic" in provider_of(record):
         return ANTHROPIC
-    id = given.get("gen_ai.response.id")
-    is_new = given.get("openai.api.type") == "responses" or str(id).startswith("resp_")
-    return RESPONSES if is_new else OPENAI
+    is_new = record.text("gen_ai.response.id").startswith("resp_")
+    return RESPONSES if is_new or record.text("openai.api.type") == "responses" else OPENAI
 
 
 def _finish(given: Mapping[str, Any], format: str) -> str:
@@ -182,7 +174,7 @@ def _is_hidden(turns: list[Any]) -> bool:
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     return any(
         (needed := _SAYING.get(str(part.get("type")))) is not None
-        and (part.get(needed) is None or part.get(needed) == _HIDDEN)
+        and (part.get(needed) is None or part.get(needed) == HIDDEN)
         for part in parts
     )
 

@@ -7,7 +7,6 @@ the call is built from the flat attributes: llm.input_messages.0.message.role an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from chatmemory.formats.conversion import decoded
@@ -24,10 +23,10 @@ from inspector.rooms.calls.bodies import (
     usage_in,
 )
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
-from inspector.rooms.otlp.records import Record
+from inspector.rooms.otlp.building import call_of
+from inspector.rooms.otlp.records import HIDDEN, Record
 
 KIND = "openinference.span.kind"
-HIDDEN = "__REDACTED__"
 _COUNTS = (
     "prompt",
     "prompt_details.cache_read",
@@ -46,43 +45,38 @@ def is_call(record: Record) -> bool:
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 
-def read(record: Record, at: datetime) -> GivenCall | Dropped:
+def read(record: Record) -> GivenCall | Dropped:
     """Read the call of a span. Return the reason if it cannot be read."""
     given = record.attributes
     value = given.get("input.value")
     request: Any = decoded(value) if isinstance(value, str) else None
-    provider = _text(given, "llm.provider") or _text(given, "llm.system")
+    provider = record.text("llm.provider", "llm.system")
     is_exact = is_request(request)
     if not is_exact:
         if why := _why_not(record):
             return Dropped(why, record.scope)
         request = _request_of_attributes(given)
     # The maker of the API; the models may run at another provider
-    maker = _text(given, "llm.system") or provider or record.scope
+    maker = record.text("llm.system") or provider or record.scope
     format = format_of_request(request, maker) if is_exact else OPENAI
     if is_exact and format == ANTHROPIC:
         request = _as_sent(request, given)
     if messages_in(request, format) is None and not is_exact:
         return Dropped(Why.UNREADABLE, record.scope)
     response = _response(given, is_exact, format)
-    session = _text(given, "gen_ai.conversation.id") or _text(given, "session.id")
-    finish = finish_in(response, format) or finish_named(given.get("llm.finish_reason"))
-    return GivenCall(
-        key=record.key,
-        source=Source.OPENINFERENCE,
-        sender=record.scope,
-        format=format,
-        request=request,
-        response=response,
-        at=at,
-        provider=provider[:64],
-        model=model_in(request) or _text(given, "llm.model_name")[:255],
-        duration=record.duration,
-        usage=_usage(given, response, format),
-        finish=finish,
-        error=record.error,
-        is_exact=is_exact and HIDDEN not in str(value),
+    session = record.text("gen_ai.conversation.id", "session.id")
+    return call_of(
+        record,
+        Source.OPENINFERENCE,
+        format,
+        request,
+        response,
+        provider=provider,
+        model=model_in(request) or record.text("llm.model_name"),
         session=session or session_in(request) or session_in({"metadata": _metadata(given)}),
+        usage=_usage(given, response, format),
+        finish=finish_in(response, format) or finish_named(given.get("llm.finish_reason")),
+        is_exact=is_exact and HIDDEN not in str(value),
     )
 
 

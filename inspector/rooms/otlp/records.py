@@ -6,6 +6,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any
 
@@ -19,6 +20,8 @@ _LISTS = {
     LOGS: ("resourceLogs", "scopeLogs", "logRecords"),
     METRICS: ("resourceMetrics", "scopeMetrics", "metrics"),
 }
+HIDDEN = "__REDACTED__"  # in place of content that an app hides
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DEPTH = 20  # levels of nested values
 _LATEST = 4 * 10**18  # nanoseconds since 1970: a later time is a wrong clock
 
@@ -53,9 +56,18 @@ class Record:
         return f"{self.trace_id}:{self.span_id}"
 
     @property
+    def at(self) -> datetime:
+        """The time at which a span or event began, to the microsecond."""
+        return _EPOCH + timedelta(microseconds=self.start // 1000)
+
+    @property
     def duration(self) -> float | None:
         """The duration in seconds; None if the end is not known."""
         return (self.end - self.start) / 1e9 if self.end > self.start else None
+
+    def text(self, *names: str) -> str:
+        """Return the first of these attributes that is a text, or ""."""
+        return _text(*map(self.attributes.get, names))
 
 
 @dataclass

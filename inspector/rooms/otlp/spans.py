@@ -7,7 +7,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from chatmemory.messages.runs import digests_of
 from inspector.rooms.calls.bodies import messages_in
@@ -21,7 +21,6 @@ _PER_MESSAGE = {
     *("gen_ai.tool.message", "gen_ai.choice"),
 }
 _NEAR = 20  # calls before and after a span that may overlap with it
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
@@ -36,7 +35,7 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
     starts = [each.at for each in calls]
     for record, read in found:
         if isinstance(read, Dropped) and read.why is Why.NO_MESSAGES:
-            place = bisect(starts, started(record))
+            place = bisect(starts, record.at)
             near = calls[max(0, place - _NEAR) : place + _NEAR]
             if any(_is_during(record, each) for each in near):
                 continue
@@ -45,20 +44,19 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
 
 def _read(record: Record) -> GivenCall | Dropped | None:
     """Return the call of a span, or the reason why it is left out; None if it is not a call."""
-    at = started(record)
     if openinference.is_call(record):
-        read = openinference.read(record, at)
+        read = openinference.read(record)
         has_more = isinstance(read, Dropped) and genai.has_messages(record)
-        return genai.read(record, at) if has_more else read
-    return genai.read(record, at) if genai.is_call(record) else None
+        return genai.read(record) if has_more else read
+    return genai.read(record) if genai.is_call(record) else None
 
 
 def _is_during(record: Record, call: GivenCall) -> bool:
     """Return whether a span has the time and the model of a call of another instrumentation."""
     is_other = record.scope != call.sender
     is_of_model = record.attributes.get("gen_ai.request.model", call.model) == call.model
-    end = started(record) + timedelta(seconds=record.duration or 0)
-    return is_other and is_of_model and call.at <= end and started(record) <= _end(call)
+    end = record.at + timedelta(seconds=record.duration or 0)
+    return is_other and is_of_model and call.at <= end and record.at <= _end(call)
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
@@ -66,7 +64,7 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
     counted = set()
     for record in records:
         if record.event == EVENT:
-            yield genai.read(record, started(record))
+            yield genai.read(record)
         elif record.event in _PER_MESSAGE and (record.trace_id, record.span_id) not in counted:
             counted.add((record.trace_id, record.span_id))
             yield Dropped(Why.PER_MESSAGE_EVENTS, record.scope)
@@ -111,8 +109,3 @@ def _is_around(outer: GivenCall, inner: GivenCall) -> bool:
 
 def _end(call: GivenCall) -> datetime:
     return call.at + timedelta(seconds=call.duration or 0)
-
-
-def started(record: Record) -> datetime:
-    """Return the time at which a call began, to the microsecond."""
-    return _EPOCH + timedelta(microseconds=record.start // 1000)
