@@ -11,6 +11,7 @@ from django.http import QueryDict
 from chatmemory import (
     ChatMemoryError,
     Policy,
+    TokenWindow,
     caller_options,
     can_decide,
     policy_from_text,
@@ -30,64 +31,53 @@ def _kinds() -> list[tuple[str, str]]:
     return [(name, kind.label) for name, kind in policy_kinds().items()]
 
 
-class SettingsForm(forms.Form):
-    """A policy and labels, the current or the new ones.
+def _fill(data: QueryDict, name: str, value: object) -> None:
+    """Put a value of a field into data as a browser sends it: a box without a tick is left out."""
+    data.pop(name, None)
+    if value is not None and value is not False:
+        data[name] = "on" if value is True else str(value)
+
+
+class PolicyForm(forms.Form):
+    """The fields of a policy: its kind, its limit, its estimator, and the options of the kind.
 
     The chosen kind decides about the options of the form. `options_of` is the kind whose options
-    the page showed: options of another kind begin with their defaults. If the client decides, or
-    the kind of the policy is not installed, an empty kind leaves the policy as it is. Labels are
-    two lists of the same length, `name` and `value`; a label with an empty name is left out. `seen`
-    is the digest of the settings that the page was made from.
+    the page showed: options of another kind begin with their defaults.
     """
 
     kind = forms.ChoiceField(choices=_kinds, widget=select())
     limit = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
     estimator = forms.CharField(required=False, max_length=ID_LENGTH)
-    seen = forms.CharField(required=False, max_length=64)
 
-    def __init__(self, memory: MemoryRow, data: QueryDict | None = None) -> None:
-        policy = memory.policy
-        stored = policy.to_dict() if policy else {}
-        shown = {"estimator": memory.estimator, "limit": policy.limit if policy else None}
-        super().__init__(data, initial=stored | shown)
-        self.digest = settings_digest(policy, memory.given_labels)
-        self._stored_labels = memory.given_labels
-        self._keep_as_it_is(policy)
+    def __init__(self, stored: Mapping[str, Any], data: QueryDict | None = None) -> None:
+        super().__init__(data, initial=stored)
         kind = policy_kinds().get(str(self["kind"].value()))
         self.unit, self.options_of = (kind.unit, kind.kind) if kind else ("", "")
         self._names = self._add_options(kind, stored) if kind else []
-
-    def _keep_as_it_is(self, policy: Policy | None) -> None:
-        """Offer to keep a policy that the form cannot show."""
-        if can_decide(policy):
-            return
-        name = f"As it is: {policy.kind}, not installed" if policy else "The client decides"
-        field = cast(forms.ChoiceField, self.fields["kind"])
-        field.choices = [("", name), *_kinds()]
-        field.required = False
-        self.initial["kind"] = ""
+        if data is not None and data.get("options_of") != self.options_of:
+            self.data = self._with_defaults(data)
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         if data.get("kind") and data.get("limit") is None and "limit" not in self.errors:
             self.add_error("limit", "Give the policy a limit.")
-        names = [name for name, _ in self._typed_labels()]
-        for name in names:
-            if names.count(name) > 1:
-                raise forms.ValidationError(f"The label “{name}” is there twice.")
         return data
 
     def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
         """Add a field for each option of a kind that a form can show, and return their names."""
         types = {name: type for name, type in caller_options(kind).items() if has_field(type)}
         types.pop("estimator")
-        is_shown = self.data.get("options_of") == kind.kind
         for name, type in types.items():
-            field = option_field(name, type, stored.get(name, getattr(kind, name, None)))
-            self.fields[OPTION + name] = field
-            if self.is_bound and not is_shown:
-                field.disabled = True  # it ignores the sent value
+            given = stored.get(name, getattr(kind, name, None))
+            self.fields[OPTION + name] = option_field(name, type, given)
         return list(types)
+
+    def _with_defaults(self, data: QueryDict) -> QueryDict:
+        """Return sent data in which the options have the values with which they begin."""
+        data = data.copy()
+        for field in self._options:
+            _fill(data, field.html_name, field.initial)
+        return data
 
     @property
     def switches(self) -> list[forms.BoundField]:
@@ -105,7 +95,7 @@ class SettingsForm(forms.Form):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy that a valid form describes; None to keep the one in force.
+        """The policy that a valid form describes; None without a kind.
 
         Raises InvalidValue, UnknownEstimator.
         """
@@ -115,14 +105,49 @@ class SettingsForm(forms.Form):
         options = {name: data[OPTION + name] for name in self._names}
         return policy_of(data["kind"], data["limit"], options | {"estimator": data["estimator"]})
 
+
+class SettingsForm(PolicyForm):
+    """A policy and labels, the current or the new ones.
+
+    If the client decides, or the kind of the policy is not installed, an empty kind leaves the
+    policy as it is. Labels are two lists of the same length, `name` and `value`; a label with an
+    empty name is left out. `seen` is the digest of the settings that the page was made from.
+    """
+
+    seen = forms.CharField(required=False, max_length=64)
+
+    def __init__(self, memory: MemoryRow, data: QueryDict | None = None) -> None:
+        policy = memory.policy
+        stored = policy.to_dict() if policy else {}
+        shown = {"estimator": memory.estimator, "limit": policy.limit if policy else None}
+        kept = {} if can_decide(policy) else {"kind": ""}
+        super().__init__(stored | shown | kept, data)
+        self.digest = settings_digest(policy, memory.given_labels)
+        self._stored_labels = memory.given_labels
+        if kept:
+            self._offer_to_keep(policy)
+
+    def _offer_to_keep(self, policy: Policy | None) -> None:
+        """Offer to keep a policy that the form cannot show."""
+        name = f"As it is: {policy.kind}, not installed" if policy else "The client decides"
+        field = cast(forms.ChoiceField, self.fields["kind"])
+        field.choices = [("", name), *_kinds()]
+        field.required = False
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean()
+        names = [name for name, _ in self._typed_labels()]
+        for name in names:
+            if names.count(name) > 1:
+                raise forms.ValidationError(f"The label “{name}” is there twice.")
+        return data
+
     def data_with(self, limit: str) -> QueryDict:
         """Return the data that the form would send with another limit."""
         data = QueryDict(mutable=True)
         data["limit"], data["options_of"] = limit, self.options_of
         for field in (self["kind"], self["estimator"], *self._options):
-            value = field.value()
-            if value not in (None, False):
-                data[field.html_name] = "on" if value is True else str(value)
+            _fill(data, field.html_name, field.value())
         data.setlist("name", list(self._stored_labels))
         data.setlist("value", list(self._stored_labels.values()))
         return data
@@ -148,8 +173,26 @@ class SettingsForm(forms.Form):
         return [(name.strip(), value.strip()) for name, value in pairs if name.strip()]
 
 
-class DefaultPolicyForm(forms.Form):
-    """A prefix of ids, which may be empty, and the policy as on the command line."""
+class DefaultPolicyForm(PolicyForm):
+    """A prefix of ids, which may be empty, and the fields of their policy."""
+
+    beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__({"kind": TokenWindow.kind, "estimator": configuration().ESTIMATOR}, data)
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean()
+        if self.errors:
+            return data
+        try:
+            return data | {"policy": self.policy}
+        except ChatMemoryError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class WrittenPolicyForm(forms.Form):
+    """A prefix of ids, which may be empty, and their policy as on the command line."""
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     policy = forms.CharField(max_length=ID_LENGTH)

@@ -19,7 +19,12 @@ from inspector.display import render_form
 from inspector.forms.fields import first_problem
 from inspector.overview.causes import forget_headlines
 from inspector.rooms.settings import muting
-from inspector.rooms.settings.forms import DefaultPolicyForm, SettingsForm, TokenForm
+from inspector.rooms.settings.forms import (
+    DefaultPolicyForm,
+    SettingsForm,
+    TokenForm,
+    WrittenPolicyForm,
+)
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
@@ -93,10 +98,18 @@ def _settings_page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
-    """List the default policies. A POST sets one, or replaces the one with the same prefix."""
-    form = DefaultPolicyForm(request.POST if request.method == "POST" else None)
+    """List the default policies. A POST sets one, or replaces the one with the same prefix; with
+    `show`, it shows the options of the chosen kind, and sets nothing.
+    """
+    sent = request.POST if request.method == "POST" else None
+    written = WrittenPolicyForm(sent if sent and "policy" in sent else None)
+    fields = DefaultPolicyForm(None if written.is_bound else sent)
+    form = written if written.is_bound else fields
     if form.is_bound and not request.user.has_perm(WRITE):
         raise PermissionDenied
+    context = {"fields": fields, "written": written, "policies": services.default_policies()}
+    if "show" in request.POST:
+        return render(request, "rooms/settings/policies.html", context)
     if form.is_valid():
         beginning, policy = form.cleaned_data["beginning"], form.cleaned_data["policy"]
         try:
@@ -104,8 +117,7 @@ def policies(request: HttpRequest) -> HttpResponse:
             return redirect("inspector:policies")
         except ChatMemoryError as error:
             form.add_error(None, str(error))
-    policies = services.default_policies()
-    return render_form(request, "rooms/settings/policies.html", form, policies=policies)
+    return render_form(request, "rooms/settings/policies.html", form, **context)
 
 
 @require_POST

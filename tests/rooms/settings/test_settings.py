@@ -73,6 +73,14 @@ class TestThePreview:
         assert "nothing comes back" in page(operator_client, limit="12")
         assert conversations.memory("c").policy == MessageWindow(9)
 
+    def test_the_options_of_another_kind_can_be_changed_at_once(self, operator_client):
+        """They begin with their defaults, whatever options of the kind before were sent."""
+        html = page(operator_client, kind="token_window", option_snap_to_user="on")
+        fields = {each.get("name"): each for each in tree(html).iter("input")}
+        snaps, clears = (fields[f"option_{n}"] for n in ("snap_to_user", "clear_tool_results"))
+        assert (snaps.get("disabled"), clears.get("disabled")) == (None, None)
+        assert (snaps.get("checked"), clears.get("value")) == (None, "0")
+
     def test_counts_in_the_unit_of_another_kind(self, operator_client):
         html = page(operator_client, kind="token_window", limit="30")
         assert "Limit in tokens" in html
