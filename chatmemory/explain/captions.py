@@ -51,7 +51,7 @@ class Caption:
 
 
 def caption(change: ChangeResult, note: str = "") -> Caption:
-    """Return the caption of a change; that of what a draft would do is in the conditional.
+    """Return the caption of a change. The caption of a draft is in the conditional.
 
     The `note` of an add that evicted messages says why no summary took their place.
     """
@@ -114,7 +114,7 @@ def _event(change: ChangeResult) -> str:
 
 
 def _became(change: ChangeResult) -> str:
-    """Say what took the place of messages in a compaction or a clearing of tool results."""
+    """Name the summary or the stubs that took the place of messages."""
     count = len(change.evicted)
     if change.kind == "compact":
         return f"{counted(count, 'message')} became summary #{change.seq}"
@@ -207,7 +207,7 @@ def _stubs(results: Sequence[int]) -> str:
 
 
 def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:
-    """Return that a message could not stay, and what else its add would do."""
+    """Say that a message could not stay, and name the other effects of its add."""
     detail = f"{why_no_fit(change, message)}{also}"
     if message.misfit is not None and message.misfit.is_of_system:
         cause = cause_of(message.reason, message.misfit).sentence_for(is_conditional=True)
@@ -216,7 +216,7 @@ def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption
 
 
 def change_of_policy(outlook: Outlook) -> str:
-    """Say in sentences what another policy alone would do."""
+    """Describe in sentences the effect of another policy alone."""
     no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
     return f"{_difference(outlook)}{no_add}"
 
@@ -266,7 +266,7 @@ def _nothing_leaves(outlook: Outlook, come: str = "") -> Iterator[str]:
 
 
 def _named(outlook: Outlook) -> str:
-    """Name the messages that leave first, then those that leave with them and that come back."""
+    """Name the messages that leave first, then the ones that leave with them or come back."""
     parts = [seqs(outlook.leaving)]
     if outlook.hidden:
         parts.append(_hidden(outlook, "with it" if len(outlook.leaving) == 1 else "with them"))
@@ -307,7 +307,7 @@ _WOULD_BE_NO_ROOM = {
 
 
 def over_limit(window: WindowView) -> str:
-    """Say what follows for a window over its limit, or "" within the limit."""
+    """Describe the next evictions of a window over its limit; "" within the limit."""
     policy = window.policy
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
         return ""
@@ -335,7 +335,7 @@ def _what_exceeds(window: WindowView) -> str:
 
 
 def what_is_hidden(window: WindowView) -> str:
-    """Say how many messages a lowered limit hides, and what will happen to them."""
+    """Say how many messages a lowered limit hides, and whether they will leave."""
     count = len(window.over_limit)
     if not window.no_room:
         return leaving(count, _will(window))
@@ -364,7 +364,7 @@ def why_nothing_fits(window: WindowView) -> str:
 
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
-    """Say what will happen to a message that a limit hides."""
+    """Say whether a message that a limit hides will leave."""
     if no_room:
         no_add = capitalized(_NO_ROOM[no_room])
         return f"The model no longer sees it. {no_add}. A higher limit brings it back."
@@ -375,7 +375,7 @@ def one_beyond_limit(no_room: NoRoom | None) -> str:
 
 
 def beyond_tried_limit(no_room: NoRoom | None) -> str:
-    """Say what would happen to a message that a tried limit would hide."""
+    """Say whether a message that a tried limit would hide would leave."""
     if no_room:
         return f"The model would no longer see it. {would_be_no_room(no_room)}"
     return "The model would no longer see it, and it would leave at the next add."
@@ -395,7 +395,7 @@ def leaving(count: int, will: str = "will") -> str:
 
 
 def pinning(preview: PinPreview) -> str:
-    """Say how much a pin, or its end, would leave pinned, and what would then leave next."""
+    """Say how much would be pinned after a pin or its end, and which messages would leave next."""
     return " ".join(_sentences(preview))
 
 

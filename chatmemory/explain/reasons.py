@@ -158,9 +158,8 @@ def short_cause(change: ChangeResult, seq: int) -> str:
 
 
 def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
-    """Explain why a tool result became a stub, and what the model sees in its place.
-
-    `more` says what becomes of the stub. Raises LookupError if the change did not clear the result.
+    """Explain why a tool result became a stub, and quote the stub. `more` is a sentence about the
+    stub's future. Raises LookupError if the change did not clear the result.
     """
     change = clearing.change
     result = change.eviction_of(seq)
@@ -316,7 +315,8 @@ def _until_full(window: WindowView, policy: Policy) -> int:
 def _first_of_group(window: WindowView, position: int) -> int:
     """Return the position of the message with which another leaves at the latest.
 
-    It is the call of a result. Where memory begins with a user message, it is that of the turn.
+    For a result, this is its call. Where memory begins with a user message, it is the user message
+    of the turn.
     """
     if not _keeps_turns(window.policy):
         return first_of_group(window.rows, position)
@@ -377,14 +377,14 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
 
 
 def _moment(answer: WhatWouldKeep) -> str:
-    """Name the moment for which a limit is told: when it was next needed, or a step."""
+    """Name the moment until which a limit would have kept a message: its next use, or a step."""
     if answer.needed is None:
         return f"at step {answer.step:,}"
     return f"just before {named(answer.needed.again)}, in which {_subject(answer)} came up again"
 
 
 def _subject(answer: WhatWouldKeep) -> str:
-    """Name what was forgotten: a fact, or what a call had returned."""
+    """Name the forgotten fact, or the result of a call."""
     fact = answer.fact.fact if answer.fact else ""
     return fact or f"the result of {answer.needed.what}" if answer.needed else fact
 

@@ -153,8 +153,8 @@ def policy_name(policy: Policy | None) -> str:
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, down to 60%`.
 
-    With the policy `before` it, what differs is named: an option that ended, and what the words do
-    not tell otherwise.
+    With the policy `before` it, the differences are named: an option that ended, and details that
+    the words leave out otherwise.
     """
     if policy is None:
         return "the client’s own"
@@ -222,7 +222,7 @@ class Cause:
     of_list: str = ""
 
     def sentence_for(self, is_conditional: bool) -> str:
-        """Return the sentence of what happened, or of what would happen."""
+        """Return the sentence about the past, or the one about a possible future."""
         return (is_conditional and self.conditional) or self.sentence
 
 
@@ -285,7 +285,7 @@ _MISFITS = {
 def cause_of(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> Cause:
     """Return the cause of a reason, or of a message that left in the step that added it.
 
-    What made no room in a change `by_client` is not known: its limit is the client's own.
+    In a change `by_client`, the cause of missing room is unknown: the limit is the client's own.
     """
     if by_client and reason is Reason.CAPACITY:
         return _LEFT_OUT
@@ -306,9 +306,8 @@ def reason_of(evicted: EvictedMessage) -> str:
 
 
 def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
-    """Return the sum in a sentence.
-
-    Beside what is pinned, a leading system message remains after such an add, or nothing.
+    """Return the sum in a sentence. After such an add, only pinned messages and a leading system
+    message remain.
     """
     policy, name = change.policy, named(message.seq)
     remaining = change.after.without(change.pinned)

@@ -1,4 +1,4 @@
-"""The checks of rules: what is wrong in a window, and where, whichever provider gets it.
+"""The checks of rules: they find the faults of a window, for any provider.
 
 A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`.
 """

@@ -1,4 +1,6 @@
-"""The linter for messages: finds what a provider would refuse or mishandle, before a request."""
+"""The linter for messages: finds the faults that a provider would refuse or mishandle, before a
+request.
+"""
 
 from __future__ import annotations
 

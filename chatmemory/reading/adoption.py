@@ -1,4 +1,4 @@
-"""A preview of what another policy would change in many conversations."""
+"""A preview of the changes by another policy in many conversations."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ HEAVY_PERCENT = 40  # of the limit, for a system message
 
 @dataclass(frozen=True)
 class Budget:
-    """The tokens of a window by the kind of their messages. `media` are those of messages with
-    images, audio, video or files, with the words beside them.
+    """The tokens of a window by the kind of their messages. `media` are the tokens of messages with
+    images, audio, video or files, and of the words beside them.
 
     `overhead` is the cost of a request besides its messages. `limit` is the policy's limit if it
     counts tokens, else None. `uncounted` are the tokens of a system message that is free.
@@ -88,8 +88,8 @@ def budget_of(
     summaries: Container[int] = (),
     media: Container[int] = (),
 ) -> Budget:
-    """Return what fills a window. `summaries` are the seqs of messages that stand for others, and
-    `media` those of messages with media.
+    """Return the budget of a window. `summaries` are the seqs of summaries, and `media` the seqs of
+    messages with media.
     """
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
     tokens = dict.fromkeys(kinds, 0)

@@ -1,4 +1,6 @@
-"""How a tool result became a stub: the step that cleared it, and what had no room beside it."""
+"""The clearing of a tool result: the step at which it became a stub, and the message that had no
+room beside it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class Clearing:
 
 
 def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
-    """Return how a message that is in memory at step `at` became a stub; None if it did not."""
+    """Return the clearing of a message that is a stub at step `at`; None if it is whole."""
     n = _cleared_at(row, at)
     if n is None:
         return None

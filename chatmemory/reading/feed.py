@@ -113,7 +113,7 @@ def _ended_last(steps: Iterable[_Leaving]) -> dict[str, Stay]:
 
 
 def newest_change() -> int:
-    """Return the time of the latest change, in microseconds since 1970; 0 if there is none."""
+    """Return the time of the latest change, in microseconds since 1970; 0 without changes."""
     at = Memory.objects.order_by("-updated_at").values_list("updated_at", flat=True).first()
     return microseconds(at) if at else 0
 

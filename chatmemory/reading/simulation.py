@@ -39,13 +39,13 @@ RECOUNTED_AT_ONCE = 5_000  # messages: these take a second to count
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the model sees before simulated changes and would see after them, in totals.
+    """The totals of the window before simulated changes and after them, and the difference.
 
-    It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
-    `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
-    unless there is `no_room`: then every message is refused, and nothing leaves for one. `stubbed`
-    are the tool results that would become stubs, and `to_clear` those that the next add clears
-    before a message leaves.
+    The model would no longer see `leaving`, which are messages that it sees or that arrive, and
+    would see `returning` again. `hidden` are messages that a lowered limit hides already, and that
+    leave too, unless there is `no_room`: then every message is refused, and nothing leaves for one.
+    `stubbed` are the tool results that would become stubs, and `to_clear` the ones that the next
+    add clears before a message leaves.
     """
 
     before: Totals = NOTHING
@@ -66,11 +66,11 @@ class Simulation:
     """The result of a simulation: one change per message, and the `window` after them.
 
     `window_before` is the window that the model sees before the changes from the position `since`
-    on. `trim` is what another limit alone evicts at the next add; None with messages, and if
-    nothing leaves. It holds no step, and is no change of its own: a read hides what the next add
-    evicts. Simulated messages have the seqs after the last one of the step that the simulation
-    starts from, and `entered_step` 0. `stubbed` are the tool results that become stubs before
-    messages leave.
+    on. `trim` has the evictions of the next add under another limit alone; None with messages, and
+    if nothing leaves. It has no step and is no change of its own: a read hides messages that the
+    next add evicts. Simulated messages have the seqs after the last one of the step that the
+    simulation starts from, and `entered_step` 0. `stubbed` are the tool results that become stubs
+    before messages leave.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -249,11 +249,11 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
 class PinPreview:
     """The effect of pinning or unpinning a message. `seqs` are pinned together.
 
-    `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
-    large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
-    as it is, `leaving_then` afterwards; before that, the tool results `stubbed_then` would become
-    stubs. Where a lowered limit hides messages, `hidden` are those that it would hide too, and
-    `shown` those that would be seen again.
+    `held` is the part of the limit that pinned messages would hold, in the policy's unit, and
+    `room` the size of the largest message that still fits beside them, below 1 if none does.
+    `leaving` leave next without the change, `leaving_then` after it; before that, the tool results
+    `stubbed_then` would become stubs. Where a lowered limit hides messages, `hidden` are more
+    messages that it would hide, and `shown` messages that the model would see again.
     """
 
     policy: Policy

@@ -32,7 +32,9 @@ from chatmemory.windows.window import Entry, Totals
 
 
 class NoRoom(StrEnum):
-    """Why no add evicts what a lowered limit hides: what costs anything is refused."""
+    """The reason why no add evicts the messages that a lowered limit hides: every message with a
+    cost is refused.
+    """
 
     BESIDE_PINS = "BESIDE_PINS"  # what is pinned holds all room that there is
     BESIDE_TURNS = "BESIDE_TURNS"  # the same where only a message of the user costs anything
@@ -170,8 +172,8 @@ class WindowView:
         self, stubs: Container[int] = (), awaits_result: bool = False
     ) -> tuple[int, ...]:
         """Return the tool results that become stubs first when there is no room, before a message
-        leaves; none where the policy clears none. `stubs` are the seqs of those that are stubs. A
-        window that `awaits_result` gets the newest result by the next add.
+        leaves; none where the policy clears none. `stubs` are the seqs of stubs. A window that
+        `awaits_result` gets the newest result by the next add.
         """
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
@@ -334,7 +336,7 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
-    """Return the texts of those messages in the window after a step that are stubs, by seq."""
+    """Return the texts of the stubs among some messages of the window after a step, by seq."""
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     found = {seq: text_of_stub(own) for seq, own in stays.values_list("seq", "overrides")}
     return {seq: text for seq, text in found.items() if text is not None}

@@ -1,9 +1,9 @@
-"""Recall: how much of what the assistant needed a window still holds, without any model.
+"""Recall: the share of the needed facts that a window still holds, computed without any model.
 
 A fact is a term that nobody can guess. A recall is a fact in an AI message that an earlier message
 held; it is held if a message that mentions it was in the window just before the AI message arrived,
 and else lost: the model could not have read it there. Of a stored conversation, a fact that had to
-be said or fetched again counts as one more recall: it was needed there, too. What was said is
+be said or fetched again counts as one more recall: it was needed there, too. The history is
 replayed from an empty window under one constant policy, so that policies compare.
 """
 
@@ -45,8 +45,8 @@ class Recall:
     """The figures of a policy for some conversations; the policy None holds everything.
 
     `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
-    `call_repeated` count the messages in which users said again, and calls fetched again, what this
-    policy had forgotten. `prompt_tokens` are the tokens of all `calls` of the model, and
+    `call_repeated` count the messages in which users repeated a fact, or calls were made again,
+    that this policy had forgotten. `prompt_tokens` are the tokens of all `calls` of the model, and
     `reusable_tokens` those of the beginnings that are equal to the previous call. `read_tokens` of
     these come from the provider's cache, and `written_tokens` are written to it. `everything` is
     the bill of sending everything.
@@ -101,7 +101,7 @@ def recall(
     prefixes: Sequence[str] = (),
     rules: CacheRules = NO_BOUNDS,
 ) -> list[Recall]:
-    """Return how much each policy would have held of a conversation; None keeps everything.
+    """Measure the recall of a conversation under each policy; None keeps everything.
 
     `terms` and `prefixes` are words that are facts although they hold no digit, and `rules` those
     of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
@@ -135,7 +135,7 @@ def for_each_policy(
 
 
 def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
-    """Return how much a policy would have held of one history, without the bill of everything."""
+    """Measure the recall of one history under a policy, without the bill of everything."""
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
     return Recall(
@@ -157,7 +157,7 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
 def recalls_of(
     histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
 ) -> list[Recall]:
-    """Return how much each policy would have held, given the conversation as a history for each."""
+    """Measure the recall under each policy, given the conversation as a history for each."""
     known: dict[tuple[int, Policy | None], Recall] = {}
 
     def found(history: History, policy: Policy | None) -> Recall:
@@ -211,8 +211,8 @@ class RecallSums:
         )
 
     def advice(self, prices: Prices = NO_PRICES, goals: Goals = USUAL) -> Advice | None:
-        """Return which of the policies, or everything, is worth its cost; None where their tokens
-        do not compare, because several estimators count them.
+        """Advise one of the policies, or sending everything. None if several estimators count the
+        tokens, so that they do not compare.
         """
         if len({each.estimator for each in self.policies if each}) > 1:
             return None
@@ -250,7 +250,7 @@ def recall_curve(
     terms: Sequence[str] = (),
     prefixes: Sequence[str] = (),
 ) -> RecallCurve:
-    """Return how many recalls are held at every limit of a conversation, from one pass.
+    """Return the recall curve of a conversation: the number of recalls held at each limit.
 
     The limit of `policy` is ignored; without one, it is a token window. Raises the exceptions of
     `recall`.

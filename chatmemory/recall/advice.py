@@ -202,7 +202,9 @@ class Chooser:
         return not (policy and context and policy.unit == "tokens") or policy.limit <= context
 
     def _may_be_chosen(self, point: Costed, share: float) -> bool:
-        """Return whether a policy does in the chosen conversations what it does in all of them."""
+        """Return whether a policy has the same effect in the chosen conversations as in all of
+        them.
+        """
         if not self.fits:
             return True
         cost = self._relative(self._chosen, self._chosen.at(point.policy))
@@ -226,7 +228,7 @@ def _holds_share(sums: Sums, point: Costed, share: float) -> bool:
 
 
 def _cheapest(point: Costed) -> tuple[float, int, int]:
-    """Order policies by their cost; of equal ones, by what they hold and by their limit."""
+    """Order policies by their cost, then by the facts that they hold, then by their limit."""
     return round(point.cost, 9), -point.tally.held, point.policy.limit if point.policy else 0
 
 
@@ -291,8 +293,8 @@ class Needs:
 
 
 def needs_of(limits: Sequence[int | None]) -> Needs:
-    """Return the limits that half and nine in ten of conversations need, given that of each; None
-    for a conversation that needs none.
+    """Return the limits that half and nine in ten of some conversations need. `limits` has the
+    limit of each conversation, or None if it needs none.
 
     In a group of ten or more, one that needs over four times what nine in ten of the others need is
     left out.

@@ -86,9 +86,10 @@ _NO_NOUNS = frozenset(
 class Again(NamedTuple):
     """The facts or the call of a message that make an incident of one kind, if forgotten then.
 
-    `facts` are names. Of a user's, those are `forced` that the assistant asked for by name, which
-    are `asked`, or that the user says to have said. Of a call, `call` is the name under which its
-    results are mentioned, and `is_same`: the result equals the earlier one.
+    `facts` are names. In a user's message, `asked` are the facts that the assistant asked for by
+    name, and `forced` are these and the ones that the user says to have given before. Of a call,
+    `call` is the name under which its results are mentioned, and `is_same`: the result equals the
+    earlier one.
     """
 
     kind: IncidentKind
@@ -109,7 +110,7 @@ class ReadMessage(NamedTuple):
 def read_messages(
     messages: Sequence[ChatMessage], lexicon: Lexicon, words: Words = NO_WORDS
 ) -> list[ReadMessage]:
-    """Return the messages of a conversation in order, as they are read."""
+    """Read the messages of a conversation in order."""
     reader = _Reader(messages, lexicon, words)
     return [reader.read(position) for position in range(len(messages))]
 
@@ -194,7 +195,9 @@ class _Reader:
             yield Again(IncidentKind.USER_SUPPLIED, supplied)
 
     def _are_for(self, requests: Sequence[str], fact: str) -> bool:
-        """Return whether requests of the assistant name what a fact is, or ask for it once more."""
+        """Return whether requests of the assistant name the kind of a fact, or ask for it once
+        more.
+        """
         if any(map(_ONCE_MORE.search, requests)):
             return True
         questions = [set(map(_stem, _WORD.findall(sentence))) for sentence in requests]
@@ -218,7 +221,7 @@ def _requests(message: ChatMessage) -> Iterator[str]:
 
 
 def names_of(fact: str, text: str) -> Iterator[frozenset[str]]:
-    """Yield how a text names a fact, as words: by the key of its JSON, or by the noun before."""
+    """Yield the words by which a text names a fact: the key of its JSON, or the noun before it."""
     value = json_of(text)
     if value is not None:
         yield from _keys_of(fact, value)

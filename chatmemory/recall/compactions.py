@@ -1,9 +1,9 @@
 """The exact terms in replaced messages that a summary lost, without any model.
 
 A term is a fact (see `facts`). It was needed again if the assistant used it in a later message that
-is no summary. Only what happened afterwards shows that, so that what was needed is a lower bound.
-The summary holds a term if it contains it, or a message that was kept does. Words with the
-same sense are not seen.
+is no summary. Only later messages show the need, so the count of needed terms is a lower bound. The
+summary holds a term if it contains it, or a message that was kept does. Words with the same sense
+are not seen.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """The terms that are counted: all of them, those that the assistant had been told, or the told
-    ones that few sessions mention.
+    """The terms that are counted: all, the ones that a user or a tool gave to the assistant, or
+    those of them that few sessions mention.
     """
 
     ALL = "all"
@@ -45,7 +45,7 @@ class Level(StrEnum):
 
 
 def headline(sessions: int) -> Level:
-    """Return the level that is told first, given the size of the corpus."""
+    """Return the level of the headline, given the size of the corpus."""
     return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
@@ -97,14 +97,16 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Return how many needed terms the summary holds, with so many dropped terms appended."""
+        """Count the needed terms that the summary holds, with so many dropped terms appended."""
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
             for each in self.needed(level)
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Return how many the last so many tokens would have held in place of the summary."""
+        """Count the needed terms that the last so many tokens would have held in place of the
+        summary.
+        """
         return sum(each.tail <= tokens for each in self.needed(level))
 
 
@@ -208,7 +210,9 @@ class _Sources:
         )
 
     def _type(self, position: int) -> MessageType:
-        """Return the type of a message; what a program wrote for the user is a tool's."""
+        """Return the type of a message. A message that a program wrote for the user counts as a
+        tool's.
+        """
         if position in self._session.by_programs:
             return MessageType.TOOL_EXECUTION_RESULT
         return self._session.messages[position].type
@@ -270,7 +274,7 @@ class _Sources:
             )
 
     def _uses_after(self, summary: int, terms: Iterable[str]) -> dict[str, int]:
-        """Return where the assistant used each of some terms first after a summary."""
+        """Return the position at which the assistant first used each term after a summary."""
         uses: dict[str, int] = {}
         for term in terms:
             for position in self._after(term, summary):
@@ -333,7 +337,7 @@ def _dropped(
     """Return the terms that are not held, best first, each with the place of the last facts that
     have it.
 
-    `mentions` are the places of the facts that have a term, and `weights` what each place counts.
+    `mentions` are the places of the facts that have a term, and `weights` the weight of each place.
     """
     weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
     ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))

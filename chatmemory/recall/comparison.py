@@ -1,5 +1,5 @@
-"""A history under one policy: what it held, what it lost and what its prompts would have been; and
-the recall curve: how many recalls are held at every limit.
+"""A history under one policy: the facts held and lost, and the prompts; and the recall curve, which
+has the number of recalls held at every limit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Compared:
         return self.recalls - len(self.lost)
 
     def count_of(self, kind: IncidentKind) -> int:
-        """Return how many incidents of a kind there are."""
+        """Count the incidents of a kind."""
         return sum(use.kind is kind for use in self.incidents)
 
     @property
@@ -155,7 +155,7 @@ def smallest_limit_for(
 
 
 def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
-    """Return the one with the smallest limit of those that are known."""
+    """Return the smallest of the known limits."""
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 
@@ -196,7 +196,7 @@ class RecallCurve:
         return tuple(zip(limits, numbers, strict=True))
 
     def held(self, limit: int) -> int:
-        """Return how many recalls are held at a limit."""
+        """Count the recalls that are held at a limit."""
         found = bisect_right(self.points, limit, key=lambda point: point[0])
         return self.points[found - 1][1] if found else 0
 
@@ -220,8 +220,8 @@ def curve_of(
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
     A policy with options, and a history with several system messages, is replayed over a grid of
-    limits so that at most `most_adds` messages are added, and under those of `also`. With `which`,
-    the curve counts other uses than those that are needed.
+    limits so that at most `most_adds` messages are added, and under those of `also`. `which` yields
+    the uses to count, by default the needed ones.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
@@ -234,7 +234,7 @@ def curve_of(
 
 
 def is_exact(history: History, policy: Policy) -> bool:
-    """Return whether loads tell under which limits a recall is held, so that none is tried."""
+    """Return whether the limits that hold a recall follow from loads, without trying any."""
     return evicts_oldest_first(policy) and history.loads.have_one_system
 
 

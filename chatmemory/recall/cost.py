@@ -28,11 +28,11 @@ ONE, TWICE = Decimal(1), Decimal(2)
 class Call(NamedTuple):
     """A call of the model in a replay.
 
-    `position` is that of its answer, `prompt` its prompt in tokens, and `shared` the tokens of the
-    longest common beginning with the prompt of the call before. `age` is how many seconds ago that
-    call was; None if the times are not known. The prompt `is_broken` if it does not begin with the
-    whole prompt before it; `again` are the tokens that were sent before and no longer stand at its
-    beginning, so that they are billed anew.
+    `position` is the position of its answer, `prompt` the size of its prompt in tokens, and
+    `shared` the tokens of the longest common beginning with the prompt of the call before. `age` is
+    how many seconds ago that call was; None if the times are not known. The prompt `is_broken` if
+    it does not begin with the whole prompt before it; `again` are the tokens that were sent before
+    and no longer stand at its beginning, so that they are billed anew.
     """
 
     position: int
@@ -56,7 +56,7 @@ class CacheRules:
     life: float | None = None
 
     def read(self, call: Call) -> int:
-        """Return how many tokens of a prompt are read from the cache."""
+        """Return the tokens of a prompt that are read from the cache."""
         is_old = None not in (self.life, call.age) and call.age > self.life  # type: ignore[operator]
         return 0 if is_old or call.shared < self.least else call.shared - call.shared % self.step
 

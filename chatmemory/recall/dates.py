@@ -86,7 +86,7 @@ class Dates:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}
 
     def name(self, date: Date) -> str:
-        """Return the name of a date. One without a year is that of the year said last."""
+        """Return the name of a date. A date without a year gets the latest year."""
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:
             known[date.year] = known.pop(date.year)
@@ -103,6 +103,6 @@ def _name(date: Date) -> str:
 
 
 def names_of(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return the names of dates, each with what is written."""
+    """Return the names of dates, each with the text as written."""
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

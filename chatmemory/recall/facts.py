@@ -283,7 +283,7 @@ F = TypeVar("F", bound=OfFact)
 
 
 def example_rank(fact: str) -> int:
-    """Return 0 for an id, 1 for a name, 2 for a date, 3 for what is no good example."""
+    """Return 0 for an id, 1 for a name, 2 for a date, 3 for a fact that is no good example."""
     if _DATE.fullmatch(fact):
         return 2
     if _NAME.fullmatch(fact):
@@ -294,6 +294,6 @@ def example_rank(fact: str) -> int:
 
 
 def examples_first(found: Iterable[F]) -> Iterator[F]:
-    """Yield what is an example, in order: ids before names before dates."""
+    """Yield the facts that are good examples: ids before names before dates."""
     ranked = [(rank, each) for each in found if (rank := example_rank(each.fact)) < 3]
     yield from (each for _, each in sorted(ranked, key=lambda pair: pair[0]))

@@ -33,7 +33,7 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 @dataclass(frozen=True)
 class TriedPolicies:
     """The policies that are tried: variants, which are policies whose limit is ignored, under a
-    grid of limits and those of `also`; or each under the limits of `given`.
+    grid of limits and the limits of `also`; or each under the limits of `given`.
     """
 
     variants: tuple[Policy, ...]
@@ -72,7 +72,7 @@ def tried_of_kind(
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
-    """Return policies as those that are tried."""
+    """Return the given policies as the ones to try."""
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
         if policy is not None:
@@ -99,9 +99,9 @@ class Figures:
     """The tallies of a history under the policies of a frontier.
 
     `everything` is without a limit; its largest prompt has `longest` tokens. `points` are the
-    tallies of each variant by limit. `today` is that of the policy in force; None where a client
-    decides. From the limit `need` on, every larger one holds all facts. `is_unreadable`: a row of
-    the history is corrupt.
+    tallies of each variant by limit. `today` is the tally of the policy in force, or None if a
+    client decides. From the limit `need` on, every larger one holds all facts. `is_unreadable`: a
+    row of the history is corrupt.
     """
 
     messages: int = 0

@@ -1,8 +1,8 @@
-"""A history: what was said, with its facts, and what of them is needed and comes up again.
+"""A history: the messages of a conversation with their facts, and the uses of these facts.
 
-What is needed is the same under every limit: the recalls, which are the uses of the assistant, and
-the incidents of users and tools that the conversation really had. What users repeat, and calls that
-are made again, are incidents under each limit that does not hold it.
+The needed uses are the same under every limit: the recalls, which are the uses of the assistant,
+and the incidents of users and tools that the conversation really had. A repetition by a user or a
+repeated call is an incident under each limit that does not hold its facts.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class History:
 
     `turns` are the messages as the linter sees them, and `read` as their facts are read. `overhead`
     is the fixed cost of a request in tokens. `numbers` are the numbers of the messages. `incidents`
-    are those of users and tools that the conversation had: number of the message, and kind. `times`
-    are when the messages were said, in seconds; None where that is not known.
+    are the incidents of users and tools that the conversation had: number of the message, and kind.
+    `times` are when the messages were said, in seconds; None where that is not known.
     """
 
     entries: Sequence[Entry]
@@ -98,7 +98,7 @@ class History:
 
     @cached_property
     def _mentions(self) -> tuple[Mapping[str, list[int]], Mapping[str, list[int]]]:
-        """The positions of each fact, those of system messages apart."""
+        """The positions of each fact. The positions of system messages are kept apart."""
         others: defaultdict[str, list[int]] = defaultdict(list)
         systems: defaultdict[str, list[int]] = defaultdict(list)
         for position, entry in enumerate(self.entries):
@@ -149,7 +149,7 @@ def history_from(
 
 
 def recorded_time(message: ChatMessage) -> float | None:
-    """Return when a message was said, in seconds, if the file of its conversation gave that."""
+    """Return the time of a message in seconds, if the file of its conversation had it."""
     return time_in(getattr(message, "attributes", {}))
 
 
@@ -184,8 +184,8 @@ class Use(NamedTuple):
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the mention that leaves first of those that must be in memory; None if all of it
-        is `known` anyhow.
+        """Return the mention that leaves first of all that must be in memory; None if all facts are
+        `known` anyhow.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
@@ -198,7 +198,8 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
     of incidents only: a recall is of a term, a code or a date.
 
-    `left` is when the text of each message left in a replay (see `Departures.of_texts`).
+    `left` has the position at which the text of each message left in a replay (see
+    `Departures.of_texts`).
     """
     last: dict[str, int] = {}
     until: dict[str, int] = {}
@@ -234,7 +235,7 @@ def _names(again: Again) -> tuple[str, ...]:
 
 
 def needs(history: History, left: Sequence[int]) -> Iterator[Use]:
-    """Yield what is needed, which is the same under every limit."""
+    """Yield the needed uses, which are the same under every limit."""
     for use in uses(history, left):
         number = history.numbers[use.position]
         if use.kind is IncidentKind.USED_UNSEEN or (number, use.kind) in history.incidents:
@@ -242,7 +243,9 @@ def needs(history: History, left: Sequence[int]) -> Iterator[Use]:
 
 
 def repeats(history: History, left: Sequence[int]) -> Iterator[Use]:
-    """Yield what users repeat, and calls that are made again: incidents where it is not held."""
+    """Yield the repetitions by users and the repeated calls, which are incidents where memory does
+    not hold their facts.
+    """
     for use in uses(history, left):
         if use.kind in REPEATS:
             yield use

@@ -1,4 +1,5 @@
-"""Incidents: what left memory and came up again. A message that arrived is one incident at most.
+"""Incidents: facts and calls that left memory and came up again. A message that arrived is one
+incident at most.
 
 A fact that a user or a tool said is forgotten when its last mention leaves memory; any mention
 counts, also one of the assistant and of a summary. When it comes up again, that had a price: the
@@ -34,10 +35,10 @@ INCIDENT_RULES = 4  # raise it with each change of what an incident is
 class Forgotten:
     """A fact that had left memory when it came up again; of a call, its result.
 
-    `fact` is as it is written where it came up, and `name` as it is tracked. `said` is the latest
-    message of a user that said it, else of a tool. `last` is its last mention, which left memory at
-    `left_step`, and `cause` the reason. `keeping` is the smallest limit from which every larger one
-    would have held it; None while it is not computed.
+    `fact` is the text of the fact where it came up, and `name` its name in all texts. `said` is the
+    latest message of a user that said it, else of a tool. `last` is its last mention, which left
+    memory at `left_step`, and `cause` the reason. `keeping` is the smallest limit from which every
+    larger one would have held it; None while it is not computed.
     """
 
     fact: str
@@ -52,11 +53,10 @@ class Forgotten:
 @dataclass(frozen=True)
 class Incident:
     """The facts or the call that came up again in message `again`, which arrived at `step`:
-    `facts`, the best known first.
-
-    A user's is `is_forced` if the assistant asked for it, in the message `asked`, or the user says
-    that it was said before. A call's `result` is that of the equal call before; `tokens` are those
-    of the new one, and `is_same`: it is equal. `tool` is the name of the tool.
+    `facts`, the best known first. The incident of a user `is_forced` if the assistant asked for the
+    fact, in the message `asked`, or the user says that it was said before. For a call, `result` is
+    the result of the equal call before, `tokens` the size of the new result, and `is_same` tells
+    whether both are equal. `tool` is the name of the tool.
     """
 
     kind: IncidentKind
@@ -103,8 +103,9 @@ class StepMessage(NamedTuple):
 class MemoryTime(NamedTuple):
     """The step at which a message entered memory, and the one at which it left, with the reason.
 
-    A clearing of results is a step of its own in the ledger, before that of the message that had no
-    room. The model had seen the results when it wrote that message, so they are `gone` behind it.
+    A clearing of results is a step of its own in the ledger, before the step of the message that
+    had no room. The model had seen the results when it wrote that message, so they are `gone`
+    behind it.
     """
 
     number: int
@@ -239,12 +240,10 @@ class _Memory:
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
-    """Yield incidents with the limits that would have kept their facts, under this policy, and
-    with the tokens of what was called again.
-
-    What was said is replayed under each limit throughout, with nothing pinned: once for all
-    incidents. For a policy that must be replayed under one limit after another, a use by the
-    assistant has none.
+    """Yield incidents with the limits that would have kept their facts, under this policy, and with
+    the tokens of repeated calls. The history is replayed under each limit throughout, with nothing
+    pinned, once for all incidents. For a policy that must be replayed under one limit after
+    another, a use by the assistant has none.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -337,7 +336,9 @@ def incident_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Return where a fact was said, when it left memory, and the limit that would have kept it."""
+    """Describe in words where a fact came from, when it left memory, and the limit that would have
+    kept it.
+    """
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
     kept = f"; a limit of {about}{limit:,} would have kept it" if limit else ""

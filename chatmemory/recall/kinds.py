@@ -13,9 +13,8 @@ class IncidentKind(StrEnum):
     """The kind of an incident: how something forgotten came up again in a message; the first that
     applies.
 
-    The user had said it and says it again; a call is made again whose result had left; the user
-    says for the first time what a tool had said; or the assistant uses what nothing in memory
-    holds.
+    A user repeats a fact; a call is repeated whose result had left; a user gives a fact that only a
+    tool had given; or the assistant uses a fact that memory does not hold.
     """
 
     USER_REPEATED = "user_repeated"
@@ -26,8 +25,8 @@ class IncidentKind(StrEnum):
 
 @dataclass(frozen=True)
 class KindWords:
-    """The words of a kind: as a title, as what happened to the fact or the tool, and in short as
-    what the last message of it did.
+    """The words of a kind: as a title, as the event of the fact or the tool, and in short for the
+    last message.
     """
 
     title: str

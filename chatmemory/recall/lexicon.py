@@ -1,4 +1,4 @@
-"""The facts of a conversation: those that each message names, and those that it mentions.
+"""The facts of a conversation: the ones that each message names, and the ones that it mentions.
 
 A message has a fact that it names itself. It mentions any fact of the conversation that it
 contains as a whole, or whose identifying part it contains.
@@ -19,8 +19,8 @@ from chatmemory.recall.pairs import Pairs, pairs_of
 
 class MessageFacts(NamedTuple):
     """The facts of a message: its `own` by name, each as it is written, of which some are `dates`
-    or `pairs`, and the names of all that it `mentions`. What a program wrote for a user is a
-    tool's.
+    or `pairs`, and the names of all that it `mentions`. A message that a program wrote for the user
+    counts as a tool's.
     """
 
     own: Mapping[str, str]
@@ -70,8 +70,8 @@ class Lexicon:
 
 
 def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
-    """Return all that could be facts of a message in some conversation, as it is written, in order:
-    by its place a fact is found again where only numbers are kept.
+    """Return all texts of a message that could be facts in some conversation, in order. Kept rows
+    store a fact as its place in this list.
     """
     found = found_in(message, words)
     return sorted({*found.terms, *found.codes, *found.dates.values(), *map(str, pairs_of(message))})

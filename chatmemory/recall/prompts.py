@@ -1,9 +1,10 @@
-"""Prompts: what each call of the model would have sent, and how much of it a cache could reuse.
+"""Prompts: the messages that each call of the model would have sent, and the part that a cache
+could reuse.
 
 A call is an AI message; its prompt is the window just before it, with the fixed overhead of a
 request, or nothing where the window is empty. Tokens are reusable if they belong to the longest
-common prefix of whole messages with the prompt of the previous call. How many of these a
-provider reads from its cache follows from the rules of `cost`.
+common prefix of whole messages with the prompt of the previous call. The rules in `cost` decide how
+many of these a provider reads from its cache.
 """
 
 from __future__ import annotations
@@ -117,10 +118,10 @@ def prompts_of(
 
 
 class _SentWindow:
-    """The window of a replay, and what it still shares with the last prompt that was sent.
+    """The window of a replay, and the part that it still shares with the last prompt.
 
-    `shared` are the tokens of the last prompt that still begin the window, `fresh` those that came
-    since, and the window `is_broken` if the last prompt does not begin it as a whole.
+    `shared` are the tokens of the last prompt that still begin the window, `fresh` the tokens that
+    came since, and the window `is_broken` if the last prompt does not begin it as a whole.
     """
 
     def __init__(self, history: History, departures: Departures, keeps_first: bool) -> None:
@@ -183,9 +184,7 @@ class _SentWindow:
                 self._drop(each)
 
     def _break_at(self, changing: Collection[int]) -> None:
-        """Let the last prompt share no more than what is before the first of its messages that
-        change.
-        """
+        """Let the last prompt share only the messages before its first change."""
         if any(each < self._sent_at for each in changing):
             gone = set(changing)
             staying = takewhile(lambda each: each not in gone, self.positions)

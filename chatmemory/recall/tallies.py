@@ -3,7 +3,7 @@ and the bill of its prompts.
 
 The window of a history with at most one system message, its first, is that message and all others
 from some message on. Under a policy of the common rule that first one is found in one pass over the
-sums of what the messages cost, and what is held or billed follows from it. Any other history or
+sums of the costs of messages, and the facts held and the bill follow from it. Any other history or
 policy is replayed by the rule of `eviction`. A test compares both.
 """
 
@@ -28,8 +28,8 @@ _AI, _RESULT = MessageType.AI, MessageType.TOOL_EXECUTION_RESULT
 
 
 class Tally(NamedTuple):
-    """The figures of a policy: the facts held, the messages in which users or calls repeated what
-    was forgotten, and the tokens of the prompts: all, `read` from the cache, and `written` to it.
+    """The figures of a policy: the facts held, the messages in which users or calls repeated a
+    forgotten fact, and the tokens of the prompts: all, `read` from the cache, and `written` to it.
     """
 
     held: int = 0
@@ -179,7 +179,7 @@ class _PlainHistory:
         return firsts
 
     def _sent(self, firsts: Sequence[int]) -> list[Call]:
-        """Return the calls, each with what it shares with the one before."""
+        """Return the calls, each with the tokens that it shares with the call before."""
         tokens, system, fixed = self._tokens, self._system, self._fixed
         sent = []
         last_first, last_sum = -1, 0
@@ -194,7 +194,7 @@ class _PlainHistory:
 
 
 def _ends(entries: Sequence[Entry]) -> list[int]:
-    """Return the place of the message behind each message and those that leave with it."""
+    """Return for each message the place behind it and the messages that leave with it."""
     ends = list(range(1, len(entries) + 1))
     end = len(entries)
     for place in reversed(range(len(entries))):

@@ -150,7 +150,7 @@ class Head:
 
     @property
     def leading_system(self) -> Entry | None:
-        """The system message at the head, before which only pinned messages may stand."""
+        """The system message at the head. Only pinned messages may come before it."""
         first = self.at(self.unpinned(0))
         return first if first is not None and first.type is _SYSTEM else None
 
@@ -249,7 +249,7 @@ class Head:
 
 
 def leading_system(entries: Iterable[Entry]) -> Entry | None:
-    """Return the system message at the head, before which only pinned messages may stand."""
+    """Return the system message at the head. Only pinned messages may come before it."""
     first = next((entry for entry in entries if not entry.pinned), None)
     return first if first is not None and first.type is _SYSTEM else None
 

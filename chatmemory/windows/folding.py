@@ -18,7 +18,7 @@ Added = tuple[Transition, tuple[Eviction, ...]]
 
 
 def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[Added]:
-    """Add entries one by one, applying each transition to the window; yield what each add did.
+    """Add entries to a window one by one; yield the transition of each add.
 
     A message that the policy rejects changes nothing. If the policy clears old tool results, the
     entries of results must have a message: the result, or a stub of it, which is as good. Raises

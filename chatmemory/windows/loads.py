@@ -54,7 +54,7 @@ class Stub(NamedTuple):
 
 @dataclass(frozen=True)
 class Departures:
-    """When each message left in a replay.
+    """The times at which messages left in a replay, as positions.
 
     `at` has, for each message, the position of the message at whose arrival it left. This is its
     own position if it found no room or was ignored, and the length of the history if it stayed to
@@ -122,7 +122,7 @@ class Loads:
         return self._costs[1]
 
     def departures(self, policy: Policy | None) -> Departures:
-        """Return when each message left. The policy None keeps everything."""
+        """Return the departures of a replay. The policy None keeps everything."""
         if policy is None:
             return Departures([len(self.messages)] * len(self.messages))
         if evicts_oldest_first(policy):

@@ -110,7 +110,7 @@ class ChatMemory(ABC):
         self._transact(decide, reads=False)
 
     def add_from(self, values: Any, format: str) -> tuple[Loss, ...]:
-        """Add another library's messages, one after the other, and return what was lost.
+        """Add another library's messages, one after the other, and return the losses.
 
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 

@@ -439,7 +439,7 @@ def check_limit(java_name: str, limit: object) -> None:
 
 
 def exact_share(name: str, value: object) -> Decimal:
-    """Return a number above 0 and up to 1 exactly as it is written: 0.29 is 29 hundredths.
+    """Return a number above 0 and up to 1 as an exact fraction: 0.29 is 29 hundredths.
 
     Raises InvalidValue.
     """

@@ -48,7 +48,7 @@ class UnavailablePolicy(Policy):
         self._refuse()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to pickle it: the class of each kind is made at run time."""
+        """Return the constructor for pickling: the class of each kind is made at run time."""
         return stored_policy, (self.kind, self.limit, self.estimator, dict(self.stored))
 
     def _refuse(self) -> NoReturn:

@@ -355,9 +355,8 @@ def visible(window: Window, policy: Policy | None) -> list[Entry]:
 def why_it_cannot_fit(
     policy: Policy, remaining: Totals, message: Weighable, pinned: Totals = NOTHING
 ) -> CannotFit:
-    """Return why a message could not stay beside what remained without it.
-
-    `remaining` leaves out what was `pinned`.
+    """Return the reason why a message could not stay. `remaining` are the totals without it and
+    without the `pinned` messages.
     """
     cost = policy.weigh(message)
     if pinned.count and not policy.is_exceeded_by(remaining.plus(message, cost)):

@@ -1,4 +1,4 @@
-"""The rules about a provider's own format, and those that depend on the model."""
+"""The rules about a provider's own format, and the rules that depend on the model."""
 
 from __future__ import annotations
 

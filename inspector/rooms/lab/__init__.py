@@ -1,1 +1,1 @@
-"""The lab: which window is worth its cost, for many conversations and for groups of them."""
+"""The lab: advice about windows that are worth their cost, for many conversations and groups."""

@@ -23,9 +23,8 @@ DIGITS = 9
 class FleetAddress(ChosenConversations):
     """An address of the lab: conversations, kind of policy, and prices; `sample` 0 means all.
 
-    Without a kind in the address, it is the `usual_kind`: the one that most of them have.
-
-    `problem` says what was wrong with the address; the rest of it is used.
+    An address without a kind gets the `usual_kind`, which most of the conversations have. `problem`
+    describes an error in the address; the rest of it is used.
     """
 
     options: str = ""
@@ -41,7 +40,7 @@ class FleetAddress(ChosenConversations):
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> FleetAddress:
-        """Read the parameters of an address; of those that are wrong, take the usual ones."""
+        """Read the parameters of an address, with usual values in place of wrong ones."""
         chosen = ChosenConversations.read(given)
         names = ("limit", "sample", "seed", "context")
         numbers = {name: number_in_text(given.get(name, ""), DIGITS) for name in names}

@@ -26,7 +26,7 @@ def recall(
     write: float | None = None,
     provider: str = "",
 ) -> Answer:
-    """Measure how much of what the assistant needed each limit would have held, and its cost.
+    """Measure the share of the needed facts that each limit would have held, and its cost.
 
     Of stored conversations whose ids begin with `prefix`, such as one id, or with a label. As
     `limits` write them: token_window:4000,low_water=0.5,message_window:20,everything. The cost is

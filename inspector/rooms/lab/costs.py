@@ -1,7 +1,7 @@
 """Conversations that cost more than sending everything, at the cache price of the provider in use.
 
 A policy that drops a message with each turn changes the beginning of each prompt, so the provider
-reads nothing from its cache. What a conversation cost so is kept for each provider with a price.
+reads nothing from its cache. The cost of a conversation is kept for each provider with a price.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def how_much_more(memory_id: str) -> str:
 
 
 class CostKeeper(Keeper):
-    """Keeps what each conversation cost, from the sizes of its newest 10,000 messages."""
+    """Keeps the cost of each conversation, from the sizes of its newest 10,000 messages."""
 
     model = KeptCost
 
@@ -103,8 +103,8 @@ def _columns(
 def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
-    """Return the cost of the calls up to each one, in whole percent of that of sending everything,
-    rounded down.
+    """Return the cost of the calls up to each one, in whole percent of the cost of sending
+    everything, rounded down.
     """
     prices = Prices(ONE, provider.cached, provider.write)
 

@@ -1,4 +1,4 @@
-"""The page of many conversations: which window is worth its cost."""
+"""The page of many conversations, with advice about the window that is worth its cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Way(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A line of the panel: what it is, today's figure, and that of the suggestion."""
+    """A line of the panel: a name, today's figure, and the figure of the suggestion."""
 
     name: str
     was: str
@@ -63,8 +63,8 @@ class Figure(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The facts held, incidents and costs of groups now, and with the advice for them; costs are in
-    tokens at the input price, as is that of sending `everything`.
+    """The facts held, incidents and costs of groups now, and with the advice for them; costs, also
+    the cost of sending `everything`, are in tokens at the input price.
     """
 
     was: Tally = Tally()
@@ -84,7 +84,9 @@ class Change(NamedTuple):
 
 
 class GroupRow(NamedTuple):
-    """A group with what it needs, has, and is advised; `policy` is the text of the advice."""
+    """A group with its needs, its policies and the advice for it; `policy` is the text of the
+    advice.
+    """
 
     group: Group
     name: str
@@ -109,7 +111,8 @@ class FleetPage:
         self.models = sorted(
             {each for names in (providers_in_use() or {}).values() for each in names}
         )
-        # How many tokens the model takes: the number asked for, else that of the models in use
+        # The context of the model in tokens: the number in the address, else the one of the models
+        # in use
         self.known_context = smallest_prompt(self.models)
         self.context = address.context or self.known_context
         self.kind = found.tried.kind
@@ -231,7 +234,7 @@ class FleetPage:
 
     @property
     def option(self) -> str:
-        """The cheapest window that holds enough, where everything is sent, and what it loses."""
+        """The cheapest window that holds enough, and its losses, where everything is sent today."""
         option = self.advice.option
         if option is None or option.policy is None:
             return ""
@@ -397,7 +400,7 @@ class FleetPage:
 
     @property
     def left_out(self) -> str:
-        """The ids of those that need far more than the others, the first few."""
+        """The ids of the first few conversations that need far more than the others."""
         return _ids(self.found.left_out)
 
     @property
@@ -432,7 +435,7 @@ class FleetPage:
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose losses are listed: the one asked for, yours, or the suggestion."""
+        """The policy whose losses are listed: the one in the address, yours, or the suggestion."""
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)
             return self.address.policy(limit)

@@ -19,8 +19,8 @@ from inspector.shell.room import Part, Place
 
 
 class Rebilled(NamedTuple):
-    """The effect of an eviction on the prompt, in tokens: those that it `freed`, and those that
-    were sent before and are new to the cache `again`, because the prompt begins otherwise.
+    """The effect of an eviction on the prompt, in tokens. It `freed` some. Those that were sent
+    before are new to the cache `again`, because the prompt begins otherwise.
     """
 
     freed: int
@@ -56,8 +56,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return the tokens that the change of the shown step re-bills: of what stayed behind the first
-    message that left.
+    """Return the tokens that the change of the shown step re-bills: the ones of the messages that
+    stayed behind the first departure.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

@@ -1,4 +1,4 @@
-"""Many conversations as the lab adds them up: which are chosen, and what is known of them."""
+"""The conversations of the lab: the chosen ones, with their figures added up."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FleetQuery:
     """A question to the lab: the conversations, the kind of policy, whose limit is ignored, and the
     cache.
 
-    With `sample`, so many of them are drawn by `seed`. `limit` is one that is asked for.
+    With `sample`, so many of them are drawn by `seed`. `limit` is the limit in the address.
     """
 
     which: MemoryFilter
@@ -54,7 +54,7 @@ class FleetQuery:
     rules: CacheRules = NO_BOUNDS
 
     def key(self, tried: TriedPolicies) -> str:
-        """Return a digest of what figures depend on beside the conversation."""
+        """Return a digest of the settings that figures depend on."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
         text = f"{VERSION} {INCIDENT_RULES} {text} {words}"
@@ -109,7 +109,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Loser:
-    """A conversation that loses much: how many of its recalls, and one of them by number."""
+    """A conversation that loses much: the number of lost recalls, and one of them."""
 
     id: str
     lost: int
@@ -155,7 +155,7 @@ class Fleet:
     @cached_property
     def groups(self) -> list[Group]:
         """The conversations by labels and beginnings of ids, the largest group first. They have a
-        limit in the unit that is asked for.
+        limit in the unit of the question.
         """
         members: defaultdict[str, list[Measured]] = defaultdict(list)
         for each in self.deciding:
@@ -191,7 +191,7 @@ def _group(name: str, members: Sequence[Measured]) -> Group:
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return how many conversations match, and those that are chosen, by id."""
+    """Return the number of matching conversations, and the chosen ones by id."""
     rows = query.which.rows().order_by("id")
     matching = list(rows.values_list("id", flat=True))
     if not 0 < query.sample < len(matching):
@@ -221,7 +221,9 @@ def group_of(row: Memory) -> str:
 
 
 def tried_of(query: FleetQuery) -> TriedPolicies:
-    """Return the policies of a question. Limits in force and the one asked for are among them."""
+    """Return the policies of a question. The limits in force and the limit in the address are among
+    them.
+    """
     rows = query.which.rows().filter(policy_kind=query.kind.kind)
     enforced = rows.exclude(policy_options__has_key="meters_only")
     in_force = Counter(enforced.values_list("policy_limit", flat=True))
@@ -252,8 +254,8 @@ def fleet(query: FleetQuery) -> Fleet:
 
 @one_snapshot()
 def losers(tried: TriedPolicies, measured: Sequence[Measured], policy: Policy) -> list[Loser]:
-    """Return which conversations lose most under a policy; only those are read again, a part of a
-    very long one.
+    """Return the conversations that lose most under a policy. Only these are read again, and only a
+    part of a very long one.
     """
     place = tried.place_of(policy)
     losing = (

@@ -1,4 +1,4 @@
-"""The lab: which window is worth its cost, computed slice by slice, and adopting the advice."""
+"""The requests of the lab: figures are computed slice by slice, and advice is adopted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COLUMNS = (
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def lab(request: HttpRequest) -> HttpResponse:
-    """Show what is known of the chosen conversations. A POST computes some more of it first."""
+    """Show the figures of the chosen conversations. A POST computes some more of them first."""
     if request.method == "POST":
         address = _address_in(request.POST.dict())
         writes.compute_figures(address.query)
@@ -50,7 +50,7 @@ def lab(request: HttpRequest) -> HttpResponse:
 
 
 def _address_in(given: Mapping[str, str]) -> FleetAddress:
-    """Return an address, or a form in its place, as it is read."""
+    """Read an address, or a form in its place."""
     return FleetAddress.read(given).with_usual_kind(given)
 
 
@@ -122,7 +122,7 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
 
 
 def _policy_of(request: HttpRequest, address: FleetAddress) -> Policy | None:
-    """Return the policy of the form, or that of its limit. Raises InvalidValue."""
+    """Return the policy of the form, or the policy of the address. Raises InvalidValue."""
     if text := request.POST.get("policy", ""):
         return policies_from_text(text)[0]
     return address.policy(address.limit) if address.limit is not None else None
@@ -130,7 +130,7 @@ def _policy_of(request: HttpRequest, address: FleetAddress) -> Policy | None:
 
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
-    """Show what is advised for each group; a confirmation adopts it in slices."""
+    """Show the advice for each group; a confirmation adopts it in slices."""
     address = _address_in(request.POST.dict())
     if address.problem:
         return _shown(request, address)

@@ -194,7 +194,7 @@ def _how(policy: Policy | None) -> str:
 
 
 def dominated_words(today: Costed, better: Costed, prices: Prices) -> str:
-    """Return by what yours is dominated."""
+    """Return the sentence about a policy that dominates yours."""
     what = "costs" if prices.priced == "cache" else "sends"
     less = "less" if better.cost < today.cost else "as much"
     more = "more" if better.tally.held > today.tally.held else "as many facts"

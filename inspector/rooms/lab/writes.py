@@ -67,7 +67,7 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures(**_: object) -> None:
-    """Delete the figures of questions that are old, or older than those that are kept."""
+    """Delete the figures of old questions, and all but the newest questions."""
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
     oldest = timezone.now() - KEPT_FOR
@@ -77,7 +77,9 @@ def forget_old_figures(**_: object) -> None:
 
 
 def _keep_figures(key: str, found: Mapping[Chosen, Figures]) -> None:
-    """Store figures of conversations that are still as they were read, and not being changed."""
+    """Store the figures of conversations that have not changed since they were read, and are not
+    being changed.
+    """
     if found and not models.Figures.objects.filter(key=key).exists():
         forget_old_figures()
     with database.atomic():

@@ -42,7 +42,7 @@ class LostFact(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A cell of the table; `css` marks the best of its row, and what is bad."""
+    """A cell of the table; `css` marks the best value of its row, and bad ones."""
 
     text: str
     note: str = ""
@@ -56,7 +56,7 @@ class ValueRow(NamedTuple):
 
 
 class ComparedColumn:
-    """One policy of the page: its name, its line in the chart, what it lost, and its links.
+    """One policy of the page: its name, its line in the chart, its losses and its links.
 
     `keeps` is the smallest limit of its kind that holds the phrase, and `try_it` the address with
     that limit.
@@ -109,7 +109,7 @@ class ComparePage:
 
     @cached_property
     def numbers(self) -> list[dict[str, Any]]:
-        """What programs read of each policy."""
+        """The figures of each policy, for programs."""
         return list(map(self._numbers, self.found.policies, self.found.followed))
 
     def _numbers(self, each: Compared, followed: Followed) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class ComparePage:
 
     @property
     def price(self) -> str:
-        """What the prompts of each policy cost relative to sending everything; "" without calls.
+        """The cost of the prompts of each policy relative to sending everything; "" without calls.
 
         The card of an incident loads this sentence for its limit and the one of today.
         """
@@ -177,9 +177,8 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The sentence on top: which limit still holds the phrase, or is enough for most facts.
-
-        The first part is the limit.
+        """The sentence on top. Its first part is a limit, which holds the phrase or is enough for
+        most facts.
         """
         if self.phrase and self.found.mentions:
             kept = [each.keeps for each in self.policies if each.keeps]
@@ -276,7 +275,7 @@ class ComparePage:
 
     @property
     def said_path(self) -> str:
-        """The area of everything that was said."""
+        """The area of the whole history."""
         history = self.found.history
         sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
         path = _stepped(sums, self.top)
@@ -438,7 +437,7 @@ def _keeps(each: Compared, followed: Followed) -> str:
 
 
 def _columns(size: int) -> list[range]:
-    """Return which messages stand in each column: one, or several of a long history."""
+    """Return the messages of each column: one, or several of a long history."""
     count = min(size, COLUMNS_MAX)
     edges = [place * size // count for place in range(count + 1)] if count else [0]
     return [range(first, last) for first, last in pairwise(edges)]

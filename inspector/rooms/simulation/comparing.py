@@ -47,7 +47,7 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpResponse:
-    """Show a comparison, or send the numbers of it in the form that was asked for."""
+    """Show a comparison, or send its numbers as CSV or JSON."""
     name = f"{memory_id}-policies"
     if page.query.form == "json":
         return json_file(page.numbers, name)
@@ -66,7 +66,7 @@ def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Ask whether the policy of the form shall be in force, then make it so, as one step.
 
-    It asks again if the policy in force is no longer that of the digest `seen`.
+    It asks again if the policy in force no longer has the digest `seen`.
     """
     try:
         policy = policies_from_text(request.POST.get("policy", ""))[0]
@@ -89,7 +89,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
 def _confirm(
     request: HttpRequest, memory_id: str, policy: Policy, problem: str = "", status: int = 200
 ) -> HttpResponse:
-    """Show what a policy would change, and ask whether it shall be in force."""
+    """Show the changes by a policy, and ask whether it shall be in force."""
     context: dict[str, Any] = {
         "memory_id": memory_id,
         "policy": policy,

@@ -26,11 +26,12 @@ ASKS_NOTHING = "asks_nothing"
 class DraftForm(forms.Form):
     """The next message, or a script of several, after the drafts of a `trial`.
 
-    `draft` is the number of the draft that the text replaces, `removed` that of one to remove.
-    `limit` is another limit to try, if it is not the one that the page has `shown`, and `new_id`
-    the id under which to save the simulation as a new conversation. The page with the form is at
-    step `at` (empty: the newest), with the message `msg` selected and the phrase `find` searched.
-    One that is `live` names its step, too, where it saves: later ones are not saved with it.
+    `draft` is the number of the draft that the text replaces, `removed` the number of a draft to
+    remove. `limit` is another limit to try, if it is not the one that the page has `shown`, and
+    `new_id` the id under which to save the simulation as a new conversation. The page with the form
+    is at step `at` (empty: the newest), with the message `msg` selected and the phrase `find`
+    searched. One that is `live` names its step, too, where it saves: later ones are not saved with
+    it.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
@@ -106,12 +107,13 @@ class DraftForm(forms.Form):
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: WhatIf) -> int:
-        """Return the position of the first message that was written among those of a revision."""
+        """Return the position of the first written message in a revision."""
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
     def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
-        """Return a trial with what was written, replaced or removed, and with the form's limit.
+        """Return a trial with the drafts that the form writes, replaces or removes, and with its
+        limit.
 
         Raises InvalidValue for more messages than can be added at a time.
         """

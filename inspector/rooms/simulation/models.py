@@ -1,4 +1,4 @@
-"""The table of what people try on conversations."""
+"""The table of the trials that people make on conversations."""
 
 from __future__ import annotations
 

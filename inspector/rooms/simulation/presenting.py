@@ -55,8 +55,8 @@ class SimulationView:
 
 
 class DraftRow:
-    """A draft. `seq` is its number as a message that is not said: -2 for the second one. One that
-    would change nothing has no tokens.
+    """A draft. `seq` is negative, as it is no message of the history: -2 for the second draft. One
+    that would change nothing has no tokens.
     """
 
     def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
@@ -68,7 +68,7 @@ class DraftRow:
 
 
 class Writing:
-    """The tokens of what is being written, its verdict, and the loads that the model sees before
+    """The tokens of the text that is being written, its verdict, and the loads of the window before
     and after it.
     """
 

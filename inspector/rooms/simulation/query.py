@@ -1,4 +1,4 @@
-"""What the addresses of a comparison ask for, and links to other such addresses."""
+"""The query of a comparison, as its address has it, and links to other queries."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ DIGITS = 9
 class ComparisonQuery:
     """The policies, the place, the phrase and the prices of a comparison.
 
-    `problem` says what was wrong with the address; the rest of it is used. `form` is csv or json
-    for the numbers alone. `kind`, `limit` and `options` are those of a policy that the form could
-    not add. Where the address is one of the conversation's page, with `find`, its place is a
-    `step`.
+    `problem` describes an error in the address; the rest of it is used. `form` is csv or json for
+    the numbers alone. `kind`, `limit` and `options` describe a policy that the form could not add.
+    An address of the conversation's page, with `find`, has a `step` in place of `at`.
     """
 
     memory_id: str
@@ -110,7 +109,7 @@ def _written(kind: str, limit: str, *options: str) -> str:
 
 
 def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
-    """Return the policies that texts describe, each once, and what was wrong with the others."""
+    """Return the policies that texts describe, each once, and a sentence about the wrong texts."""
     found: list[Policy | None] = []
     problem = ""
     for text in texts:

@@ -1,5 +1,5 @@
-"""What the page shows in the place of a stored step: drafts and a limit that are tried, or a replay
-of all that was said under another limit.
+"""The views of the page in place of a stored step: drafts and a limit that are tried, or a replay
+of the history under another limit.
 """
 
 from __future__ import annotations

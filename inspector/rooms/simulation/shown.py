@@ -1,4 +1,4 @@
-"""What the conversation page shows of a simulation or a replay, and the composer below memory."""
+"""The conversation page's parts about a simulation or a replay, and the composer."""
 
 from __future__ import annotations
 

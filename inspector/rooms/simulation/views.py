@@ -44,7 +44,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show what the text in the composer would do, while it is being written. Keep nothing."""
+    """Show the effect of the text in the composer while it is being written. Keep nothing."""
     form = DraftForm(request.POST)
     context: dict[str, object] = {}
     if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
