@@ -47,7 +47,7 @@ COMMANDS = {
     "export": Named(
         "export_conversations", "write conversations with everything that is stored of them"
     ),
-    "recall": Named("recall", "how much of what was needed each limit would have held", True),
+    "recall": Named("recall", "the share of needed facts that each limit would have held", True),
     "incidents": Named("incidents", "facts that left memory and came up again", True),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),
     "doctor": Named("doctor", "windows that a provider would refuse, and why", True),

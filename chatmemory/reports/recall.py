@@ -24,8 +24,8 @@ from chatmemory.windows.policies import KINDS, Policy
 from chatmemory.windows.written_policies import policies_from_text, policy_from_text, text_of_policy
 
 HELP = (
-    "Tell how much of what the assistant needed each policy would have held, and what its prompts "
-    "would have cost: of files, which are not stored, or of stored conversations."
+    "Show the share of the needed facts that each policy would have held, and the cost of its "
+    "prompts, for conversations in files, which are not stored, or for stored ones."
 )
 COLUMNS = (
     *(

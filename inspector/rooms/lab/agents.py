@@ -28,8 +28,8 @@ def recall(
 ) -> Answer:
     """Measure the share of the needed facts that each limit would have held, and its cost.
 
-    Of stored conversations whose ids begin with `prefix`, such as one id, or with a label. As
-    `limits` write them: token_window:4000,low_water=0.5,message_window:20,everything. The cost is
+    Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
+    Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is
     relative to sending everything, by the prices of a million tokens: input, cached input, and
     writing the cache. `provider` takes the bounds of a provider's cache: openai, anthropic.
     """
