@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from chatmemory.reading import conversations
 from inspector.rooms.calls.api import CallSerializer
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.page import CallPage
@@ -21,6 +22,7 @@ def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
     memory_id = agent.visible(conversation)
     if call is not None:
         return _one(agent, memory_id, call)
+    conversations.memory(memory_id)  # raises MemoryNotFound
     rows = newest_calls(memory_id, SIZE)
     return Answer(
         [*map(line_of, rows)] or ["No call was recorded."],

@@ -215,6 +215,12 @@ def test_an_answer_takes_few_queries(name, most, django_assert_max_num_queries):
         TOOLS[name](Agent(SITE, EVERYTHING), **asked)
 
 
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if "conversation" in QUESTIONS[name]])
+def test_an_id_that_no_conversation_has_is_refused(name):
+    asked = QUESTIONS[name] | {"conversation": "nobody-has-it"}
+    assert "no conversation has the id 'nobody-has-it'" in refused(name, **asked)
+
+
 OF_ALL = ("find_conversations", "doctor")  # they take no id
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import override_settings
 from django.utils.html import strip_tags
 
@@ -206,6 +206,11 @@ def test_commands_and_agents_tell_the_same(desk, capsys):
     one = asked_by_an_agent(agent, "desk", 3)
     assert "broke after the system message" in " ".join(one.words)
     assert one.url == "http://site/c/desk/calls/3/"
+
+
+def test_the_command_refuses_an_id_that_no_conversation_has(db):
+    with pytest.raises(CommandError, match="no conversation has the id 'nobody-has-it'"):
+        call_command("calls", "nobody-has-it")
 
 
 def test_a_redaction_reaches_requests_tools_parameters_and_errors(desk):

@@ -7,6 +7,7 @@ from django.core.management.base import CommandParser
 
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.texts import printable
+from chatmemory.reading import conversations
 from inspector.rooms.calls.agents import line_of
 from inspector.rooms.calls.api import CallSerializer, whole
 from inspector.rooms.calls.reads import CallNotFound, newest_calls, newest_of_all, one_call
@@ -28,6 +29,8 @@ class Command(DatabaseCommand):
         if number is not None:
             self._show(memory_id, number, options["json"])
             return
+        if memory_id:
+            conversations.memory(memory_id)  # raises MemoryNotFound
         last = max(1, min(options["last"], 10_000))
         rows = newest_calls(memory_id, last) if memory_id else newest_of_all(last)
         for call in rows:
