@@ -181,6 +181,12 @@ def test_the_commands_of_a_quickstart_print_what_it_shows(
             assert lines == dedent(shown).splitlines(), line
 
 
+def test_the_readme_shows_what_the_operators_quickstart_prints():
+    shown = (each for _, each in TYPED.findall((ROOT / "README.md").read_text("utf-8")) if each)
+    page = " ".join((ROOT / "docs/quickstart/operator.md").read_text("utf-8").split())
+    assert [each for each in shown if " ".join(each.split()) not in page] == []
+
+
 _BYTES = r"bytes a message at 100,000 messages \| ([\d.]+) "
 MEASURED = {
     r"synchronous FULL, against a raw transaction .*services.add ([\d.]+) ms": "1,000 ms / {} ms",
