@@ -336,8 +336,8 @@ def _lines_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonL
             text.seek(0)
         yield from json_lines(text, bounds)
     except InvalidMessage:
-        if place := _place_without_utf8(file):
-            raise UnreadableTranscript(-1, f"not UTF-8: {place}") from None
+        if why := _why_no_text(file):
+            raise UnreadableTranscript(-1, why) from None
         raise
     finally:
         text.detach()  # the file stays open
@@ -346,6 +346,31 @@ def _lines_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonL
 _NO_UTF8 = "chatmemory.no_utf8"
 # A line that is not UTF-8 is not JSON either: each of its bad bytes becomes a NUL.
 register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-defined]
+
+
+# The first bytes of files that are often imported by mistake: exports that nobody has unpacked, and
+# what PowerShell writes.
+_KNOWN_BEGINNINGS = {
+    b"PK\x03\x04": "the file is a ZIP archive: unpack it, and import the JSON files in it",
+    b"\x1f\x8b": "the file is compressed with gzip: unpack it, and import what is in it",
+    b"\xff\xfe": "the file is UTF-16: save it as UTF-8",
+    b"\xfe\xff": "the file is UTF-16: save it as UTF-8",
+}
+
+
+def _why_no_text(file: IO[bytes]) -> str | None:
+    """Return what a file is instead of text: empty, of a known kind, or else not UTF-8, with its
+    first wrong byte. None if it is text.
+    """
+    file.seek(0)
+    first = file.read(2**10)
+    if not first.strip() and not file.read(1):
+        return "the file is empty"
+    for beginning, why in _KNOWN_BEGINNINGS.items():
+        if first.startswith(beginning):
+            return why
+    place = _place_without_utf8(file)
+    return f"not UTF-8: {place}" if place else None
 
 
 def _place_without_utf8(file: IO[bytes]) -> str | None:

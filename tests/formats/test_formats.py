@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import get_args
 
@@ -183,11 +184,19 @@ def test_a_file_that_fits_no_format_is_described(value, shape):
         ("[" * 10_000, "more than 2,250 lists"),
         ("[" + "9" * 10_000 + "]", "a number has more than 4,300 digits"),
         ("", "not valid JSON"),
+        (b"", "the file is empty"),
+        (b" \r\n", "the file is empty"),
         ("hello", "not valid JSON"),
         (b'["\xff"]', "not UTF-8: invalid start byte at byte 2"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0", "the file is a ZIP archive: unpack it"),
+        (gzip.compress(json.dumps(CHAT).encode()), "the file is compressed with gzip"),
+        (json.dumps(CHAT).encode("utf-16"), "the file is UTF-16: save it as UTF-8"),
         (f"{json.dumps(CHAT)}\n\n{{broken}}\n", "line 3"),
     ],
-    ids=["nested", "open", "long number", "empty", "no JSON", "no UTF-8", "a broken line"],
+    ids=[
+        *("nested", "open", "long number", "empty text", "empty", "blank", "no JSON"),
+        *("no UTF-8", "ZIP", "gzip", "UTF-16", "a broken line"),
+    ],
 )
 def test_hostile_files_are_refused(content, why):
     with pytest.raises(UnreadableTranscript, match=why):
