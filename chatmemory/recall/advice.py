@@ -7,7 +7,7 @@ them, and in those that are not used for choosing. Else everything is sent: it l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -31,6 +31,7 @@ class Why(StrEnum):
     DOES_NOT_FIT = "everything does not fit the model"
     NOTHING_HOLDS = "everything does not fit the model, and no window holds enough"
     NOTHING_NEEDED = "nothing was needed again in three calls or more"
+    NOTHING_CHEAPER = "no window that holds as much costs less than today"
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,8 @@ class Chooser:
 
     def as_today(self) -> Advice:
         """Return the advice that holds as many facts as today, and adds nothing that has to be said
-        or fetched again.
+        or fetched again. Nothing is picked if today's policies together cost less than what the
+        chosen conversations would pick.
         """
         today = self.today
         if not self.sums.recalls:
@@ -157,7 +159,11 @@ class Chooser:
             for each in self.points
             if each.tally.held >= least.held and each.tally.again <= least.again
         ]
-        return self._advised(holding, share=0)
+        advice = self._advised(holding, share=0)
+        pick = advice.pick
+        if today and pick and advice.why is Why.SAVES and pick.cost > today.cost + CLOSE:
+            return replace(advice, why=Why.NOTHING_CHEAPER, pick=None)
+        return advice
 
     def _advised(self, holding: Sequence[Costed], share: float) -> Advice:
         today = self.today

@@ -350,11 +350,11 @@ class FleetPage:
         policies = [each for each in group.policies if each is not None]
         in_force = policy_short(policies[0]) if len(policies) == 1 else "various"
         row = GroupRow(group, name, what, link, needs, in_force if policies else "", "no advice")
-        pick = advice.pick
+        pick = today if advice.why is Why.NOTHING_CHEAPER else advice.pick
         if pick is None:
             why = "nothing was needed in three calls or more"
             return row._replace(note=why if advice.why is Why.NOTHING_NEEDED else "")
-        is_same = pick.policy is not None and policies == [pick.policy]
+        is_same = pick is today or (pick.policy is not None and policies == [pick.policy])
         row = row._replace(
             suggested="as today" if is_same else policy_short(pick.policy),
             note=_group_note(advice),

@@ -181,6 +181,21 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     assert "Fix for all" in text
 
 
+def test_a_group_whose_policy_costs_least_keeps_it(operator_client, db, data_file):
+    """Another one is cheaper in the conversation by which it is chosen, and dearer in both."""
+    read = read_transcripts(data_file("glaive_toolcall.sharegpt.json").read_bytes())
+    found = [read.transcripts[n] for n in (28, 106)]
+    list(services.import_all(replace(read, transcripts=found), MessageWindow(4), "glaive-"))
+    create_and_add("other", MessageWindow(9), SAID)
+    computed(operator_client, MESSAGES)
+    row = table(operator_client, MESSAGES, "Groups")["glaive- id begins with"]
+    _, _, today, suggested, held, incidents, cost, preview = row
+    assert (today, suggested) == ("4 messages sliding", "as today")
+    assert len({*held.split(" → ")}) == len({*incidents.split(" → ")}) == 1
+    assert len({*cost.split(" → ")}) == 1
+    assert preview == ""
+
+
 def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     for n in range(4):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n), {"team": "agents"})
