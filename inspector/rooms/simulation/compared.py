@@ -192,14 +192,19 @@ class ComparePage:
             return "No limit", "loses a fact here: the assistant used none of them again."
         if offered is None:
             return "No limit", "is known to hold 95 % of what the assistant needed here."
-        if today:
-            limit = in_unit(today.limit, today)
-            return (
-                f"Today’s {limit}",
-                f"already {hold(limit)} 95 % of what the assistant needed here.",
-            )
-        limit = in_unit(offered.limit, offered)
-        return limit, f"{hold(limit)} 95 % of what the assistant needed here."
+        policy = today or offered
+        limit = in_unit(policy.limit, policy)
+        held = f"{hold(limit)} {self._share_held(policy)} of what the assistant needed here."
+        return (f"Today’s {limit}", f"already {held}") if today else (limit, held)
+
+    def _share_held(self, policy: Policy) -> str:
+        """Return the share of the needed facts that a policy holds: `97 %`, or only that it is
+        enough if the policy is not among the compared ones.
+        """
+        for each in self.found.policies:
+            if each.policy == policy:
+                return wording.percent(each.held, each.recalls)
+        return "at least 95 %"
 
     @property
     def _today(self) -> Policy | None:

@@ -130,7 +130,7 @@ def enough_facts(n: int):
 def test_a_limit_that_is_already_enough_is_shown(page):
     create_and_add("m", MessageWindow(120), enough_facts(10))
     html = page(memory_id="m")
-    assert "Today’s 120 messages already hold 95 % of what the assistant needed here." in html
+    assert "Today’s 120 messages already hold 100 % of what the assistant needed here." in html
     assert "Compare with 1 message" in page("?policy=message_window:120", "m")
     create_and_add("few", MessageWindow(120), enough_facts(9))
     assert "9 facts: too few to choose by." in page(memory_id="few")
@@ -140,7 +140,7 @@ def test_a_limit_that_failed_is_no_headline_though_it_holds_nearly_all(page):
     said = [*enough_facts(40), *users("ORD-77", "well", "well", "ORD-77")]
     create_and_add("m", MessageWindow(2), said)
     html = page(memory_id="m")
-    assert "3 messages hold 95 % of what the assistant needed here." in html
+    assert "3 messages hold 100 % of what the assistant needed here." in html
     assert "From 3 messages on, nothing has to be said or fetched again." in html
 
 
