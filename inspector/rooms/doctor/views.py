@@ -38,7 +38,11 @@ def doctor(request: HttpRequest) -> HttpResponse:
     flagged = overview_stats(midnight()).flagged  # the flags of other rooms
     context = {
         "page": DoctorPage(midnight()),
-        "elsewhere": [(flag, flagged[flag.name]) for flag in flags() if flag.beside_doctor],
+        "elsewhere": [
+            (flag, flagged[flag.name])
+            for flag in flags()
+            if flag.beside_doctor and flagged[flag.name]
+        ],
     }
     return render_page_or_fragment(request, "rooms/doctor/doctor.html", context)
 

@@ -44,6 +44,16 @@ def test_no_number_of_a_page_contradicts_another(operator_client, fleet):
         assert cause.cases.new_today == sum(cause.cases.by_day) <= cause.count
 
 
+def test_the_doctor_leads_only_to_flags_that_conversations_have(operator_client):
+    create_and_add("m", MessageWindow(9), [HI])
+    assert "Also worth a look" not in operator_client.get("/doctor/").text
+    create_and_add("n", TokenWindow(40), users("and then " * 100))
+    keep()
+    shown = words(operator_client.get("/doctor/").content).partition("Also worth a look")[2]
+    assert "Never reached the model 1 conversation" in shown
+    assert "0 conversations" not in shown
+
+
 def test_each_line_says_what_happened_in_its_newest_case(fleet):
     choose_providers("", ["openai"])
     told = {cause.name: cause.words for cause in counted_headlines(0).causes}
