@@ -20,6 +20,7 @@ ROOMS = [
     "inspector.rooms.calls",
     "inspector.rooms.recorder",
     "inspector.rooms.otlp",
+    "inspector.rooms.phrase",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

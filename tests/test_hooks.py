@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
@@ -45,7 +47,7 @@ def conversation():
     create_and_add("m", MessageWindow(3), [UserMessage(f"message {n}") for n in range(5)])
 
 
-ALWAYS = ("top", "flag", "link", "report", "report_beside", "below_memory")
+ALWAYS = ("fields", "top", "flag", "link", "report", "report_beside", "history", "below_memory")
 OF_A_STEP = (*ALWAYS, "card", "above_step", "below_step")
 
 
@@ -54,23 +56,48 @@ OF_A_STEP = (*ALWAYS, "card", "above_step", "below_step")
     [
         ("", OF_A_STEP),
         ("counted=instead", OF_A_STEP),
-        ("find=message", (*ALWAYS, "card")),
-        ("msg=4", (*ALWAYS, "below_text", "below_message")),
+        ("counted=answered", (*ALWAYS, "answer", "card")),
+        ("msg=4", (*ALWAYS, "below_reason", "below_text", "below_message")),
+        (
+            "msg=4&counted=answered",
+            (*ALWAYS, "answer", "below_reason", "below_text", "below_message"),
+        ),
     ],
 )
 def test_a_part_is_shown_at_its_place(operator_client: Client, query, places):
     page = operator_client.get(f"{PAGE}?{query}").text
-    assert [place for place in Place if f"Part {place} at" in page] == sorted(
-        places, key=list(Place).index
-    )
+    assert [place for place in Place if f"Part {place} at" in page] == [*places]
 
 
 def test_parts_are_in_the_order_of_the_page(operator_client):
     page = operator_client.get(PAGE).text
-    marks = ("Part top", "<h1", "Part flag", "Part link", "Part report", 'id="h-m"', "Part below_m")
-    marks += ('id="h-w"', "Part card", "Part above_step", "What happened", "Part below_step")
-    places = [page.index(words) for words in marks]
+    of_page = ["Part fields", "Part top", "<h1", "Part flag", "Part link", "Part report"]
+    of_panes = ['id="h-h"', "Part history", 'id="h-m"', "Part below_memory", 'id="h-w"']
+    of_panel = ["Part card", "Part above_step", "What happened", "Part below_step"]
+    places = [page.index(words) for words in (*of_page, *of_panes, *of_panel)]
     assert places == sorted(places)
+
+
+def test_a_room_marks_texts_messages_and_steps(operator_client):
+    page = operator_client.get(f"{PAGE}?counted=marked").text
+    assert page.count("<mark>message</mark> ") > 5
+    assert len(re.findall(r'<li class="said [^"]*is-hit[^"]*"\s+id="said-2"', page)) == 1
+    assert 'aria-label="Marked at steps 2 to 3"' in page
+    assert f"{PAGE}?at=4&amp;msg=3&amp;counted=marked" not in page
+    assert f"{PAGE}?at=4&amp;counted=marked" in page
+    assert "is-hit" not in operator_client.get(PAGE).text
+
+
+def test_without_marks_of_a_room_that_fails_the_page_is_shown(operator_client, room, caplog):
+    room.failing = {"marks"}
+    assert "message 4" in operator_client.get(f"{PAGE}?counted=marked").text
+    assert "on purpose" in caplog.text
+
+
+def test_a_room_selects_a_message_that_exists(operator_client):
+    assert "Why did #2 leave?" in operator_client.get(f"{PAGE}?counted=%232").text
+    assert "What happened at this step?" in operator_client.get(f"{PAGE}?counted=%2399").text
+    assert operator_client.get(f"{PAGE}?msg=99").status_code == 404
 
 
 def test_a_page_waits_for_what_a_part_awaits(operator_client):

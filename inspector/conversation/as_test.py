@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from chatmemory import Policy, can_decide
 from chatmemory.testing import snippets
-from inspector.conversation.state import ConversationState
 
 
 def copied_test(
@@ -31,17 +30,3 @@ def copied_incident(
     held = [snippets.holds(fact, said_before)] if fact else []
     asserted = [*held, snippets.no_incident(kind)]
     return copied_test(memory_id, policy, f"keeps {fact}" if fact else kind, asserted, why)
-
-
-def copied_phrase(state: ConversationState, why: str) -> str:
-    """Return the assertion that memory holds the phrase of a search at the step, or "" if no
-    message has it.
-    """
-    if state.is_simulated or not state.mentions.speakers or state.detail is None:
-        return ""
-    row = state.detail.row
-    at = None if row.n == state.memory.last_step else row.said_count
-    phrase = state.query.find
-    return copied_test(
-        state.memory.id, row.policy, f"remembers {phrase}", [snippets.holds(phrase, at)], why
-    )

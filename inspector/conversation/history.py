@@ -45,7 +45,7 @@ class MessageLine:
         ((self.param, self.number),) = chosen(seq).items()
         look = LOOKS[message.type, message.has_calls]
         self.glyph, self.role, self.is_code = look.glyph, look.role, look.is_code
-        self.text = shown(state.texts[seq], state.query.find)
+        self.text = shown(state.texts[seq], state.marks.phrase)
         is_selected = seq == state.query.msg
         self.css = css_of(f"r-{look.glyph}", *classes, is_selected and "is-sel")
 
@@ -75,7 +75,7 @@ class HistoryRow(MessageLine):
             "is-in" if self.is_in else "is-out",
             *classes,
             self.leaves_now and "is-leaving",
-            row.seq in state.found and "is-hit",
+            row.seq in state.marks.seqs and "is-hit",
         )
         self.time = f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else ""
         self.tokens = row.tokens_at(state.at)

@@ -61,7 +61,7 @@ class ConversationPage:
         self.window = state.window
         self.at = state.at
         self.msg = state.query.msg
-        self.find = state.query.find
+        self.marks = state.marks
         self.is_live = state.is_live
         self.is_simulation = state.is_simulated
         self.is_replay = state.is_replay
@@ -135,14 +135,20 @@ class ConversationPage:
         return self._view.panel
 
     @property
+    def asked(self) -> str:
+        """The selection, the comparison and the parameters of marks. A page scrolls to another."""
+        other = self.state.query.other
+        asked = self.msg or "", "" if other is None else other, *self.marks.kept.values()
+        return " ".join(map(str, asked))
+
+    @property
     def pane(self) -> str:
         """The pane that a phone shows first: history, why or memory."""
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
         panel = self.panel
-        is_asked = self.msg or self.find or panel.changes
-        is_asked = is_asked or any(part.asks_to_be_seen for part in self._parts)
-        return "why" if is_asked else "memory"
+        is_asked = any(part.asks_to_be_seen for part in self._parts)
+        return "why" if self.msg or panel.changes or is_asked else "memory"
 
     # The head of the page
 
@@ -197,20 +203,20 @@ class ConversationPage:
 
     @cached_property
     def url(self) -> str:
-        """The URL of the live page; links add the step, the message and the search."""
+        """The URL of the live page; links add the step, the message and what a room keeps."""
         return reverse("inspector:conversation", args=[self.memory.id])
 
     @property
     def stored_url(self) -> str:
-        """The URL of the page at this step without the drafts, with the search and a message."""
+        """The URL of the page at this step with a stored message, without the drafts."""
         at = None if self.is_live else self.at
-        return conversation_url(self.memory.id, at=at, msg=self.selected_message, find=self.find)
+        return conversation_url(self.memory.id, at=at, msg=self.selected_message, **self.marks.kept)
 
     @cached_property
     def live_url(self) -> str:
-        """The URL of the live page with the drafts, the selection and the search."""
+        """The URL of the live page with the drafts and the selection."""
         tried = self.tried if self.is_lasting else {}
-        return conversation_url(self.memory.id, **tried, **chosen(self.msg), find=self.find)
+        return conversation_url(self.memory.id, **tried, **chosen(self.msg), **self.marks.kept)
 
     @property
     def follows(self) -> bool:
@@ -220,34 +226,35 @@ class ConversationPage:
     @property
     def pinned_url(self) -> str:
         """The URL of the page at this step, which new messages do not move."""
-        return conversation_url(self.memory.id, at=self.at, msg=self.msg, find=self.find)
+        return conversation_url(self.memory.id, at=self.at, msg=self.msg, **self.marks.kept)
 
     @property
     def followed_url(self) -> str:
-        """The URL of the live page without the drafts, with the search and a message."""
-        return conversation_url(self.memory.id, msg=self.selected_message, find=self.find)
+        """The URL of the live page with a stored message, without the drafts."""
+        return conversation_url(self.memory.id, msg=self.selected_message, **self.marks.kept)
 
-    @property
-    def find_kept(self) -> str:
-        """The search that Clear keeps: it first clears the selected message, then the search."""
-        return self.find if self.msg else ""
+    def link(
+        self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
+    ) -> str:
+        """Return the URL of this page at a step, with other parameters and drafts."""
+        return self.url + self.query(at, keeps, msg, **parameters)
 
-    def link(self, at: int, find: str | None = None, **parameters: int | None) -> str:
-        """Return the URL of this page at a step, with other parameters, drafts and search."""
-        return self.url + self.query(at, find, **parameters)
-
-    def query(self, at: int, find: str | None = None, **parameters: int | None) -> str:
+    def query(
+        self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
+    ) -> str:
         """Return the query of such a URL with its question mark, or "" for the live page.
 
-        It keeps the comparison, unless `with` is given, the drafts or the limit of a replay, and
-        the search.
+        It has the comparison, unless `with` is given, the drafts or the limit of a replay, and the
+        parameters of marks if it `keeps` them.
         """
         stays_live = self.is_live and at == self.at
-        place = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
-        compared = {"with": self.state.query.other, "past": self.state.query.past}
-        parameters = parameters if "with" in parameters else compared | parameters
-        phrase = self.find if find is None else find
-        return query_of(place | parameters | {**self.tried} | {"find": phrase})
+        place = {"at": None if stays_live else at} | chosen(msg)
+        if "with" not in parameters:
+            compared = {"with": self.state.query.other, "past": self.state.query.past}
+            parameters = {**compared, **parameters}
+        marked = self.marks.kept if keeps else {}
+        kept = {name: parameters.pop(name, text) for name, text in marked.items()}
+        return query_of({**place, **parameters, **self.tried, **kept})
 
     @cached_property
     def _kept_query(self) -> str:
@@ -255,7 +262,7 @@ class ConversationPage:
         return self.query(self.at + 1).partition("&")[2]
 
     def step_link(self, at: int) -> str:
-        """Return the URL of a step with the selection, the search and the comparison."""
+        """Return the URL of a step with the selection and the comparison."""
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:

@@ -1,6 +1,4 @@
-"""The panel: why a message is in memory or has left, whether a phrase is still in memory, and the
-difference between two steps.
-"""
+"""The panel: why a message is in memory or has left, and the difference between two steps."""
 
 from __future__ import annotations
 
@@ -39,7 +37,6 @@ from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.reading.windows import WindowView
 from chatmemory.services import ChangeResult
-from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
@@ -230,7 +227,7 @@ class Why:
     @cached_property
     def rich(self) -> SafeString | None:
         """What the assistant said, from its Markdown; None where it has no markup."""
-        if self.row.type is not MessageType.AI or self.row.has_calls or self._state.query.find:
+        if self.row.type is not MessageType.AI or self.row.has_calls or self._state.marks.phrase:
             return None
         return from_markdown(self.row.text)
 
@@ -326,19 +323,6 @@ class Panel:
         """The difference between this step and the one it is compared with."""
         other = self._state.compared
         return Changes(self._state, other) if other else None
-
-    # The answer to a search
-
-    @cached_property
-    def found(self) -> Found | None:
-        return Found(self._state) if self._state.query.find else None
-
-    @property
-    def consequence(self) -> str:
-        """The consequence for the phrase, if its last mention left with the selected message."""
-        if self.found is None or self.why is None or self.why.step is None:
-            return ""
-        return self.found.consequence(self.why.row.seq, self.why.step)
 
 
 def _indented(text: str) -> str:

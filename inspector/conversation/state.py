@@ -17,13 +17,14 @@ from django.db.models.functions import Left
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_step
 from chatmemory.lint import Turn
 from chatmemory.lint.linter import waiting_turn
 from chatmemory.lint.since import CallIds
 from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import readable_text
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import Memory, Message, Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.clearings import Clearing, find_clearing
@@ -41,13 +42,15 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
-from inspector.conversation.phrase import PhraseMatches, change_at, phrase_matches
+from inspector.shell import rooms
+from inspector.shell.room import Marks
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
 EVICTED_SIZE = 5
 # One character more than pages show, so that they know whether a text is longer.
 TEXT_SIZE = 401
+NO_HISTORY = Page(())
 
 
 @dataclass(frozen=True)
@@ -55,17 +58,16 @@ class ConversationQuery:
     """The parameters of a conversation page.
 
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
-    `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
-    for comparison, from which messages above `past` are listed. `replay` asks for the limit that
-    would have kept the selected message even in a long history. `of_rooms` has the texts of the
-    rooms' parameters, by name.
+    `before` and `after` bound the part of the history, `other` is another step for comparison, from
+    which messages above `past` are listed. `replay` asks for the limit that would have kept the
+    selected message even in a long history. `of_rooms` has the texts of the rooms' parameters, by
+    name.
     """
 
     at: int | None = None
     msg: int | None = None
     before: int | None = None
     after: int | None = None
-    find: str = ""
     other: int | None = None
     past: int | None = None
     replay: bool = False
@@ -106,11 +108,11 @@ class ConversationState:
     window: WindowView
     stored_window: WindowView
     part: slice
-    history: Page
     samples: StepSamples
     evictions: tuple[int | None, int | None]
-    texts: Mapping[int, str]
-    mentions: PhraseMatches
+    stored: StoredState
+    history: Page = NO_HISTORY
+    texts: Mapping[int, str] = field(default_factory=dict)
     calls: Mapping[int, CallIds] = field(default_factory=dict)
     selected: MessageDetail | None = None
     left_by: ChangeResult | None = None
@@ -129,7 +131,6 @@ class ConversationState:
     summaries: Mapping[int, Coverage] = field(default_factory=dict)
     media: frozenset[int] = frozenset()
     left_summaries: tuple[int, ...] = ()
-    stored: StoredState | None = None
     read: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -179,9 +180,9 @@ class ConversationState:
         return Turn(index, row.seq, row.type, ids if row.has_calls else ())
 
     @cached_property
-    def found(self) -> frozenset[int]:
-        """The messages that contain the phrase."""
-        return frozenset(row.seq for row in self.mentions.rows)
+    def marks(self) -> Marks:
+        """What a room marks. The room reads it for the stored step, and keeps it in `read`."""
+        return rooms.marks(self)
 
 
 @one_snapshot()
@@ -193,14 +194,13 @@ def conversation_state(
     Raises MemoryNotFound, StepNotFound, MessageNotFound.
     """
     stored = StoredState.of(memory_id, query.at)
-    state = _stored_state(stored, query, {} if read is None else read)
-    return replace(state, calls=calls_in(memory_id, state.window.rows))
+    return _with_texts(_stored_state(stored, query, {} if read is None else read))
 
 
 def _stored_state(
     stored: StoredState, query: ConversationQuery, read: dict[str, Any]
 ) -> ConversationState:
-    """Return the state of a conversation that is already read, without tool calls."""
+    """Return the state of a conversation that is already read, without its texts."""
     memory, row = stored.memory, stored.step
     samples = step_samples(memory, row.n)
     previous = next((each for each in samples.part if each.step == row.n - 1), None)
@@ -208,12 +208,9 @@ def _stored_state(
     window = stored.window
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
-    mentions = phrase_matches(stored, query.find, detail)
-    history = _history(row, query, mentions, samples.stays)
     left_by = _left_by(memory, selected, detail)
     when_said = recounted_tokens(row)
     cleared = stubs_at(row, when_said) if when_said else {}
-    known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
     pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
     if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
         pinned.add(selected.seq)
@@ -225,11 +222,10 @@ def _stored_state(
         window=window,
         stored_window=window,
         part=part,
-        history=history,
         samples=samples,
         evictions=evictions_around(memory.pk, row.n),
-        texts=texts_of(memory.pk, known, window, part, (detail.change,) if detail else ()),
-        mentions=mentions,
+        stored=stored,
+        calls=calls_in(memory.pk, window.rows),
         selected=selected,
         left_by=left_by,
         clearing=find_clearing(selected, row.n) if selected else None,
@@ -243,9 +239,20 @@ def _stored_state(
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=when_said,
         cleared=cleared,
-        said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
-        stored=stored,
         read=read,
+    )
+
+
+def _with_texts(state: ConversationState) -> ConversationState:
+    """Return a state with the part of the history that it shows, and the texts of its rows."""
+    memory_id, history, detail = state.memory.id, _history(state), state.detail
+    known = {row.seq: row.readable for row in (*history.rows, *state.marks.rows)}
+    changes = (detail.change,) if detail else ()
+    return replace(
+        state,
+        history=history,
+        texts=texts_of(memory_id, known, state.window, state.part, changes),
+        said_before=said_before(memory_id, history.rows[0].seq) if history.earlier else None,
     )
 
 
@@ -274,19 +281,17 @@ def window_part(window: WindowView, msg: int | None) -> slice:
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
 
-def _history(
-    step: Step, query: ConversationQuery, found: PhraseMatches, known: Sequence[Stay]
-) -> Page:
-    """Return a page of the history; `known` has all the stays of some messages.
-
-    It is before or after a message if there are any, else around the selected one, else around the
-    last one that contains the phrase, else at the end.
+def _history(state: ConversationState) -> Page:
+    """Return a page of the history: before or after a message if there are any, else around the
+    selected one, else around the last one that is marked, else at the end.
     """
-    around = query.msg or max((r.seq for r in found.rows if r.seq <= step.last_seq), default=None)
+    query, step = state.query, state.stored.step
+    marked = (seq for seq in state.marks.seqs if seq <= step.last_seq)
+    around = query.msg or max(marked, default=None)
     usual = Part(around=around, size=HISTORY_SIZE)
     asked = Part(query.before, query.after, size=HISTORY_SIZE)
     is_paged = query.before is not None or query.after is not None
-    extent = step.last_seq, step.said_count, known
+    extent = step.last_seq, step.said_count, state.samples.stays
     page = history_page(step.memory_id, asked if is_paged else usual, *extent)
     return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 
@@ -299,6 +304,13 @@ def _left_by(
     if departure is None or departure.left_step is None:
         return None
     return change_at(memory, departure.left_step, detail)
+
+
+def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
+    """Return the change of a step. The state's own step has been read already."""
+    if detail is not None and detail.row.n == n:
+        return detail.change
+    return step_detail(find_step(memory, n)).change
 
 
 def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:

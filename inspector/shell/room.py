@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chatmemory import room as kernel
@@ -16,7 +17,7 @@ from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
     from chatmemory.explain.captions import Caption
-    from chatmemory.reading.rows import MemoryRow
+    from chatmemory.reading.rows import MemoryRow, MessageDetail
     from inspector.conversation.state import ConversationState
 
 # Gets the method, the name of the route, the status, and the seconds until the answer.
@@ -66,20 +67,42 @@ class View:
     is_lasting: bool = True
 
 
-class Place(StrEnum):
-    """A place for parts of rooms on the conversation page. What belongs to the words of a step is
-    shown if no message is selected and nothing else is in place of these words.
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a room on the conversation page: a `phrase` in its texts, and messages that are
+    outlined; the history opens at the last one. A `band` on the timeline has ranges of steps, with
+    `words`. Links of the page keep the parameters `kept`.
     """
 
+    phrase: str = ""
+    rows: Sequence[MessageDetail] = ()
+    band: Sequence[tuple[int, int]] = ()
+    words: str = ""
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def seqs(self) -> frozenset[int]:
+        return frozenset(row.seq for row in self.rows)
+
+
+class Place(StrEnum):
+    """A place for parts of rooms on the conversation page. What is above or below the words of a
+    step is shown with these, or with a room's panel in place of them.
+    """
+
+    FIELDS = "fields"  # hidden: what the forms of the room send of where the page stands
     TOP = "top"  # above the head
     FLAG = "flag"  # in the head, behind the gauge
     LINK = "link"  # at the end of the head
     REPORT = "report"  # below the head: a fault, in a sentence with its verbs
     REPORT_BESIDE = "report_beside"
+    HISTORY = "history"  # in the head of the history
     BELOW_MEMORY = "below_memory"
-    CARD = "card"  # in the panel if no message is selected, also beside the answer to a search
+    ANSWER = "answer"  # first in the panel, in place of the words of the step
+    CARD = "card"  # in the panel if no message is selected, also below an answer
     ABOVE_STEP = "above_step"  # the words of the step
     BELOW_STEP = "below_step"
+    BELOW_REASON = "below_reason"  # why the selected message is in memory, or has left
     BELOW_TEXT = "below_text"  # the text of the selected message
     BELOW_MESSAGE = "below_message"  # all that is known of it
 
@@ -159,6 +182,14 @@ class SiteRoom(kernel.Room):
         `view.query.of_rooms` has the texts of the room's parameters, and `view.read` the values
         that a form of the room has read before. An exception ends the request.
         """
+        return None
+
+    def selects(self, asked: Mapping[str, str]) -> int | None:
+        """Return the message that the room's parameters select, if there is such a message."""
+        return None
+
+    def marks(self, view: ConversationState) -> Marks | None:
+        """Return the room's marks on the page, or None. The history is not read yet."""
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:

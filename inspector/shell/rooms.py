@@ -18,6 +18,7 @@ from inspector.asgi import Application, Scope
 from inspector.shell.room import (
     Badge,
     Fragment,
+    Marks,
     Muted,
     News,
     Part,
@@ -92,6 +93,23 @@ def application_of(scope: Scope) -> Application | None:
 def view(view: ConversationState) -> View | None:
     """Return the view of the first room that shows something in place of a stored step."""
     return next((shown for room in rooms() if (shown := room.view(view))), None)
+
+
+def selected(asked: Mapping[str, str]) -> int | None:
+    """Return the message that parameters of rooms select, or None."""
+    found = (room.selects(asked) for room in rooms())
+    return next((each for each in found if each is not None), None)
+
+
+def marks(view: ConversationState) -> Marks:
+    """Return the marks of the first room that has some. A room that fails has none."""
+    for room in rooms():
+        try:
+            if found := room.marks(view):
+                return found
+        except Exception:
+            logger.exception("the room %s has no marks", room.room)
+    return Marks()
 
 
 def parts(view: ConversationState) -> list[Part]:

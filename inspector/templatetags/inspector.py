@@ -123,10 +123,10 @@ def other_theme(context: Context) -> str:
 
 @register.simple_tag
 def to(
-    page: Any, at: int | None = None, find: str | None = None, **chosen: int | None
+    page: Any, at: int | None = None, keeps: bool = True, **chosen: int | str | None
 ) -> SafeString:
     """The attributes of a link on the page: its URL, and the same for HTMX."""
-    return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
+    return format_html(_LINK, page.link(page.at if at is None else at, keeps, **chosen))
 
 
 @register.simple_tag(takes_context=True)
@@ -210,8 +210,8 @@ def signed(number: int) -> str:
 
 @register.filter
 def row_text(text: str, page: Any) -> str:
-    """A text cut to the length of a row, with the page's searched phrase marked."""
-    return history.shown(text, page.find)
+    """A text cut to the length of a row, with the phrase marked that a room marks on the page."""
+    return history.shown(text, page.marks.phrase)
 
 
 @register.filter

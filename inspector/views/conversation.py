@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,37 +25,35 @@ from inspector.conversation.page import ConversationPage, page_of
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
-from inspector.forms.fields import number_in_text, searchable
-from inspector.shell.rooms import parameters
+from inspector.forms.fields import number_in_text
+from inspector.shell import rooms
 
 PAGE = "inspector/conversation/conversation.html"
 NUMBER_DIGITS = 18
-JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
 
 
 @require_safe
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
-    `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another step
-    and lists the messages above `?past=`, `?before=` and `?after=` page through the history, and
-    `?replay=1` computes the limit that would have kept the selected message in a long history.
-    Rooms have parameters of their own. `?limit=` replays the history under that limit from the
-    first message on. `?trial=` simulates the drafts and the limit of a trial, `?draft=` selects one
-    of its drafts, and `?edit=` edits one. `?time=` leads to the step at a time, `?client_id=` to a
-    client's message.
+    `?with=` compares with another step and lists the messages above `?past=`, `?before=` and
+    `?after=` page through the history, and `?replay=1` computes the limit that would have kept the
+    selected message in a long history. `?time=` leads to the step at a time, `?client_id=` to a
+    client's message. Rooms have parameters of their own, which may select a message or one of a
+    simulation's drafts (`?draft=`).
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
-    query, jump = _asked(request)
-    read: dict[str, Any] = {}
+    query = _asked(request)
+    selected, read = rooms.selected(query.of_rooms), dict[str, Any]()
+    query = query if selected is None else replace(query, msg=selected)
     with one_snapshot():
         try:
             page = page_of(memory_id, query, read)
         except MessageNotFound:
-            if not jump:
+            if selected is None:
                 raise
-            page = page_of(memory_id, replace(query, msg=None, find=jump), read)
+            page = page_of(memory_id, replace(query, msg=None), read)
         except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses the drafts
             read["problem"] = str(error)
             msg = query.msg if query.msg is not None and query.msg > 0 else None  # not a draft
@@ -105,27 +102,24 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     )
 
 
-def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
-    """Read the parameters of an address, and the search that selects a message instead."""
-    find = searchable(request.GET.get("find", ""))
-    jump, draft = JUMP.fullmatch(find), _number(request, "draft")
-    query = ConversationQuery(
+def _asked(request: HttpRequest) -> ConversationQuery:
+    """Read the parameters of an address."""
+    draft = _number(request, "draft")
+    return ConversationQuery(
         at=_number(request, "at"),
-        msg=int(jump[1]) if jump else -draft if draft else _number(request, "msg"),
+        msg=-draft if draft else _number(request, "msg"),
         before=_number(request, "before"),
         after=_number(request, "after"),
         other=_number(request, "with"),
         past=_number(request, "past"),
-        find="" if jump else find,
         replay="replay" in request.GET,
         of_rooms=_of_rooms(request),
     )
-    return query, find if jump else ""
 
 
 def _of_rooms(request: HttpRequest) -> dict[str, str]:
     """Return the parameters that rooms own. Raises Http404 for text where a number must be."""
-    asked = {name: kind for name, kind in parameters().items() if name in request.GET}
+    asked = {name: kind for name, kind in rooms.parameters().items() if name in request.GET}
     for name, kind in asked.items():
         if kind is int:
             _number(request, name)

@@ -50,12 +50,27 @@ class ARoom(room.SiteRoom):
         panel = room.Fragment("a_room/_said.html", {"said": "A panel"})
         return room.View(view, caption, panel, tried={"counted": "instead"})
 
+    def selects(self, asked):
+        counted = asked.get("counted", "")
+        return int(counted[1:]) if counted.startswith("#") else None
+
+    def marks(self, view):
+        self._fail("marks")
+        if view.query.of_rooms.get("counted") != "marked":
+            return None
+        from chatmemory.reading.history import message
+
+        rows = view.read.setdefault("a_room", [message(view.memory.id, 2)])
+        kept = {"counted": "marked"}
+        return room.Marks("message", rows, ((2, 3),), "Marked at steps 2 to 3", kept)
+
     def parts(self, view):
         self._fail("parts")
-        for place in room.Place:
-            said = {"said": f"Part {place} at {view.at}"}
-            yield room.Part("a_room/_said.html", said, place, order=25)
         counted = view.query.of_rooms.get("counted", "nothing")
+        for place in room.Place:
+            if place is not room.Place.ANSWER or counted == "answered":
+                said = {"said": f"Part {place} at {view.at}"}
+                yield room.Part("a_room/_said.html", said, place, order=25)
         said = {"said": f"Counted: {counted}, number {view.query.number('numbered')}"}
         yield room.Part("a_room/_said.html", said, awaits=counted == "soon")
 

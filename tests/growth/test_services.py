@@ -99,7 +99,7 @@ PROTOCOL: dict[str, Callable[[Filled], object]] = {
 READS: dict[str, Callable[[Filled], object]] = {
     "window": lambda it: windows.window(it.id),
     "conversation_state": lambda it: conversation_state(
-        it.id, ConversationQuery(msg=it.text, find="A-1")
+        it.id, ConversationQuery(msg=it.text, of_rooms={"find": "A-1"})
     ),
 }
 # What is about several conversations, settings, or rows without messages

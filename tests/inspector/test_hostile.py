@@ -114,8 +114,7 @@ def test_invalid_estimator_names_are_refused(operator_client, said, estimator):
 @pytest.mark.parametrize(("phrase", "seq"), [("%25", 1), ("_", 2)])
 def test_sql_wildcards_are_searched_literally(operator_client, said, phrase, seq):
     page = operator_client.get(f"/c/order-7741/?find={phrase}").context["page"]
-    (group,) = page.panel.found.groups
-    assert [mention.row.seq for mention in group[1]] == [seq]
+    assert [row.seq for row in page.marks.rows] == [seq]
 
 
 @pytest.mark.parametrize("path", ["/api/", "/api/v1/memories/~zz/", "/api/v1/no/", "/api/v1/%00"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -294,7 +293,9 @@ def test_cells_of_a_refused_draft_lead_back_to_the_conversation(long, operator_c
 
 def test_the_band_tells_its_steps_in_words(db):
     create_and_add("c", MessageWindow(2), users("order A-1", "b", "c", "A-1 again", "d"))
-    state = conversation_state("c", ConversationQuery(find="A-1"))
-    mentions = replace(state.mentions, spans=((1, 2), (4, 5)))
-    drawn = ConversationPage(replace(state, mentions=mentions)).timeline
-    assert (drawn.band, drawn.band_words) == ("M0 2H2M3 2H5", "1 to 2 and 4 to 5")
+    state = conversation_state("c", ConversationQuery(of_rooms={"find": "A-1"}))
+    drawn = ConversationPage(state).timeline
+    assert (drawn.band, drawn.band_words) == (
+        "M0 2H2M3 2H5",
+        "In memory at steps 1 to 2 and 4 to 5",
+    )

@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
-from inspector.conversation.phrase import PhraseMatches
 from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, points
 from inspector.conversation.timeline.labels import axis
 from inspector.conversation.timeline.strip import Cell, brackets, strip_labels
-
-LISTED_RANGES = 5
 
 
 class Timeline:
@@ -25,9 +22,9 @@ class Timeline:
 
     `at` is the step of the playhead, drafts included. At step 0 the playhead is at the first cell,
     too. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
-    its fact left and came up again. `band` are the steps at which memory had the searched phrase,
-    as a path and in words, and `brackets` mark the messages that summaries cover. `floor` is the y
-    of the chart's base line.
+    its fact left and came up again. `band` are the ranges of steps that a room marks, as a path
+    with `band_words`, and `brackets` mark the messages that summaries cover. `floor` is the y of
+    the chart's base line.
     """
 
     def __init__(
@@ -53,23 +50,8 @@ class Timeline:
         self.at = state.at + len(state.drafts)
         self.flag = "draft" if state.drafts else f"{self.at:,}"
         self.labels = strip_labels(strip, self.at, self.flag)
-        self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.mentions.spans)
-        self.band_words = _band_words(state.mentions)
+        self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.marks.band)
+        self.band_words = state.marks.words
         self.brackets = brackets(state)
         self.is_simulated = state.is_simulated
         self.marked = [step for step, dot in dots.items() if dot != "cell__was"]
-
-
-def _band_words(mentions: PhraseMatches) -> str:
-    """Return the ranges of the band, and the examined ranges if these are only a part."""
-    words = _in_words(mentions.spans)
-    is_partial = mentions.is_partial and mentions.first_step > 1
-    return f"{words}; only from {mentions.first_step:,} on looked at" if is_partial else words
-
-
-def _in_words(ranges: Sequence[tuple[int, int]]) -> str:
-    """Return ranges of steps: `4 to 42 and 47 to 58`, the first few of them."""
-    words = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in ranges[:LISTED_RANGES]]
-    if len(ranges) > LISTED_RANGES:
-        words.append(f"{len(ranges) - LISTED_RANGES:,} more times")
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -90,7 +90,7 @@ def cells(
             is_draft[i] and "is-draft",
             not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
             state.query.msg in seqs and "is-sel",
-            not state.found.isdisjoint(seqs) and "is-hit",
+            not state.marks.seqs.isdisjoint(seqs) and "is-hit",
             pairs[i],
         )
         mark, dot = _mark(count, room) if count > 1 else "", dots.get(column.step, "")

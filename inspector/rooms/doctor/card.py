@@ -44,8 +44,8 @@ def _known(view: ConversationState) -> KnownDiagnosis:
     if view.is_simulated:
         drafts = {draft.seq: draft.message for draft in view.drafts}
         return diagnosis_of_rows(view.memory.id, view.at, view.window.seqs, drafts)
-    is_shown = view.is_live or not view.query.find or view.query.msg
-    return known_diagnosis(view.stored) if view.stored and is_shown else NOT_KNOWN
+    is_shown = view.is_live or view.selected or not view.marks.phrase
+    return known_diagnosis(view.stored) if is_shown else NOT_KNOWN
 
 
 def _made(view: ConversationState) -> Choices:

@@ -18,7 +18,7 @@ FOLDER = "rooms/evidence"
 
 def cards(view: ConversationState) -> Iterator[Part]:
     """Yield the cards of a stored step if no message is selected."""
-    if view.is_simulated or view.selected or view.stored is None:
+    if view.is_simulated or view.selected:
         return
     for read in (_lost, _incidents):
         try:
@@ -35,7 +35,7 @@ def _lost(view: ConversationState) -> Iterator[Part]:
     """Yield the card of the terms that the step's summary lost, or a note that they are not known
     yet.
     """
-    if view.stored is None or view.detail is None or view.detail.row.kind != "compact":
+    if view.detail is None or view.detail.row.kind != "compact":
         return
     found = evidence_at(view.stored.memory, view.at, "terms" in view.query.of_rooms)
     if found is None:

@@ -17,7 +17,7 @@ from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.lexicon import nameable
 from chatmemory.room import NextNeed
 from chatmemory.windows.policies import Policy
-from inspector.conversation.phrase import change_at
+from inspector.conversation.state import change_at
 from inspector.rooms.evidence.incidents import (
     ON_CARDS,
     KeptIncident,

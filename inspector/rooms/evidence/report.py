@@ -20,7 +20,7 @@ from inspector.shell.room import Part, Place
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:
     """Return the incidents up to the step that is shown, read once. Raises CorruptRow."""
-    if "evidence" not in view.read and view.stored is not None:
+    if "evidence" not in view.read:
         memory = view.stored.memory
         view.read["evidence"] = incidents_at(
             memory,
@@ -35,7 +35,7 @@ def incidents_shown(view: ConversationState) -> IncidentsAt | None:
 
 
 def reports(view: ConversationState) -> Iterator[Part]:
-    if view.is_simulated or view.stored is None:
+    if view.is_simulated:
         return
     try:
         found = incidents_shown(view)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 class Search(room.SiteRoom):
     name = "inspector.rooms.search"
     verbose_name = "Search"
-    api_urls = "inspector.rooms.search.api"
 
     def ready(self) -> None:
         from inspector.rooms.search.postgresql import PostgresqlIndex
@@ -32,11 +30,6 @@ class Search(room.SiteRoom):
         connection_created.connect(_add_functions)
         post_migrate.connect(_install_triggers, sender=self)
         vacuuming.connect(_rebuild, dispatch_uid=self.label)
-
-    def tools(self) -> Iterable[Callable[..., Any]]:
-        from inspector.rooms.search.tools import does_it_remember
-
-        return (does_it_remember,)
 
     def recording(self, change: Recorded) -> None:
         if change.messages:

@@ -8,8 +8,9 @@ from django.core.exceptions import NON_FIELD_ERRORS
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, unknown_role, write_draft
 from chatmemory.ledger.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
-from inspector.forms.fields import SEARCH_LENGTH, STEP_MAX
+from inspector.forms.fields import STEP_MAX, searchable
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.shell.rooms import parameters
 
 ROLES = [
     ("user", "User"),
@@ -29,9 +30,8 @@ class DraftForm(forms.Form):
     `draft` is the number of the draft that the text replaces, `removed` the number of a draft to
     remove. `limit` is another limit to try, if it is not the one that the page has `shown`, and
     `new_id` the id under which to save the simulation as a new conversation. The page with the form
-    is at step `at` (empty: the newest), with the message `msg` selected and the phrase `find`
-    searched. One that is `live` names its step, too, where it saves: later ones are not saved with
-    it.
+    is at step `at` (empty: the newest), with the message `msg` selected. One that is `live` names
+    its step, too, where it saves: later ones are not saved with it.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
@@ -44,7 +44,6 @@ class DraftForm(forms.Form):
     new_id = forms.CharField(required=False, max_length=ID_LENGTH)
     at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
     msg = forms.IntegerField(required=False, min_value=1, max_value=STEP_MAX)
-    find = forms.CharField(required=False, max_length=SEARCH_LENGTH)
     live = forms.BooleanField(required=False)
 
     @classmethod
@@ -93,6 +92,12 @@ class DraftForm(forms.Form):
     def page_step(self) -> int | None:
         """The step of the page to return to; None for the live page."""
         return None if self.cleaned_data.get("live") else self.step
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The parameters of other rooms that the page keeps in its links."""
+        names = parameters().keys() & self.data.keys() - self.fields.keys()
+        return {name: searchable(self.data[name]) for name in sorted(names)}
 
     @property
     def asks_nothing(self) -> bool:

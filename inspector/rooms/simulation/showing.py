@@ -19,7 +19,6 @@ from chatmemory.reading.simulation import Simulation
 from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import STUB
-from inspector.conversation.phrase import simulated_matches
 from inspector.conversation.state import (
     ConversationQuery,
     ConversationState,
@@ -51,14 +50,11 @@ def simulated_state(
 
 def replayed(view: ConversationState) -> ConversationState:
     """Return the state in which the limit of the address was in force from the first message on.
-    Nothing is searched in it.
 
     Where no policy decides the window, nothing is replayed. Raises InvalidValue.
     """
-    if view.query.find:
-        view = conversation_state(view.memory.id, replace(view.query, find=""))
     limit = view.query.number("limit")
-    if view.stored is None or limit is None:
+    if limit is None:
         return view
     window = replayed_window(view.stored.step, limit)
     if window is None:
@@ -85,7 +81,7 @@ def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
     """Return a stored state after the drafts and under the limit of a trial; unchanged where no
     policy decides the window. Raises the exceptions of `simulation.simulate`.
     """
-    if view.stored is None or not can_decide(view.window.policy):
+    if not can_decide(view.window.policy):
         return view
     return _with_simulation(view, simulated_trial(view.stored, tried), tried.drafts)
 
@@ -106,9 +102,6 @@ def _with_simulation(
         window=window,
         part=part,
         texts=texts_of(state.memory.id, known, window, part, evicting),
-        mentions=simulated_matches(
-            state.mentions, query.find, drafts, frozenset(window.seqs), changes
-        ),
         calls={**state.calls, **{draft.seq: ids_in(draft.frame) for draft in drafts}},
         drafts=drafts,
         simulated=changes,

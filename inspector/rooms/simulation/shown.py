@@ -63,7 +63,7 @@ def _tried(view: ConversationState) -> WhatIf | None:
 
 def parts(view: ConversationState) -> Iterator[Part]:
     """Yield the bar of a simulation above the page, the composer with the drafts below memory, and
-    the links to both pages.
+    the links to it and to the comparison.
 
     The form is the one that was refused, if one was: `view.read` has it, and the problem.
     """
@@ -81,5 +81,6 @@ def parts(view: ConversationState) -> Iterator[Part]:
             "tried": trying(view, tried) if view.is_simulated else None,
         }
         yield Part(f"{FOLDER}/_writing_pane.html", context, Place.BELOW_MEMORY)
+    yield Part(f"{FOLDER}/_fields.html", place=Place.FIELDS, order=10)
     yield Part(f"{FOLDER}/_simulate_link.html", place=Place.LINK, order=10)
     yield Part(f"{FOLDER}/_compare_link.html", place=Place.LINK, order=30)

@@ -122,15 +122,14 @@ def _trial(form: DraftForm, memory_id: str) -> WhatIf:
 
 
 def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -> str:
-    """Return the URL of the page with the form's selection and search."""
-    chosen = {name: form.cleaned_data[name] for name in ("msg", "find")}
-    return conversation_url(memory_id, **parameters, **chosen)
+    """Return the URL of the page with the form's selection, and what its links keep."""
+    return conversation_url(memory_id, **parameters, msg=form.cleaned_data["msg"], **form.kept)
 
 
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
     """Show the page with the drafts, the text and the error: in the composer, or at the id."""
     data = form.cleaned_data
-    query = ConversationQuery(at=form.page_step, msg=data.get("msg"), find=data.get("find", ""))
+    query = ConversationQuery(at=form.page_step, msg=data.get("msg"), of_rooms=form.kept)
     kept = trial(memory_id, data["trial"]) if data.get("trial") else None
     is_at_field = kept is not None and "new_id" in form.errors
     read = {"trial": kept, "form": form, "problem": "" if is_at_field else problem}

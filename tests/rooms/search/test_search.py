@@ -21,6 +21,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import nearest
 from chatmemory.reading.overview import memory_page, overview_page
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.phrase.sought import sought_on
 from inspector.rooms.search import checking
 from inspector.rooms.search.sqlite import EMPTY, PUT_PLACE, TABLES, SqliteIndex, _trigrams
 from inspector.rooms.simulation.showing import simulated_state
@@ -244,8 +245,8 @@ def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     (row,) = overview_page(MemoryFilter(search=words)).rows
     assert row.mention
     assert said in row.mention.text
-    state = conversation_state("m", ConversationQuery(find=words))
-    assert [row.seq for row in state.mentions.rows] == [1]
+    state = conversation_state("m", ConversationQuery(of_rooms={"find": words}))
+    assert [row.seq for row in state.marks.rows] == [1]
     assert recall.comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
 
 
@@ -345,10 +346,10 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     drafts = WhatIf(drafts=(said[0],))
 
     def counts(words: str) -> list[int]:
-        asked = ConversationQuery(find=words)
+        asked = ConversationQuery(of_rooms={"find": words})
+        states = conversation_state("m", asked), simulated_state("m", asked, drafts)
         return [
-            conversation_state("m", asked).mentions.count,
-            simulated_state("m", asked, drafts).mentions.count,
+            *(sought_on(state).matches.count for state in states),
             len(recall.comparison("m", [MessageWindow(3)], phrase=words).mentions),
         ]
 
@@ -356,7 +357,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     assert counts(far) == [0, 0, 0]
     services.add("m", [at_the_edge("needles", "needle")])
     assert nearest("m", "needlexy", 3) == "needles"
-    monkeypatch.setattr("inspector.conversation.phrase.MATCHES_MAX", 1)
+    monkeypatch.setattr("inspector.rooms.phrase.matches.MATCHES_MAX", 1)
     services.add("m", [UserMessage(f"{near} {far}")] * 2)
     assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
 

@@ -257,7 +257,7 @@ class TestItsAddress:
         page = preview(operator_client, at="2", find="c").context["page"]
         for link in (page.link(1), page.link(2, msg=1), page.link(2, find="b"), page.live_url):
             assert operator_client.get(link).context["page"].drafts[0].text == "d"
-        assert page.find == "c"
+        assert page.marks.kept == {"find": "c"}
         assert "trial" not in page.stored_url
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chatmemory import InvalidValue
-from inspector.conversation import phrase_answers
-from inspector.conversation.phrase import Remembered
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.phrase.answers import remembered
+from inspector.rooms.phrase.matches import Remembered
+from inspector.rooms.phrase.sought import PARAMETER, seek
 from inspector.shell.agents import Agent, Answer, check_words
 
 _IN = {True: "in memory", False: "not in memory", None: "unknown"}
@@ -22,15 +23,15 @@ def does_it_remember(
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):
         raise InvalidValue("a phrase must have words")
-    query = ConversationQuery(at=step, find=phrase)
-    state = conversation_state(agent.visible(conversation), query)
-    found = phrase_answers.remembered(state)
+    state = conversation_state(agent.visible(conversation), ConversationQuery(at=step))
+    sought = seek(state, phrase)
+    found = remembered(sought)
     periods = [f"  {each.steps}: {_IN[each.is_in]}, {each.why}" for each in found.periods]
     return Answer(
         [f"{found.question} {found.summary}", *periods],
-        agent.page_of(conversation, at=step, find=phrase),
+        agent.page_of(conversation, at=step, **{PARAMETER: phrase}),
         state=found.state.value,
         in_memory=found.state is not Remembered.NOT_IN_MEMORY,
         periods=[vars(each) for each in found.periods],
-        mentions=[row.seq for row in state.mentions.rows],
+        mentions=[row.seq for row in sought.matches.rows],
     )

@@ -11,10 +11,10 @@ from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import NUMBER_MAX, Query
 from chatmemory.api.responses import Json, response
-from inspector.conversation import phrase as phrase_words
-from inspector.conversation import phrase_answers
-from inspector.conversation.phrase import Remembered
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.phrase.answers import remembered
+from inspector.rooms.phrase.matches import Remembered
+from inspector.rooms.phrase.sought import seek
 
 
 class RememberedQuery(Query):
@@ -56,13 +56,12 @@ class MemoryRemembers(Resource):
         Only messages up to the step count. If a number occurs only within a longer term, the answer
         names that term.
         """
-        query = ConversationQuery(at=asked.get("at"), find=asked["phrase"])
-        state = conversation_state(memory_id, query)
-        found = phrase_answers.remembered(state)
-        seen = state.mentions.seen(state.window.hidden)
+        state = conversation_state(memory_id, ConversationQuery(at=asked.get("at")))
+        sought = seek(state, asked["phrase"])
+        found, seen = remembered(sought), sought.matches.seen(state.window.hidden)
         answer = {
             "step": state.at,
-            "in_memory": found.state is not phrase_words.Remembered.NOT_IN_MEMORY,
+            "in_memory": found.state is not Remembered.NOT_IN_MEMORY,
             "state": found.state,
             "answer": found.summary,
             "messages": sorted(seq for seqs in seen.values() for seq in seqs),

@@ -12,8 +12,8 @@ from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
 from chatmemory.messages.phrases import Speaker
 from chatmemory.reading.windows import NoRoom
-from inspector.conversation.phrase import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
-from inspector.conversation.state import ConversationState
+from inspector.rooms.phrase.matches import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
+from inspector.rooms.phrase.sought import Sought
 
 PERIODS = 12
 _NOT_YET = "not said yet"
@@ -57,9 +57,9 @@ class PhraseAnswer(Explanation):
     looked_at: str = ""
 
 
-def remembered(state: ConversationState) -> PhraseAnswer:
-    """Explain whether the phrase of a state is in memory, and when it was and will be."""
-    phrase, matches = state.query.find, state.mentions
+def remembered(sought: Sought) -> PhraseAnswer:
+    """Explain whether a phrase is in memory, and when it was and will be."""
+    state, phrase, matches = sought
     question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
     if not matches.speakers:
         if _NUMBER.fullmatch(phrase):
@@ -69,15 +69,16 @@ def remembered(state: ConversationState) -> PhraseAnswer:
         return PhraseAnswer(question, "It was never said.", detail)
     if matches.is_simulated and (matches.leaving or matches.present):
         return _simulated(question, matches)
-    return _stored(question, state)
+    return _stored(question, sought)
 
 
-def _stored(question: str, state: ConversationState) -> PhraseAnswer:
+def _stored(question: str, sought: Sought) -> PhraseAnswer:
     """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
-    matches, at, last_step = state.mentions, state.at, state.memory.last_step
+    state, _, matches = sought
+    at, last_step = state.at, state.memory.last_step
     periods = periods_of(matches, last_step)
     here = next((each for each in periods if each.first <= at <= each.last), None)
-    cause, detail = _answer(state, here)
+    cause, detail = _answer(sought, here)
     if here and here.is_in and state.window.hidden.issuperset(matches.in_memory):
         why = f"{here.why}; over the limit at step {at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
@@ -135,8 +136,9 @@ def without(left: Sequence[int], phrase: str) -> str:
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
 
-def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
-    matches, hidden = state.mentions, state.window.hidden
+def _answer(sought: Sought, here: Period | None) -> tuple[str, str]:
+    state, _, matches = sought
+    hidden = state.window.hidden
     seen = matches.seen(hidden)
     if not matches.present:
         sentence = caption(matches.lost).summary if matches.lost else ""

@@ -6,19 +6,20 @@ import pytest
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.ledger import protocol
-from inspector import conversation
-from inspector.conversation import phrase_answers
-from inspector.conversation.phrase import Remembered
+from inspector.rooms.phrase import answers, matches
+from inspector.rooms.phrase.found import Found
+from inspector.rooms.phrase.matches import Remembered
+from inspector.rooms.phrase.sought import sought_on
 
-from ..conversations import create_and_add, users
-from .markup import said, tree
+from ...conversations import create_and_add, users
+from ...inspector.markup import said, tree
 
 pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 
 
 @pytest.fixture
 def few_looked_at(monkeypatch):
-    for module in (conversation.phrase, phrase_answers):
+    for module in (matches, answers):
         monkeypatch.setattr(module, "MATCHES_MAX", 20)
 
 
@@ -26,8 +27,13 @@ def find(client, query: str, memory_id: str = "order-7741"):
     return client.get(f"/c/{memory_id}/?{query}").context["page"]
 
 
+def found_on(page) -> Found | None:
+    sought = sought_on(page.state)
+    return Found(sought) if sought else None
+
+
 def answer(client, query: str, memory_id: str = "order-7741"):
-    return find(client, query, memory_id).panel.found.answer
+    return found_on(find(client, query, memory_id)).answer
 
 
 def say(messages, window: int) -> None:
@@ -36,7 +42,7 @@ def say(messages, window: int) -> None:
 
 def told(client, query: str = "") -> str:
     response = client.get(f"/c/said/?find=Anna&{query}")
-    found = response.context["page"].panel.found.answer
+    found = found_on(response.context["page"]).answer
     assert found.looked_at in response.content.decode()
     return f"{found.summary} {found.looked_at}"
 
@@ -76,9 +82,9 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
         (47, 58, True),
     ]
     page = find(operator_client, "at=43&find=A-1182")
-    assert page.state.mentions.spans == ((25, 42), (47, 58))
-    assert page.panel.found.answer.receipt[-1].label == "In memory after"
-    mentions = page.panel.found.groups[0][1]
+    assert page.marks.band == ((25, 42), (47, 58))
+    assert found_on(page).answer.receipt[-1].label == "In memory after"
+    mentions = found_on(page).groups[0][1]
     listed = [(each.row.seq, each.step) for each in mentions]
     assert listed == [(49, 49), (47, 47), (28, 43), (27, 43), (25, 43)]
     assert mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
@@ -88,14 +94,14 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
 def test_a_phrase_only_of_the_assistant_and_the_system_message_is_distinguished(operator_client):
     """The bot asks for the order number, and its system message mentions it."""
     page = find(operator_client, "find=order+number")
-    found = page.panel.found
+    found = found_on(page)
     where = "nly in the assistant’s own words (#44) and the system message (#1)."
     assert found.answer.cause == f"O{where}"
     assert found.answer.detail.startswith(
         "What users and tools said left at step 43. User message #43 arrived"
     )
     assert found.answer.state is Remembered.ASIDE
-    assert page.state.mentions.spans == ((1, 58),), "a band of all mentions"
+    assert page.marks.band == ((1, 58),), "a band of all mentions"
     headings = [heading for heading, _ in found.groups]
     assert headings == ["Users and tools", "The assistant itself", "System messages"]
     alone = answer(operator_client, "find=your+confirmation")
@@ -109,7 +115,7 @@ def test_a_phrase_only_of_the_assistant_and_the_system_message_is_distinguished(
 def test_the_last_mention_explains_the_consequence(operator_client):
     consequence = "Without #25, #26, #27 and #28, nothing in memory mentions “A-1182”."
     for query, words in (("at=43&msg=26", consequence), ("at=43&msg=2", ""), ("at=30&msg=2", "")):
-        assert find(operator_client, f"{query}&find=A-1182").panel.consequence == words
+        assert found_on(find(operator_client, f"{query}&find=A-1182")).consequence == words
 
 
 @pytest.mark.parametrize(
@@ -127,7 +133,7 @@ def test_the_last_mention_explains_the_consequence(operator_client):
     ],
 )
 def test_a_similar_phrase_is_offered(operator_client, phrase, near):
-    found = find(operator_client, f"find={phrase}").panel.found
+    found = found_on(find(operator_client, f"find={phrase}"))
     assert (found.nearest if found else "") == near
 
 
@@ -142,7 +148,7 @@ def test_a_similar_phrase_is_offered(operator_client, phrase, near):
 )
 def test_a_number_that_is_offered_is_not_cut(operator_client, text, phrase, near):
     say(users(text), 5)
-    assert find(operator_client, f"find={phrase}", "said").panel.found.nearest == near
+    assert found_on(find(operator_client, f"find={phrase}", "said")).nearest == near
 
 
 def test_the_phrase_is_marked_as_text_and_the_link_can_be_shared(operator_client):
@@ -156,14 +162,14 @@ def test_the_phrase_is_marked_as_text_and_the_link_can_be_shared(operator_client
 
 def test_the_newest_mentions_and_those_in_memory_are_looked_at(operator_client, few_looked_at):
     page = find(operator_client, "find=e")
-    here = {seq for seqs in page.state.mentions.present.values() for seq in seqs}
-    assert len(page.state.mentions.speakers.keys() - here) <= 20
+    here = {seq for seqs in found_on(page).matches.present.values() for seq in seqs}
+    assert len(found_on(page).matches.speakers.keys() - here) <= 20
     assert (
         "There are more than 20 mentions: the newest 20 are looked at"
-        in page.panel.found.answer.looked_at
+        in found_on(page).answer.looked_at
     )
     html = operator_client.get("/c/order-7741/?find=e").content.decode()
-    assert f'<span class="n">{page.panel.found.count}+</span>' in html
+    assert f'<span class="n">{found_on(page).count}+</span>' in html
 
 
 def test_mentions_that_are_not_listed_are_counted(operator_client, request):
@@ -216,9 +222,9 @@ def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):
 def test_what_never_fitted_was_never_in_memory(operator_client):
     create_and_add("big", TokenWindow(20), users("hi", "the key is 17 " * 20, "ok"))
     page = find(operator_client, "find=key", "big")
-    assert page.state.mentions.spans == ()
-    assert page.panel.found.answer.cause == "No, it had no room when it was said, at step 2."
-    assert [(each.steps, each.why) for each in page.panel.found.answer.periods] == [
+    assert page.marks.band == ()
+    assert found_on(page).answer.cause == "No, it had no room when it was said, at step 2."
+    assert [(each.steps, each.why) for each in found_on(page).answer.periods] == [
         ("Step 1", "not said yet"),
         ("Steps 2 to 3", "it had no room when it was said, at step 2"),
     ]
@@ -230,15 +236,15 @@ def test_what_never_fitted_was_never_in_memory(operator_client):
 def test_what_the_client_put_in_was_never_said(operator_client):
     protocol.update_messages("client", users("a", "b"))
     protocol.update_messages("client", users("a", "the key is 17", "b"))
-    found = find(operator_client, "find=key", "client").panel.found
+    found = found_on(find(operator_client, "find=key", "client"))
     assert found.answer.cause == "Yes, since #3."
     assert found.groups[0][0] == "Put into memory by the client, never said"
 
 
 def test_a_number_selects_its_message(operator_client):
     page = find(operator_client, "at=43&find=%2326")
-    assert (page.msg, page.find) == (26, "")
-    assert find(operator_client, "find=%23").find == "#"
+    assert (page.msg, page.marks.kept) == (26, {})
+    assert find(operator_client, "find=%23").marks.kept == {"find": "#"}
     assert operator_client.get("/c/order-7741/?msg=99999").status_code == 404
 
 
@@ -272,17 +278,17 @@ def test_a_simulation_tells_what_would_be_forgotten_and_what_was_before(operator
         key = services.keep_trial("order-7741", users(text), None)
         return find(operator_client, f"at={at}&find=A-1182&trial={key}")
 
-    would = simulated("Here is my mail once more. " * 12, 42).panel.found.answer
+    would = found_on(simulated("Here is my mail once more. " * 12, 42)).answer
     assert would.question == "Would it still remember “A-1182”?"
     assert would.cause == "No, #25, #26, #27 and #28 would leave."
     assert "#25 and #26 are the oldest" in would.detail
     assert would.receipt[-1].label == "In memory after"
     assert would.periods == ()
-    before = simulated("hm", 44).panel.found.answer
+    before = found_on(simulated("hm", 44)).answer
     assert before.cause == "At step 44: no, forgotten since step 43, when #43 arrived."
     assert "Later" not in before.detail
     page = simulated("My order is a-1182. " * 12, 42)
-    assert page.panel.found.groups[0][1][0].row.seq == -1
-    assert page.panel.found.count == 9
+    assert found_on(page).groups[0][1][0].row.seq == -1
+    assert found_on(page).count == 9
     html = operator_client.get(f"{page.url}{page.query(42)}").content.decode()
     assert "draft=1" in html

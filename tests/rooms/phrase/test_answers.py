@@ -20,15 +20,16 @@ from chatmemory import (
 from chatmemory.messages.phrases import Speaker, speaker_of
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import history, message
-from inspector.conversation import phrase, phrase_answers
-from inspector.conversation.found import Found
-from inspector.conversation.phrase import PhraseMatches, Remembered
-from inspector.conversation.phrase_answers import PhraseAnswer
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.phrase import answers, matches
+from inspector.rooms.phrase.answers import PhraseAnswer
+from inspector.rooms.phrase.found import Found
+from inspector.rooms.phrase.matches import PhraseMatches, Remembered
+from inspector.rooms.phrase.sought import Sought, seek
 
-from ..conversations import create_and_add, users
-from ..properties import examples
-from .test_receipts import conversation
+from ...conversations import create_and_add, users
+from ...explain.test_receipts import conversation
+from ...properties import examples
 
 texts = st.sampled_from(["the key is 17", "what is the key?", "hello", "word " * 12])
 messages = st.one_of(
@@ -50,8 +51,12 @@ changes = st.one_of(
 )
 
 
+def sought(phrase: str, at: int | None = None) -> Sought:
+    return seek(conversation_state("m", ConversationQuery(at=at)), phrase)
+
+
 def found_at(at: int) -> Found:
-    return Found(conversation_state("m", ConversationQuery(at=at, find="key")))
+    return Found(sought("key", at))
 
 
 def saying(rows):
@@ -96,7 +101,7 @@ def test_the_answer_is_true_at_its_step_however_few_mentions_are_looked_at(
     db, policy, sequence, most
 ):
     with conversation(policy, sequence), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(phrase, "MATCHES_MAX", most)
+        patch.setattr(matches, "MATCHES_MAX", most)
         check_every_answer(most)
 
 
@@ -115,7 +120,7 @@ def check_every_answer(most: int) -> None:
     is_partial = len(said) > most
     for at in range(last + 1):
         found = found_at(at)
-        mentions, answer = found._mentions, found.answer
+        mentions, answer = found.matches, found.answer
         here = {row.seq for row in said if row.is_in_window(at)} if is_partial else set()
         assert mentions.speakers == {seq: spoke[seq] for seq in newest | here}
         assert mentions.is_partial == is_partial
@@ -123,7 +128,7 @@ def check_every_answer(most: int) -> None:
         check_state(answer, at, injected)
         check_answer(answer, at, held, mentions)
     if not is_partial:
-        remembered = conversation_state("m", ConversationQuery(find="key")).mentions.spans
+        remembered = sought("key").matches.spans
         spans = {step for first, end in remembered for step in range(first, end + 1)}
         assert spans == {step for step, is_held in enumerate(held) if is_held}
 
@@ -194,11 +199,10 @@ def test_what_is_said_later_does_not_change_the_answer_of_an_earlier_step(db, po
 
 def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
     create_and_add("m", MessageWindow(9), users("It is credit_card_4421486."))
-    state = conversation_state("m", ConversationQuery(find="4421486"))
-    assert phrase_answers.remembered(state).cause == "Yes, inside credit_card_4421486, since #1."
+    cause = answers.remembered(sought("4421486")).cause
+    assert cause == "Yes, inside credit_card_4421486, since #1."
     services.add("m", users("It is 4421486."))
-    state = conversation_state("m", ConversationQuery(find="4421486"))
-    assert phrase_answers.remembered(state).cause == "Yes, since #1."
+    assert answers.remembered(sought("4421486")).cause == "Yes, since #1."
 
 
 @pytest.mark.parametrize(
@@ -211,7 +215,7 @@ def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
 )
 def test_a_date_in_another_spelling_is_not_the_phrase_but_is_mentioned(db, phrase, told):
     create_and_add("m", MessageWindow(1), users("On 2024-05-20 or 2024-05-21.", "May 20th!"))
-    answer = phrase_answers.remembered(conversation_state("m", ConversationQuery(find=phrase)))
+    answer = answers.remembered(sought(phrase))
     assert answer.state is Remembered.NOT_IN_MEMORY
     assert told in answer.detail
     assert ("this day" in answer.detail) == bool(told)

@@ -12,9 +12,10 @@ from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.models import Memory, Message
 from chatmemory.reading import windows
-from inspector.conversation import phrase_answers
-from inspector.conversation.phrase import Remembered
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.phrase.answers import remembered
+from inspector.rooms.phrase.matches import Remembered
+from inspector.rooms.phrase.sought import seek
 from tests.conversations import create_and_add
 
 SAMPLES = 300
@@ -38,9 +39,9 @@ def ask(chance: random.Random, memory: Memory) -> bool:
     texts = Message.objects.filter(memory=memory).exclude(text="").values_list("text", flat=True)
     phrase = chance.choice(CHARACTERS.findall(chance.choice(list(texts))))[:60].strip()
     at = chance.randint(1, memory.last_step)
-    state = conversation_state(memory.pk, ConversationQuery(at=at, find=phrase))
+    state = conversation_state(memory.pk, ConversationQuery(at=at))
     seen = [row.text.lower() for row in windows.window(memory.pk, at).rows]
-    answer = phrase_answers.remembered(state)
+    answer = remembered(seek(state, phrase))
     has_it = any(phrase.lower() in text for text in seen)
     assert (answer.state is not Remembered.NOT_IN_MEMORY) == has_it, (memory.pk, at, phrase)
     return has_it

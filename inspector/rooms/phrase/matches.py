@@ -19,7 +19,6 @@ from django.db.models import QuerySet
 
 from chatmemory import database, search
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.lookup import find_step
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import (
     SEARCHED,
@@ -34,11 +33,12 @@ from chatmemory.messages.phrases import (
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.history import nearest
 from chatmemory.reading.rows import MessageDetail, StepDetail, stays_of_messages, with_stays
-from chatmemory.reading.steps import arrivals_at, step_detail
+from chatmemory.reading.steps import arrivals_at
 from chatmemory.reading.windows import StoredState
 from chatmemory.recall.dates import dates_in
 from chatmemory.recall.facts import is_term, runs_in
 from chatmemory.recall.held import is_held
+from inspector.conversation.state import change_at
 
 MATCHES_MAX = 500
 SHOWN = 50
@@ -145,8 +145,6 @@ class PhraseMatches:
 
 def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
     """Return the messages that contain a phrase, and when they were in memory."""
-    if not phrase:
-        return PhraseMatches()
     memory, at = stored.memory, stored.step.n
     newest, is_partial = _newest(memory.pk, phrase)
     if not newest:
@@ -230,7 +228,7 @@ def simulated_matches(
     changes: Sequence[ChangeResult],
 ) -> PhraseMatches:
     """Return the mentions of a simulated state, whose window has the messages `kept`."""
-    drafted = [row for row in drafts if phrase and has_phrase(row.text, phrase)]
+    drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     said = {row.seq: speaker_of(row.type) for row in drafted}
     speakers = {**matches.speakers, **said}
     held = {
@@ -251,13 +249,6 @@ def simulated_matches(
         is_simulated=True,
         leaving=tuple(sorted(leaving)),
     )
-
-
-def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
-    """Return the change of a step. The state's own step has been read already."""
-    if detail is not None and detail.row.n == n:
-        return detail.change
-    return step_detail(find_step(memory, n)).change
 
 
 def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:

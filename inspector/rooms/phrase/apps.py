@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from inspector.conversation.state import ConversationState
+    from inspector.shell.agents import Answer
+
+
+class Phrase(room.SiteRoom):
+    name = "inspector.rooms.phrase"
+    verbose_name = "The search for a phrase"
+    api_urls = "inspector.rooms.phrase.api"
+    styles = ("rooms/phrase/phrase.css",)
+    also_on = ("conversation", "simulate", "add", "branch")
+    parameters: Mapping[str, type] = {"find": str}
+
+    def tools(self) -> Iterable[Callable[..., Answer]]:
+        from inspector.rooms.phrase.tools import does_it_remember
+
+        return (does_it_remember,)
+
+    def selects(self, asked: Mapping[str, str]) -> int | None:
+        from inspector.rooms.phrase.sought import selected
+
+        return selected(asked)
+
+    def marks(self, view: ConversationState) -> room.Marks | None:
+        from inspector.rooms.phrase.found import marks
+
+        return marks(view)
+
+    def parts(self, view: ConversationState) -> Iterable[room.Part]:
+        from inspector.rooms.phrase.found import parts
+
+        return parts(view)

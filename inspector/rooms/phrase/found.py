@@ -1,0 +1,143 @@
+"""What the conversation page shows of a phrase: marks, the answer, and the messages with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from chatmemory.messages.phrases import Speaker
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.testing import snippets
+from inspector.conversation.as_test import copied_test
+from inspector.conversation.history import tag
+from inspector.conversation.looks import LOOKS
+from inspector.conversation.state import ConversationState
+from inspector.rooms.phrase import answers
+from inspector.rooms.phrase.answers import PhraseAnswer
+from inspector.rooms.phrase.matches import PhraseMatches
+from inspector.rooms.phrase.sought import PARAMETER, Sought, sought_on
+from inspector.shell.room import Marks, Part, Place
+
+FOLDER = "rooms/phrase"
+LISTED_RANGES = 5
+
+HEADINGS = {
+    Speaker.OTHERS: "Users and tools",
+    Speaker.ASSISTANT: "The assistant itself",
+    Speaker.SYSTEM: "System messages",
+    Speaker.CLIENT: "Put into memory by the client, never said",
+}
+
+
+class FoundMention:
+    """A message that contains the phrase; `step` is where it left or will arrive, or None."""
+
+    def __init__(self, sought: Sought, row: MessageDetail) -> None:
+        state, _, matches = sought
+        self.row, self.look = row, LOOKS[row.type, row.has_calls]
+        self.is_in = row.seq in state.in_window
+        self.step = matches.left_at.get(row.seq)
+        arrival = min((stay.entered_step for stay in row.stays), default=0)
+        if arrival > state.at:
+            self.tag, self.step = f"said at step {arrival:,}", arrival
+            return
+        self.tag = tag(state, row) or "in memory"
+        arrived = matches.arrivals.get(self.step or 0)
+        if arrived and arrived != row.seq:
+            self.tag += f", when #{arrived} arrived"
+
+
+class Found:
+    """The presenter of a search."""
+
+    def __init__(self, sought: Sought) -> None:
+        self._sought, self.matches = sought, sought.matches
+        self.count = sought.matches.count
+        self.is_partial = sought.matches.is_partial  # there are more mentions than were examined
+        self.nearest = sought.matches.nearest  # the nearest word, if no message has the phrase
+
+    @cached_property
+    def answer(self) -> PhraseAnswer:
+        return answers.remembered(self._sought)
+
+    @cached_property
+    def groups(self) -> list[tuple[str, list[FoundMention]]]:
+        """A heading for each kind of speaker, the most important first, with their mentions, latest
+        first.
+        """
+        rows = list(reversed(self.matches.rows))
+        speakers = self.matches.speakers
+        return [
+            (heading, [FoundMention(self._sought, row) for row in these])
+            for speaker, heading in HEADINGS.items()
+            if (these := [row for row in rows if speakers[row.seq] is speaker])
+        ]
+
+    @property
+    def test(self) -> str:
+        """The answer as a test of a project, that memory has the phrase at the step; "" if no
+        message has it.
+        """
+        state, phrase, matches = self._sought
+        if state.is_simulated or not matches.speakers or state.detail is None:
+            return ""
+        row = state.detail.row
+        at = None if row.n == state.memory.last_step else row.said_count
+        asserted, about = [snippets.holds(phrase, at)], f"remembers {phrase}"
+        why = f"{self.answer.question} {self.answer.cause}"
+        return copied_test(state.memory.id, row.policy, about, asserted, why)
+
+    @property
+    def unlisted(self) -> int:
+        """The number of examined mentions that are not in the groups."""
+        return self.count - len(self.matches.rows)
+
+    @property
+    def consequence(self) -> str:
+        """The consequence for the phrase, if its last mention left with the selected message."""
+        state, phrase, matches = self._sought
+        step, left_at = state.left_by and state.left_by.step, matches.left_at
+        if state.selected is None or step is None or matches.present:
+            return ""
+        if left_at.get(state.selected.seq) != step or step != max(left_at.values()):
+            return ""
+        return answers.without([seq for seq, then in left_at.items() if then == step], phrase)
+
+
+def marks(view: ConversationState) -> Marks | None:
+    sought = sought_on(view)
+    if sought is None:
+        return None
+    _, phrase, matches = sought
+    kept = {PARAMETER: phrase}
+    return Marks(phrase, matches.rows, matches.spans, _band_words(matches), kept)
+
+
+def parts(view: ConversationState) -> Iterator[Part]:
+    """Yield the form, and the answer: a short one above a selected message."""
+    sought = sought_on(view)
+    found = Found(sought) if sought else None
+    context = {"phrase": sought.phrase if sought else "", "found": found}
+    yield Part(f"{FOLDER}/_form.html", context, Place.HISTORY)
+    yield Part(f"{FOLDER}/_fields.html", place=Place.FIELDS)
+    if found is None:
+        return
+    name = "_beside" if view.selected else "_answer"
+    yield Part(f"{FOLDER}/{name}.html", context, Place.ANSWER, asks_to_be_seen=True)
+    yield Part(f"{FOLDER}/_consequence.html", context, Place.BELOW_REASON)
+
+
+def _band_words(matches: PhraseMatches) -> str:
+    """Return the steps at which memory had the phrase, and the examined ones if they are a part."""
+    words = _in_words(matches.spans)
+    is_partial = matches.is_partial and matches.first_step > 1
+    part = f"; only from {matches.first_step:,} on looked at" if is_partial else ""
+    return f"In memory at steps {words}{part}"
+
+
+def _in_words(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return ranges of steps: `4 to 42 and 47 to 58`, the first few of them."""
+    words = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in ranges[:LISTED_RANGES]]
+    if len(ranges) > LISTED_RANGES:
+        words.append(f"{len(ranges) - LISTED_RANGES:,} more times")
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -1,0 +1,57 @@
+"""The phrase that somebody seeks in a conversation, on its page or otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from inspector.conversation.state import ConversationQuery, ConversationState
+from inspector.forms.fields import searchable
+from inspector.rooms.phrase.matches import PhraseMatches, phrase_matches, simulated_matches
+
+PARAMETER = "find"
+NUMBER = re.compile(r"#([0-9]{1,18})")
+
+
+class Sought(NamedTuple):
+    """A phrase with its matches in a conversation, at the step of a state."""
+
+    state: ConversationState
+    phrase: str
+    matches: PhraseMatches
+
+
+def seek(state: ConversationState, phrase: str) -> Sought:
+    """Read the matches of a phrase in a stored conversation."""
+    return Sought(state, phrase, phrase_matches(state.stored, phrase, state.detail))
+
+
+def sought_on(view: ConversationState) -> Sought | None:
+    """Return what a page seeks, or None; nothing is sought in a replay.
+
+    The matches of the stored step are read once. Those of a simulation are made of them.
+    """
+    phrase = phrase_of(view.query)
+    if not phrase or view.is_replay:
+        return None
+    if "phrase" not in view.read:
+        view.read["phrase"] = seek(view, phrase).matches
+    matches: PhraseMatches = view.read["phrase"]
+    if view.simulated is not None:
+        simulated = view.drafts, view.in_window, view.simulated
+        matches = simulated_matches(matches, phrase, *simulated)
+    return Sought(view, phrase, matches)
+
+
+def phrase_of(query: ConversationQuery) -> str:
+    """Return the phrase in the URL, or "" if it is the number of the selected message."""
+    number = selected(query.of_rooms)
+    is_selected = number is not None and number == query.msg
+    return "" if is_selected else searchable(query.of_rooms.get(PARAMETER, ""))
+
+
+def selected(asked: Mapping[str, str]) -> int | None:
+    """Return the number of the message that a search such as `#26` selects, or None."""
+    found = NUMBER.fullmatch(searchable(asked.get(PARAMETER, "")))
+    return int(found[1]) if found else None
