@@ -90,7 +90,7 @@ class Place(StrEnum):
     step is shown with these, or with a room's panel in place of them.
     """
 
-    FIELDS = "fields"  # hidden: what the forms of the room send of where the page stands
+    FIELDS = "fields"  # hidden fields of the room's forms: the step, the selection
     TOP = "top"  # above the head
     FLAG = "flag"  # in the head, behind the gauge
     LINK = "link"  # at the end of the head
@@ -185,11 +185,11 @@ class SiteRoom(kernel.Room):
         return None
 
     def selects(self, asked: Mapping[str, str]) -> int | None:
-        """Return the message that the room's parameters select, if there is such a message."""
+        """Return the message that the room's parameters select, or None. It need not exist."""
         return None
 
     def marks(self, view: ConversationState) -> Marks | None:
-        """Return the room's marks on the page, or None. The history is not read yet."""
+        """Return the room's marks, or None: first without a history, which opens at them."""
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:

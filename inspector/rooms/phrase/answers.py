@@ -13,7 +13,7 @@ from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
 from chatmemory.messages.phrases import Speaker
 from chatmemory.reading.windows import NoRoom
 from inspector.rooms.phrase.matches import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
-from inspector.rooms.phrase.sought import Sought
+from inspector.rooms.phrase.searching import PhraseSearch
 
 PERIODS = 12
 _NOT_YET = "not said yet"
@@ -57,9 +57,9 @@ class PhraseAnswer(Explanation):
     looked_at: str = ""
 
 
-def remembered(sought: Sought) -> PhraseAnswer:
+def remembered(search: PhraseSearch) -> PhraseAnswer:
     """Explain whether a phrase is in memory, and when it was and will be."""
-    state, phrase, matches = sought
+    state, phrase, matches = search
     question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
     if not matches.speakers:
         if _NUMBER.fullmatch(phrase):
@@ -69,16 +69,16 @@ def remembered(sought: Sought) -> PhraseAnswer:
         return PhraseAnswer(question, "It was never said.", detail)
     if matches.is_simulated and (matches.leaving or matches.present):
         return _simulated(question, matches)
-    return _stored(question, sought)
+    return _stored(question, search)
 
 
-def _stored(question: str, sought: Sought) -> PhraseAnswer:
+def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
     """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
-    state, _, matches = sought
+    state, _, matches = search
     at, last_step = state.at, state.memory.last_step
     periods = periods_of(matches, last_step)
     here = next((each for each in periods if each.first <= at <= each.last), None)
-    cause, detail = _answer(sought, here)
+    cause, detail = _answer(search, here)
     if here and here.is_in and state.window.hidden.issuperset(matches.in_memory):
         why = f"{here.why}; over the limit at step {at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
@@ -136,8 +136,8 @@ def without(left: Sequence[int], phrase: str) -> str:
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
 
-def _answer(sought: Sought, here: Period | None) -> tuple[str, str]:
-    state, _, matches = sought
+def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
+    state, _, matches = search
     hidden = state.window.hidden
     seen = matches.seen(hidden)
     if not matches.present:

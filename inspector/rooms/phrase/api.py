@@ -14,7 +14,7 @@ from chatmemory.api.responses import Json, response
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.phrase.answers import remembered
 from inspector.rooms.phrase.matches import Remembered
-from inspector.rooms.phrase.sought import seek
+from inspector.rooms.phrase.searching import search_for
 
 
 class RememberedQuery(Query):
@@ -57,8 +57,8 @@ class MemoryRemembers(Resource):
         names that term.
         """
         state = conversation_state(memory_id, ConversationQuery(at=asked.get("at")))
-        sought = seek(state, asked["phrase"])
-        found, seen = remembered(sought), sought.matches.seen(state.window.hidden)
+        search = search_for(state, asked["phrase"])
+        found, seen = remembered(search), search.matches.seen(state.window.hidden)
         answer = {
             "step": state.at,
             "in_memory": found.state is not Remembered.NOT_IN_MEMORY,

@@ -24,16 +24,16 @@ class Phrase(room.SiteRoom):
         return (does_it_remember,)
 
     def selects(self, asked: Mapping[str, str]) -> int | None:
-        from inspector.rooms.phrase.sought import selected
+        from inspector.rooms.phrase.searching import selected
 
         return selected(asked)
 
     def marks(self, view: ConversationState) -> room.Marks | None:
-        from inspector.rooms.phrase.found import marks
+        from inspector.rooms.phrase.page import marks
 
         return marks(view)
 
     def parts(self, view: ConversationState) -> Iterable[room.Part]:
-        from inspector.rooms.phrase.found import parts
+        from inspector.rooms.phrase.page import parts
 
         return parts(view)

@@ -6,7 +6,7 @@ from chatmemory import InvalidValue
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.phrase.answers import remembered
 from inspector.rooms.phrase.matches import Remembered
-from inspector.rooms.phrase.sought import PARAMETER, seek
+from inspector.rooms.phrase.searching import PARAMETER, search_for
 from inspector.shell.agents import Agent, Answer, check_words
 
 _IN = {True: "in memory", False: "not in memory", None: "unknown"}
@@ -24,8 +24,8 @@ def does_it_remember(
     if not (phrase := phrase.strip()):
         raise InvalidValue("a phrase must have words")
     state = conversation_state(agent.visible(conversation), ConversationQuery(at=step))
-    sought = seek(state, phrase)
-    found = remembered(sought)
+    search = search_for(state, phrase)
+    found = remembered(search)
     periods = [f"  {each.steps}: {_IN[each.is_in]}, {each.why}" for each in found.periods]
     return Answer(
         [f"{found.question} {found.summary}", *periods],
@@ -33,5 +33,5 @@ def does_it_remember(
         state=found.state.value,
         in_memory=found.state is not Remembered.NOT_IN_MEMORY,
         periods=[vars(each) for each in found.periods],
-        mentions=[row.seq for row in sought.matches.rows],
+        mentions=[row.seq for row in search.matches.rows],
     )

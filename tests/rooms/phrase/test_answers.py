@@ -23,9 +23,9 @@ from chatmemory.reading.history import history, message
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.phrase import answers, matches
 from inspector.rooms.phrase.answers import PhraseAnswer
-from inspector.rooms.phrase.found import Found
 from inspector.rooms.phrase.matches import PhraseMatches, Remembered
-from inspector.rooms.phrase.sought import Sought, seek
+from inspector.rooms.phrase.page import SearchResult
+from inspector.rooms.phrase.searching import PhraseSearch, search_for
 
 from ...conversations import create_and_add, users
 from ...explain.test_receipts import conversation
@@ -51,12 +51,12 @@ changes = st.one_of(
 )
 
 
-def sought(phrase: str, at: int | None = None) -> Sought:
-    return seek(conversation_state("m", ConversationQuery(at=at)), phrase)
+def search(phrase: str, at: int | None = None) -> PhraseSearch:
+    return search_for(conversation_state("m", ConversationQuery(at=at)), phrase)
 
 
-def found_at(at: int) -> Found:
-    return Found(sought("key", at))
+def found_at(at: int) -> SearchResult:
+    return SearchResult(search("key", at))
 
 
 def saying(rows):
@@ -128,7 +128,7 @@ def check_every_answer(most: int) -> None:
         check_state(answer, at, injected)
         check_answer(answer, at, held, mentions)
     if not is_partial:
-        remembered = sought("key").matches.spans
+        remembered = search("key").matches.spans
         spans = {step for first, end in remembered for step in range(first, end + 1)}
         assert spans == {step for step, is_held in enumerate(held) if is_held}
 
@@ -199,10 +199,10 @@ def test_what_is_said_later_does_not_change_the_answer_of_an_earlier_step(db, po
 
 def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
     create_and_add("m", MessageWindow(9), users("It is credit_card_4421486."))
-    cause = answers.remembered(sought("4421486")).cause
+    cause = answers.remembered(search("4421486")).cause
     assert cause == "Yes, inside credit_card_4421486, since #1."
     services.add("m", users("It is 4421486."))
-    assert answers.remembered(sought("4421486")).cause == "Yes, since #1."
+    assert answers.remembered(search("4421486")).cause == "Yes, since #1."
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
 )
 def test_a_date_in_another_spelling_is_not_the_phrase_but_is_mentioned(db, phrase, told):
     create_and_add("m", MessageWindow(1), users("On 2024-05-20 or 2024-05-21.", "May 20th!"))
-    answer = answers.remembered(sought(phrase))
+    answer = answers.remembered(search(phrase))
     assert answer.state is Remembered.NOT_IN_MEMORY
     assert told in answer.detail
     assert ("this day" in answer.detail) == bool(told)

@@ -7,9 +7,9 @@ import pytest
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.ledger import protocol
 from inspector.rooms.phrase import answers, matches
-from inspector.rooms.phrase.found import Found
 from inspector.rooms.phrase.matches import Remembered
-from inspector.rooms.phrase.sought import sought_on
+from inspector.rooms.phrase.page import SearchResult
+from inspector.rooms.phrase.searching import search_on
 
 from ...conversations import create_and_add, users
 from ...inspector.markup import said, tree
@@ -27,9 +27,9 @@ def find(client, query: str, memory_id: str = "order-7741"):
     return client.get(f"/c/{memory_id}/?{query}").context["page"]
 
 
-def found_on(page) -> Found | None:
-    sought = sought_on(page.state)
-    return Found(sought) if sought else None
+def found_on(page) -> SearchResult | None:
+    search = search_on(page.state)
+    return SearchResult(search) if search else None
 
 
 def answer(client, query: str, memory_id: str = "order-7741"):

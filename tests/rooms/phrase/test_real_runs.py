@@ -15,7 +15,7 @@ from chatmemory.reading import windows
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.phrase.answers import remembered
 from inspector.rooms.phrase.matches import Remembered
-from inspector.rooms.phrase.sought import seek
+from inspector.rooms.phrase.searching import search_for
 from tests.conversations import create_and_add
 
 SAMPLES = 300
@@ -41,7 +41,7 @@ def ask(chance: random.Random, memory: Memory) -> bool:
     at = chance.randint(1, memory.last_step)
     state = conversation_state(memory.pk, ConversationQuery(at=at))
     seen = [row.text.lower() for row in windows.window(memory.pk, at).rows]
-    answer = remembered(seek(state, phrase))
+    answer = remembered(search_for(state, phrase))
     has_it = any(phrase.lower() in text for text in seen)
     assert (answer.state is not Remembered.NOT_IN_MEMORY) == has_it, (memory.pk, at, phrase)
     return has_it

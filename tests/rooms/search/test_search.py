@@ -21,7 +21,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import nearest
 from chatmemory.reading.overview import memory_page, overview_page
 from inspector.conversation.state import ConversationQuery, conversation_state
-from inspector.rooms.phrase.sought import sought_on
+from inspector.rooms.phrase.searching import search_on
 from inspector.rooms.search import checking
 from inspector.rooms.search.sqlite import EMPTY, PUT_PLACE, TABLES, SqliteIndex, _trigrams
 from inspector.rooms.simulation.showing import simulated_state
@@ -349,7 +349,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
         asked = ConversationQuery(of_rooms={"find": words})
         states = conversation_state("m", asked), simulated_state("m", asked, drafts)
         return [
-            *(sought_on(state).matches.count for state in states),
+            *(search_on(state).matches.count for state in states),
             len(recall.comparison("m", [MessageWindow(3)], phrase=words).mentions),
         ]
 

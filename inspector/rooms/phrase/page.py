@@ -15,7 +15,7 @@ from inspector.conversation.state import ConversationState
 from inspector.rooms.phrase import answers
 from inspector.rooms.phrase.answers import PhraseAnswer
 from inspector.rooms.phrase.matches import PhraseMatches
-from inspector.rooms.phrase.sought import PARAMETER, Sought, sought_on
+from inspector.rooms.phrase.searching import PARAMETER, PhraseSearch, search_on
 from inspector.shell.room import Marks, Part, Place
 
 FOLDER = "rooms/phrase"
@@ -32,8 +32,8 @@ HEADINGS = {
 class FoundMention:
     """A message that contains the phrase; `step` is where it left or will arrive, or None."""
 
-    def __init__(self, sought: Sought, row: MessageDetail) -> None:
-        state, _, matches = sought
+    def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
+        state, _, matches = search
         self.row, self.look = row, LOOKS[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
         self.step = matches.left_at.get(row.seq)
@@ -47,18 +47,18 @@ class FoundMention:
             self.tag += f", when #{arrived} arrived"
 
 
-class Found:
+class SearchResult:
     """The presenter of a search."""
 
-    def __init__(self, sought: Sought) -> None:
-        self._sought, self.matches = sought, sought.matches
-        self.count = sought.matches.count
-        self.is_partial = sought.matches.is_partial  # there are more mentions than were examined
-        self.nearest = sought.matches.nearest  # the nearest word, if no message has the phrase
+    def __init__(self, search: PhraseSearch) -> None:
+        self._search, self.matches = search, search.matches
+        self.count = search.matches.count
+        self.is_partial = search.matches.is_partial  # there are more mentions than were examined
+        self.nearest = search.matches.nearest  # the nearest word, if no message has the phrase
 
     @cached_property
     def answer(self) -> PhraseAnswer:
-        return answers.remembered(self._sought)
+        return answers.remembered(self._search)
 
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
@@ -68,7 +68,7 @@ class Found:
         rows = list(reversed(self.matches.rows))
         speakers = self.matches.speakers
         return [
-            (heading, [FoundMention(self._sought, row) for row in these])
+            (heading, [FoundMention(self._search, row) for row in these])
             for speaker, heading in HEADINGS.items()
             if (these := [row for row in rows if speakers[row.seq] is speaker])
         ]
@@ -78,7 +78,7 @@ class Found:
         """The answer as a test of a project, that memory has the phrase at the step; "" if no
         message has it.
         """
-        state, phrase, matches = self._sought
+        state, phrase, matches = self._search
         if state.is_simulated or not matches.speakers or state.detail is None:
             return ""
         row = state.detail.row
@@ -95,7 +95,7 @@ class Found:
     @property
     def consequence(self) -> str:
         """The consequence for the phrase, if its last mention left with the selected message."""
-        state, phrase, matches = self._sought
+        state, phrase, matches = self._search
         step, left_at = state.left_by and state.left_by.step, matches.left_at
         if state.selected is None or step is None or matches.present:
             return ""
@@ -105,19 +105,20 @@ class Found:
 
 
 def marks(view: ConversationState) -> Marks | None:
-    sought = sought_on(view)
-    if sought is None:
+    """Return the phrase, its most telling mentions, and the steps at which memory had it."""
+    search = search_on(view)
+    if search is None:
         return None
-    _, phrase, matches = sought
+    _, phrase, matches = search
     kept = {PARAMETER: phrase}
     return Marks(phrase, matches.rows, matches.spans, _band_words(matches), kept)
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
     """Yield the form, and the answer: a short one above a selected message."""
-    sought = sought_on(view)
-    found = Found(sought) if sought else None
-    context = {"phrase": sought.phrase if sought else "", "found": found}
+    search = search_on(view)
+    found = SearchResult(search) if search else None
+    context = {"phrase": search.phrase if search else "", "found": found}
     yield Part(f"{FOLDER}/_form.html", context, Place.HISTORY)
     yield Part(f"{FOLDER}/_fields.html", place=Place.FIELDS)
     if found is None:

@@ -1,4 +1,4 @@
-"""The phrase that somebody seeks in a conversation, on its page or otherwise."""
+"""The search for a phrase in a conversation, on its page or otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARAMETER = "find"
 NUMBER = re.compile(r"#([0-9]{1,18})")
 
 
-class Sought(NamedTuple):
+class PhraseSearch(NamedTuple):
     """A phrase with its matches in a conversation, at the step of a state."""
 
     state: ConversationState
@@ -22,26 +22,26 @@ class Sought(NamedTuple):
     matches: PhraseMatches
 
 
-def seek(state: ConversationState, phrase: str) -> Sought:
+def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
     """Read the matches of a phrase in a stored conversation."""
-    return Sought(state, phrase, phrase_matches(state.stored, phrase, state.detail))
+    return PhraseSearch(state, phrase, phrase_matches(state.stored, phrase, state.detail))
 
 
-def sought_on(view: ConversationState) -> Sought | None:
-    """Return what a page seeks, or None; nothing is sought in a replay.
+def search_on(view: ConversationState) -> PhraseSearch | None:
+    """Return the search of a page, or None; a replay has none.
 
-    The matches of the stored step are read once. Those of a simulation are made of them.
+    The matches of the stored step are read once, and those of a simulation derived from them.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.is_replay:
         return None
     if "phrase" not in view.read:
-        view.read["phrase"] = seek(view, phrase).matches
+        view.read["phrase"] = search_for(view, phrase).matches
     matches: PhraseMatches = view.read["phrase"]
     if view.simulated is not None:
         simulated = view.drafts, view.in_window, view.simulated
         matches = simulated_matches(matches, phrase, *simulated)
-    return Sought(view, phrase, matches)
+    return PhraseSearch(view, phrase, matches)
 
 
 def phrase_of(query: ConversationQuery) -> str:
