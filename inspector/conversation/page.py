@@ -112,7 +112,7 @@ class ConversationPage:
 
     @cached_property
     def panel(self) -> Panel:
-        return Panel(self.state, self._view.receipts)
+        return Panel(self.state)
 
     @cached_property
     def parts(self) -> dict[str, list[Part]]:

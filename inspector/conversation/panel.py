@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,7 +20,6 @@ from chatmemory import (
     message_to_dict,
 )
 from chatmemory.explain import captions, wording
-from chatmemory.explain import receipts as receipts_words
 from chatmemory.explain.captions import beyond_tried_limit, one_beyond_limit
 from chatmemory.explain.reasons import (
     Explanation,
@@ -30,13 +29,12 @@ from chatmemory.explain.reasons import (
     why_left,
     would_be_stub,
 )
-from chatmemory.explain.receipts import Receipt
+from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.explain.wording import load_words
 from chatmemory.formats import kept_in, render_messages
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.reading.windows import WindowView
-from chatmemory.services import ChangeResult
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
@@ -44,7 +42,6 @@ from inspector.conversation.markdown import as_markdown
 from inspector.conversation.rich import fields_of, from_markdown
 from inspector.conversation.state import ConversationState
 
-Receipts = Sequence[tuple[ChangeResult, Receipt]]
 UNFOLDED_MAX = 100_000
 MOVED_MAX = 100
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -103,10 +100,8 @@ class Changes:
 class Why:
     """The explanation of the selected message. `tokens` count at the step, or did when it left."""
 
-    def __init__(
-        self, state: ConversationState, row: MessageDetail, receipts: Callable[[], Receipts]
-    ) -> None:
-        self._state, self.row, self._receipts = state, row, receipts
+    def __init__(self, state: ConversationState, row: MessageDetail) -> None:
+        self._state, self.row = state, row
         self.tokens = row.tokens_at(state.at)
         self.look = LOOKS[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
@@ -123,7 +118,7 @@ class Why:
         if state.is_replay and not self.is_in:
             return not_in_replay(seq, state.window)
         if state.left_by is not None:
-            known = (lines for change, lines in self._receipts() if change is state.left_by)
+            known = (lines for change, lines in state.receipts if change is state.left_by)
             return why_left(state.left_by, seq, next(known, None))
         if seq in state.outlook.stubbed:
             return would_be_stub(seq, state.window.policy)
@@ -303,20 +298,20 @@ class Why:
 class Panel:
     """The presenter of the panel."""
 
-    def __init__(self, state: ConversationState, receipts: Callable[[], Receipts]) -> None:
-        self._state, self._receipts = state, receipts
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
         self.other = state.query.other
 
     @cached_property
     def why(self) -> Why | None:
         """The explanation of the selected message."""
         row = self._state.selected
-        return Why(self._state, row, self._receipts) if row else None
+        return Why(self._state, row) if row else None
 
     @cached_property
     def receipt(self) -> Receipt:
         """The arithmetic of the step."""
-        return receipts_words.receipt(self._state.change) if self._state.change else ()
+        return receipt(self._state.change) if self._state.change else ()
 
     @cached_property
     def changes(self) -> Changes | None:

@@ -16,6 +16,7 @@ from django.db.models import Case, Q, When
 from django.db.models.functions import Left
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.lint import Turn
@@ -153,6 +154,13 @@ class ConversationState:
         if self.simulated is None:
             return self.detail.change if self.detail else None
         return combined(self.simulated) or self.trim
+
+    @cached_property
+    def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
+        """The simulated changes with their receipts, which take a while if very many messages
+        leave.
+        """
+        return [(change, receipt(change)) for change in self.simulated or ()]
 
     @cached_property
     def in_window(self) -> frozenset[int]:

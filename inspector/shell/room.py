@@ -55,14 +55,13 @@ class Fragment:
 @dataclass(frozen=True)
 class View:
     """A room's view in place of a stored step, with its `state`. The `caption` and the `panel`, if
-    given, replace the step's. `receipts` returns its changes, each with its receipt. URLs keep
-    the parameters in `tried`; URLs of a search and of the live page only if it `is_lasting`.
+    given, replace the step's. URLs keep the parameters in `tried`; URLs of the live page, and forms
+    that ask something else, only if it `is_lasting`.
     """
 
     state: ConversationState
     caption: Caption | None = None
     panel: Fragment | None = None
-    receipts: Callable[[], Sequence[tuple[Any, Any]]] = tuple
     tried: Mapping[str, int | str] = field(default_factory=dict)
     is_lasting: bool = True
 

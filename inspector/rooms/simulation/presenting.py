@@ -10,7 +10,6 @@ from chatmemory.explain import captions
 from chatmemory.explain.captions import Caption, tried_limit
 from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.reading.simulation import Outlook, Simulation
-from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.state import ConversationState
 from inspector.rooms.simulation.trials import WhatIf
@@ -41,12 +40,7 @@ class SimulationView:
         """The caption and the receipt of each draft, or of a limit that is tried alone."""
         if self._state.trim:
             return [(self.caption, receipt(self._state.trim))]
-        return [(captions.caption(change), lines) for change, lines in self.receipts]
-
-    @cached_property
-    def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
-        """The changes with their receipts, which take a while if very many messages leave."""
-        return [(change, receipt(change)) for change in self._changes]
+        return [(captions.caption(change), lines) for change, lines in self._state.receipts]
 
     @property
     def verdict(self) -> Caption:

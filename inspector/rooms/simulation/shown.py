@@ -36,7 +36,7 @@ def shown(view: ConversationState) -> View | None:
         return View(state, tried=address)
     presented = SimulationView(state)
     panel = Fragment(f"{FOLDER}/_why_simulation.html", {"simulation": presented})
-    return View(state, presented.caption, panel, lambda: presented.receipts, address)
+    return View(state, presented.caption, panel, address)
 
 
 def _replay(state: ConversationState, limit: int) -> View | None:
@@ -47,7 +47,7 @@ def _replay(state: ConversationState, limit: int) -> View | None:
     more = [seq for seq in state.window.seqs if seq not in held]
     caption: Caption = captions.replayed(limit, more, sorted(held - state.in_window))
     panel = Fragment(f"{FOLDER}/_why_replay.html")
-    return View(state, caption, panel, tried={"limit": limit}, is_lasting=False)
+    return View(state, caption, panel, {"limit": limit}, is_lasting=False)
 
 
 def _tried(view: ConversationState) -> WhatIf | None:
