@@ -62,7 +62,6 @@ class Raw:
         stay |= {"seq": message["seq"], "entered_step": step["n"], "rank": stay["rank"] + 2**20}
         for table, row in rows.items():
             run(self.inserts[table], tuple(row.values()))
-        raw.index(self.connection, self.id, message["seq"], message["seq"])
         run(
             "UPDATE chatmemory_stay SET left_step = ?, reason = 'CAPACITY' "
             "WHERE memory_id = ? AND n = ?",

@@ -10,11 +10,11 @@ its conversation, so that a cluster sends it to one node.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from math import inf
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -102,7 +102,7 @@ class _Table(Generic[M]):
             return None
         found = list(row)
         for n in self._jsons:
-            found[n] = _object(found[n])
+            found[n] = json.loads(found[n]) if found[n] != "{}" else {}
         for n in self._times:  # SQLite stores times without a zone
             if found[n] is not None and found[n].tzinfo is None:
                 found[n] = found[n].replace(tzinfo=ours.timezone)
@@ -116,14 +116,6 @@ class _Table(Generic[M]):
         return values
 
 
-def _object(text: str) -> dict[str, Any]:
-    """Return the object in JSON from the database."""
-    if text == "{}":
-        return {}
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
 def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
     """Return JSON as text for the driver."""
     return json.dumps(value) if value else "{}"
@@ -131,13 +123,11 @@ def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
 
 def _time(value: datetime | None, ours: BaseDatabaseWrapper) -> datetime | str | None:
     """Return a time for the driver, on SQLite as text."""
-    if value is None or ours.vendor != "sqlite":
-        return value
-    return _without_zone(value, ours.timezone)
+    return value if value is None or ours.vendor != "sqlite" else _text(value, ours.timezone)
 
 
 @lru_cache(maxsize=16)
-def _without_zone(time: datetime, zone: tzinfo) -> str:
+def _text(time: datetime, zone: tzinfo) -> str:
     """Return a time as SQLite stores it. Cached: the rows of a change have the same time."""
     return str(make_naive(time, zone))
 
@@ -225,30 +215,26 @@ def write(
     """Write the results of changes: the row of a conversation, whose former values are `before`,
     the stays that `ended`, by number with a step and a reason, and new rows, which rooms index.
 
-    On PostgreSQL many rows are written last, by COPY; foreign keys are checked on commit.
+    The conversation's row comes after the others, so that triggers on it find them. On PostgreSQL
+    many rows are written last, by COPY; foreign keys are checked on commit.
     """
     ours = database.connection()
-    new: list[tuple[_Table[Any], Collection[Any]]] = [
-        (_MESSAGES, messages),
-        (_STAYS, stays),
-        (_STEPS, steps),
-    ]
-    inserted = {table: [table.stored(row, ours) for row in rows] for table, rows in new if rows}
-    copies = COPIED if ours.vendor == "postgresql" else inf
-    copied = {table: rows for table, rows in inserted.items() if len(rows) >= copies}
+    tables = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
+    new = [(table, [table.stored(row, ours) for row in rows]) for table, rows in tables if rows]
+    is_piped = ours.vendor == "postgresql"
     with ours.cursor() as cursor:
-        with _pipelined(ours) if ours.vendor == "postgresql" else nullcontext():
-            _update(cursor, memory, before, ours)
-            if ended:
-                endings = [[*ending, memory.id, *run] for run, ending in _runs(ended)]
-                _execute(cursor, _END_STAYS, endings)
-            for table, rows in inserted.items():
-                if table not in copied:
+        # PostgreSQL answers the statements of a pipeline together, at its end
+        with ours.wrap_database_errors, ours.connection.pipeline() if is_piped else nullcontext():
+            for table, rows in new:
+                if not is_piped or len(rows) < COPIED:
                     _execute(cursor, table.insert, rows)
-        for table, rows in copied.items():
-            with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
-                for row in rows:
-                    copy.write_row(row)
+            _execute(cursor, _END_STAYS, _endings(memory.id, ended))
+            _update(cursor, memory, before, ours)
+        for table, rows in new:
+            if is_piped and len(rows) >= COPIED:
+                with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
+                    for row in rows:
+                        copy.write_row(row)
     record(Recorded(memory, list(messages), list(stays), list(steps)))
 
 
@@ -270,29 +256,13 @@ def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDataba
 def _execute(cursor: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:
     if len(rows) == 1:
         cursor.execute(sql, rows[0])
-    else:
+    elif rows:
         cursor.executemany(sql, rows)
 
 
-def _runs(
-    ended: Mapping[int, tuple[int, str]],
-) -> Iterator[tuple[tuple[int, int], tuple[int, str]]]:
-    """Yield the first and the last number of each run of consecutive stays with the same end."""
-    numbers = iter(sorted(ended))
-    first = last = next(numbers)
-    for n in numbers:
-        if n != last + 1 or ended[n] != ended[first]:
-            yield (first, last), ended[first]
-            first = n
-        last = n
-    yield (first, last), ended[first]
-
-
-@contextmanager
-def _pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
-    """Send the statements of a block to PostgreSQL without waiting for the answer to each.
-
-    Nothing can be read in the block. Errors are raised at its end.
-    """
-    with ours.wrap_database_errors, ours.connection.pipeline():
-        yield
+def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[list[int | str]]:
+    """Return the values of `_END_STAYS` for each run of consecutive stays with the same end."""
+    places = enumerate(sorted(ended))  # in a run, the number less the place is the same
+    runs = groupby(places, lambda place: (place[1] - place[0], ended[place[1]]))
+    ranges = [(end, [n for _, n in run]) for (_, end), run in runs]
+    return [[*end, memory_id, numbers[0], numbers[-1]] for end, numbers in ranges]

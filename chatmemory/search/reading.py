@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -20,17 +20,6 @@ TRIGRAM = 3
 INDEXED_AT_ONCE = 500_000
 READ_AT_ONCE = 20_000  # messages; with more, the index is used
 DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither shown nor searched
-
-
-class NewText(Protocol):
-    """The parts of a new message that an index needs."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def origin(self) -> str: ...
-    @property
-    def text(self) -> str: ...
 
 
 def given_labels(labels: Mapping[str, str]) -> dict[str, str]:
@@ -175,9 +164,6 @@ class TextIndex:
     def place(self, text: Combinable, words: str) -> Combinable:
         """Return the position of words in a text, from 1; 0 if it does not have them."""
         return StrIndex(Upper(text), Upper(Value(words, output_field=TextField())))
-
-    def add(self, memory_id: str, messages: Sequence[NewText]) -> None:
-        """Index new messages of a conversation, in the order of their seqs."""
 
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""

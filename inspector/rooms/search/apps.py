@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.apps import apps
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -9,7 +10,6 @@ from django.db.models.signals import post_migrate
 
 from chatmemory import search
 from chatmemory.database import has_tables
-from chatmemory.room import Recorded
 from chatmemory.signals import vacuuming
 from inspector.shell import room
 
@@ -28,12 +28,10 @@ class Search(room.SiteRoom):
 
         search.INDEXES.update(sqlite=SqliteIndex, postgresql=PostgresqlIndex)
         connection_created.connect(_add_functions)
-        post_migrate.connect(_install_triggers, sender=self)
+        # Django sends no signal for an application without models, such as this one
+        kernel = apps.get_app_config("chatmemory")
+        post_migrate.connect(_install_triggers, sender=kernel, dispatch_uid=self.label)
         vacuuming.connect(_rebuild, dispatch_uid=self.label)
-
-    def recording(self, change: Recorded) -> None:
-        if change.messages:
-            search.index().add(change.memory.pk, change.messages)
 
     def verifying(self, memory: Memory) -> LedgerCheck:
         from inspector.rooms.search.checking import IndexCheck

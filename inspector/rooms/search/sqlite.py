@@ -6,11 +6,11 @@ message 0. The index does not know the places of words, so that the texts that i
 with them: ASCII texts by LIKE, others by a Python function, because SQLite only knows the case of
 ASCII letters.
 
-The hook `recording` indexes new messages, since FTS5 writes to its tables at the end of each
-statement: one statement for many messages takes a fifth of the time of a trigger for each. Triggers
-follow changes of names and texts and deletions, also while the room is not installed, so that no
-erased text is left in its tables. FTS5 needs the words of a deleted row, which the triggers make
-from the old values.
+Triggers keep it, also while the room is not installed, so that no erased text is left in its
+tables. FTS5 needs the words of a deleted row, which the triggers make from the old values. New
+messages are indexed when the conversation's row counts them, which a change does once, after it has
+inserted them: FTS5 writes to its tables at the end of each statement, and a trigger for each
+message takes five times as long.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -28,8 +28,7 @@ from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.messages.phrases import folded
-from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, NewText, TextIndex, beginning_of
-from chatmemory.windows.window import SAID
+from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, TextIndex, beginning_of
 
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
@@ -89,14 +88,13 @@ def _trigger(when: str, *statements: str) -> str:
 
 _TAKE_MESSAGE = _take("old.memory_id", "old.seq", beginning_of("old.text"))
 _TAKE_NAMES = _take("old.id", "0", _names_of("old"))
-_NEW_MESSAGE = _put_messages("m.memory_id = new.memory_id AND m.seq = new.seq")
+_NEW_TEXT = _put_messages("m.memory_id = new.memory_id AND m.seq = new.seq")
+_NEW_MESSAGES = _put_messages("m.memory_id = new.id AND m.seq > old.last_seq")
 _NEW_NAMES = _put_names("m.id = new.id")
 
 # Their parameters are the id of a conversation, and for messages the first and the last seq.
 PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
 PUT_NAMES = _put_names("m.id = %s")
-PUT_PLACE = "INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq) VALUES (%s, %s)"
-PUT_TEXT = f"INSERT INTO chatmemory_search (rowid, text) VALUES (%s, {beginning_of('%s')})"
 
 PLACES = "chatmemory_search_places"
 FORMER = "chatmemory_searchable"  # its name before this room existed
@@ -109,10 +107,11 @@ TABLES = (
 )
 _SAID = "WHEN old.origin = 'SAID'"
 _TRIGGERS = {
-    "gone": _trigger(f"DELETE ON chatmemory_message {_SAID}", *_TAKE_MESSAGE),
-    "other": _trigger(
-        f"UPDATE OF text ON chatmemory_message {_SAID}", *_TAKE_MESSAGE, *_NEW_MESSAGE
+    "counted": _trigger(
+        "UPDATE OF last_seq ON chatmemory_memory WHEN new.last_seq > old.last_seq", *_NEW_MESSAGES
     ),
+    "gone": _trigger(f"DELETE ON chatmemory_message {_SAID}", *_TAKE_MESSAGE),
+    "other": _trigger(f"UPDATE OF text ON chatmemory_message {_SAID}", *_TAKE_MESSAGE, *_NEW_TEXT),
     "named": _trigger("INSERT ON chatmemory_memory", *_NEW_NAMES),
     "nameless": _trigger("DELETE ON chatmemory_memory", *_TAKE_NAMES),
     "renamed": _trigger(
@@ -186,20 +185,6 @@ class SqliteIndex(TextIndex):
             compared.format(text=text) for text in (_names_of("m"), beginning_of("m.text"))
         )
         return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
-
-    def add(self, memory_id: str, messages: Sequence[NewText]) -> None:
-        said = [each for each in messages if each.origin == SAID]
-        if not said:
-            return
-        with self.connection.cursor() as cursor:
-            if len(said) == 1:  # most adds have one message, which need not be read again
-                (one,) = said
-                cursor.execute(PUT_PLACE, [memory_id, one.seq])
-                if cursor.rowcount == 1:
-                    cursor.execute(PUT_TEXT, [cursor.lastrowid, one.text])
-                    return
-            for statement in PUT_MESSAGES:
-                cursor.execute(statement, [memory_id, said[0].seq, said[-1].seq])
 
     def install(self) -> None:
         if FORMER in self._table_names():

@@ -38,6 +38,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.texts import printable
 from chatmemory.models import AuditEntry, Memory, Step
+from chatmemory.rooms import rooms
 from chatmemory.search import given_labels
 from inspector.rooms.integrity import chain
 from inspector.rooms.transfer import lines
@@ -178,6 +179,8 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
                 rows.read(last.kind, _decoded(last))
         with _naming(last):
             rows.finish()
+        for room in rooms():  # the row counted its messages before they were inserted
+            room.repairing(memory.pk)
         if found := verify(memory.pk):
             where = f"lines {first.number} to {last.number}"
             raise InvalidValue(f"{where}: {found.row}: {found.what}")

@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -23,7 +24,7 @@ from chatmemory.reading.overview import memory_page, overview_page
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.phrase.searching import search_on
 from inspector.rooms.search import checking
-from inspector.rooms.search.sqlite import EMPTY, PUT_PLACE, TABLES, SqliteIndex, _trigrams
+from inspector.rooms.search.sqlite import EMPTY, PLACES, TABLES, SqliteIndex, _trigrams
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
 
@@ -84,7 +85,7 @@ def test_several_messages_are_put_into_the_index_together(shop):
     """FTS5 writes at the end of each statement, which takes five times as long for many."""
     with CaptureQueriesContext(connection) as sent:
         services.add("alpha", numbered(50, "ribbon"))
-    assert sum("INTO chatmemory_search " in query["sql"] for query in sent) == 1
+    assert sum("last_seq = 5" in query["sql"] for query in sent) == 1, "it fires the trigger"
     bows = users("a bow", "a second bow", "ribbon 49")
     services.set_messages("alpha", bows)
     assert [indexed("rib"), indexed("bow")] == [50, 0], "synthetic ones are not searched"
@@ -92,10 +93,34 @@ def test_several_messages_are_put_into_the_index_together(shop):
     services.add("beta", [UserMessage("a single buckle")])
     assert indexed("buc") == 51
     with connection.cursor() as cursor:  # a place that was left behind
-        cursor.execute(PUT_PLACE, ["beta", conversations.memory("beta").last_seq + 1])
+        place = ["beta", conversations.memory("beta").last_seq + 1]
+        cursor.execute(f"INSERT INTO {PLACES} (memory_id, seq) VALUES (%s, %s)", place)
     services.add("beta", users("another buckle"))
     assert indexed("buc") == 52
     assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
+
+
+@ON_SQLITE
+def test_triggers_are_there_after_every_migrate(shop):
+    """A migration that rebuilds a table drops them, and earlier versions had none for messages."""
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER chatmemory_search_counted")
+    services.add("beta", users("a ribbon"))
+    assert found("ribbon") == []
+    call_command("migrate", "chatmemory_search", verbosity=0)
+    services.add("beta", users("another ribbon"))
+    assert indexed("rib") == 1
+    assert checking.repair("beta") == 1
+    assert indexed("rib") == 2
+
+
+@ON_SQLITE
+def test_counting_messages_again_puts_none_into_the_index_twice(shop):
+    before = indexed("par")
+    Memory.objects.filter(pk="alpha").update(last_seq=0)
+    Memory.objects.filter(pk="alpha").update(last_seq=2)
+    assert indexed("par") == before
+    checking.check_index("alpha")
 
 
 @ON_SQLITE
