@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.utils import timezone
@@ -73,22 +74,20 @@ def locked(
     DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
-    with ExitStack() as transaction:
-        transaction.enter_context(database.atomic())
-        memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
-        if counts and not is_new and must_load(memory.policy_estimator):
-            transaction.close()
-            load(memory.policy_estimator)
-            transaction.enter_context(database.atomic())
+    while True:
+        with database.atomic():
             memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
-        check_imported(memory, imported)
-        if made is not None and is_unchanged(memory, made.before):
-            recorder = made.recorder
-        else:
-            recorder = Recorder(memory, actor, is_new=is_new, note=note)
-        yield recorder
-        if recorder.write():
-            database.on_commit(lambda: _announce(recorder, actor))
+            if is_new or not counts or not must_load(memory.policy_estimator):
+                check_imported(memory, imported)
+                if made is not None and is_unchanged(memory, made.before):
+                    recorder = made.recorder
+                else:
+                    recorder = Recorder(memory, actor, is_new=is_new, note=note)
+                yield recorder
+                if recorder.write():
+                    database.on_commit(partial(_announce, recorder, actor))
+                return
+        load(memory.policy_estimator)
 
 
 Result = TypeVar("Result")
