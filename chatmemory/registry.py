@@ -48,18 +48,19 @@ class Registry(Mapping[str, T]):
         del self._items[name]
 
     def __getitem__(self, name: str) -> T:
-        if name not in self:
+        item = self.get(name)
+        if item is None:
             raise KeyError(name)
-        return self._items[name]
+        return item
 
     def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]
         """Return an item, or the default, without raising KeyError in between."""
-        return self._items[name] if name in self else default
-
-    def __contains__(self, name: object) -> bool:
         if name not in self._items and not self._is_loaded:
             self._load()
-        return name in self._items
+        return self._items.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         self._load()

@@ -135,7 +135,7 @@ class Recorder:
         # An added message is new, and counted as the client sent it
         add = None if compaction and sent.has_marked_summary else sent.as_add()
         if add is not None:
-            return self._add_by_client(add)
+            return self._add(add, by_client=True)
         if compaction is not None:
             result = self._compact(compaction, by_client=True)
             rest = self.replace(transition, by_client)
@@ -145,7 +145,7 @@ class Recorder:
 
     def append(self, entry: Entry) -> ChangeResult:
         """Record that a client appended a message to its list."""
-        return self._add_by_client(appended(self.window, entry))
+        return self._add(appended(self.window, entry), by_client=True)
 
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
@@ -230,16 +230,13 @@ class Recorder:
     # Recording a change
 
     def _add(
-        self, transition: Transition, sent: NewMessage | None, by_client: bool
+        self, transition: Transition, sent: NewMessage | None = None, by_client: bool = False
     ) -> ChangeResult:
-        transition = self._numbered(transition)
-        if transition.policy is not self.policy:
+        """Record an add. One that a client decided leaves the policy in force."""
+        if not by_client and transition.policy is not self.policy:
             self.policy = self.memory.policy = transition.policy
+        transition = self._numbered(transition)
         return self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
-
-    def _add_by_client(self, transition: Transition) -> ChangeResult:
-        """Record an add that a client decided."""
-        return self._step(self._numbered(transition), Step.Kind.ADD, by_client=True)
 
     def _compact(
         self, transition: Transition, by_client: bool = False, note: str = ""
@@ -351,14 +348,13 @@ class Recorder:
     ) -> ChangeResult:
         """Return the result for callers, without messages that only changed their position."""
         misfit, policy, after = transition.cannot_fit, self.policy, self.window.totals
-        moved, evicted = set(), []
-        for eviction in transition.evictions:
-            entry = eviction.entry
-            if eviction.reason is Reason.MOVED:
-                moved.add(entry.seq)
-            else:
-                is_misfit = misfit and entry == transition.arrivals[0]
-                evicted.append(EvictedMessage.of(eviction, misfit if is_misfit else None))
+        misfits = transition.arrivals[:1] if misfit else ()
+        evicted = [
+            EvictedMessage.of(each, misfit if each.entry in misfits else None)
+            for each in transition.evictions
+            if each.reason is not Reason.MOVED
+        ]
+        moved = {each.entry.seq for each in transition.evictions if each.reason is Reason.MOVED}
         arrived = [ArrivedMessage.of(e, last_seq) for e in entering if e.seq not in moved]
         return ChangeResult(
             kind=kind,

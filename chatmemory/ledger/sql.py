@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from itertools import groupby
+from math import inf
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,6 +30,7 @@ from chatmemory.room import Recorded
 from chatmemory.rooms import record
 
 M = TypeVar("M", bound=Model)
+Values = Sequence[Any] | Mapping[str, Any]  # of the parameters of a statement
 
 COPIED = 20  # rows, from which on COPY is faster than INSERT on PostgreSQL
 HEAD_PAGE = 8  # stays; most adds need two or three
@@ -61,7 +63,8 @@ class WindowMessage(NamedTuple):
     estimator: str
 
 
-_OPEN = "s.memory_id = %s AND s.left_step IS NULL ORDER BY s.rank"
+# On SQLite, Django fills in a few names faster than it searches a long statement for each "%s".
+_OPEN = "s.memory_id = %(id)s AND s.left_step IS NULL ORDER BY s.rank"
 _STAY = ", ".join(f"s.{name}" for name in STAY)
 _FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
 # The window of a conversation that is being deleted is empty.
@@ -71,8 +74,8 @@ _WINDOW = f"""SELECT {_STAY},
     JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
     JOIN chatmemory_memory c ON c.id = s.memory_id AND c.deleted_at IS NULL
     WHERE {_OPEN}"""
-_END_STAYS = """UPDATE chatmemory_stay SET left_step = %s, reason = %s
-    WHERE memory_id = %s AND n BETWEEN %s AND %s"""
+_END_STAYS = """UPDATE chatmemory_stay SET left_step = %(step)s, reason = %(reason)s
+    WHERE memory_id = %(id)s AND n BETWEEN %(first)s AND %(last)s"""
 
 
 class _Table(Generic[M]):
@@ -83,21 +86,19 @@ class _Table(Generic[M]):
     def __init__(self, model: type[M]) -> None:
         name, fields = model._meta.db_table, model._meta.concrete_fields
         self._model = model
+        self.names = [field.attname for field in fields]
         self._times = [n for n, field in enumerate(fields) if isinstance(field, DateTimeField)]
         self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
-        self.conversions = dict.fromkeys(self._times, _time) | dict.fromkeys(self._jsons, _json)
-        self.names = [field.attname for field in fields]
+        self._conversions = dict.fromkeys(self._times, _time) | dict.fromkeys(self._jsons, _json)
         self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.names)
         columns, marks = ", ".join(self.names), ", ".join(["%s"] * len(fields))
         self._select = f"SELECT {columns} FROM {name} WHERE"
         self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
         self.copy = f"COPY {name} ({columns}) FROM STDIN"
 
-    def read(self, ours: BaseDatabaseWrapper, condition: str, *values: Any) -> M | None:
+    def read(self, ours: BaseDatabaseWrapper, condition: str, **values: Any) -> M | None:
         """Return the row for which a condition is true, as an instance, or None."""
-        with ours.cursor() as cursor:
-            cursor.execute(f"{self._select} {condition}", values)
-            row = cursor.fetchone()
+        row = _executed(ours, f"{self._select} {condition}", values).fetchone()
         if row is None:
             return None
         found = list(row)
@@ -111,9 +112,17 @@ class _Table(Generic[M]):
     def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
         """Return the values of a row for the driver."""
         values = list(self.values(row))
-        for n, convert in self.conversions.items():
+        for n, convert in self._conversions.items():
             values[n] = convert(values[n], ours)
         return values
+
+    def changed(self, row: Any, before: Sequence[Any], ours: BaseDatabaseWrapper) -> dict[str, Any]:
+        """Return the columns whose values differ from those before, with values for the driver."""
+        pairs = enumerate(zip(self.values(row), before, strict=True))
+        values = {n: value for n, (value, old) in pairs if value != old}
+        for n in values.keys() & self._conversions.keys():
+            values[n] = self._conversions[n](values[n], ours)
+        return {self.names[n]: value for n, value in values.items()}
 
 
 def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
@@ -151,22 +160,22 @@ def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
     """
     ours = database.connection()
     locking = " FOR UPDATE" if lock and ours.vendor != "sqlite" else ""
-    return _MEMORIES.read(ours, f"id = %s AND deleted_at IS NULL{locking}", memory_id)
+    return _MEMORIES.read(ours, f"id = %(id)s AND deleted_at IS NULL{locking}", id=memory_id)
 
 
 def read_step(memory_id: str, n: int) -> Step | None:
     """Return a step of a conversation, or None."""
-    return _STEPS.read(database.connection(), "memory_id = %s AND n = %s", memory_id, n)
+    return _STEPS.read(database.connection(), "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
 
 
 def first_stays(memory_id: str) -> list[tuple[Any, ...]]:
     """Return the columns `STAY` of the first `HEAD_PAGE` stays of the current window, by rank."""
-    return rows(_FIRST_STAYS, [memory_id])
+    return rows(_FIRST_STAYS, {"id": memory_id})
 
 
 def window_messages(memory_id: str) -> list[WindowMessage]:
     """Return the stays of the current window with their messages, by rank."""
-    return [WindowMessage._make(row) for row in rows(_WINDOW, [memory_id])]
+    return [WindowMessage._make(row) for row in rows(_WINDOW, {"id": memory_id})]
 
 
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
@@ -177,12 +186,17 @@ def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
     return {}
 
 
-def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def rows(sql: str, values: Values) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
-    with database.connection().cursor() as cursor:
-        cursor.execute(sql, values)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
+    found: list[tuple[Any, ...]] = _executed(database.connection(), sql, values).fetchall()
     return found
+
+
+def _executed(ours: BaseDatabaseWrapper, sql: str, values: Values) -> Any:
+    """Execute a statement, and return its cursor."""
+    cursor = ours.cursor()
+    cursor.execute(sql, values)
+    return cursor
 
 
 # Writing
@@ -194,10 +208,8 @@ def insert_if_new(memory: Memory) -> bool:
     An inserted row is locked, and `memory` becomes an instance of the stored row.
     """
     ours = database.connection()
-    with ours.cursor() as cursor:
-        values = _MEMORIES.stored(memory, ours)
-        cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", values)
-        is_new: bool = cursor.rowcount == 1
+    insert, values = f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, ours)
+    is_new: bool = _executed(ours, insert, values).rowcount == 1
     if is_new:
         memory._state.adding, memory._state.db = False, ours.alias
     return is_new
@@ -221,20 +233,20 @@ def write(
     ours = database.connection()
     tables = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
     new = [(table, [table.stored(row, ours) for row in rows]) for table, rows in tables if rows]
-    is_piped = ours.vendor == "postgresql"
-    with ours.cursor() as cursor:
-        # PostgreSQL answers the statements of a pipeline together, at its end
-        with ours.wrap_database_errors, ours.connection.pipeline() if is_piped else nullcontext():
-            for table, rows in new:
-                if not is_piped or len(rows) < COPIED:
-                    _execute(cursor, table.insert, rows)
-            _execute(cursor, _END_STAYS, _endings(memory.id, ended))
-            _update(cursor, memory, before, ours)
+    cursor, is_piped = ours.cursor(), ours.vendor == "postgresql"
+    most = COPIED if is_piped else inf
+    # PostgreSQL answers the statements of a pipeline together, at its end
+    with ours.wrap_database_errors, ours.connection.pipeline() if is_piped else nullcontext():
         for table, rows in new:
-            if is_piped and len(rows) >= COPIED:
-                with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
-                    for row in rows:
-                        copy.write_row(row)
+            if len(rows) < most:
+                _execute(cursor, table.insert, rows)
+        _execute(cursor, _END_STAYS, _endings(memory.id, ended))
+        _update(cursor, memory, before, ours)
+    for table, rows in new:
+        if len(rows) >= most:
+            with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
+                for row in rows:
+                    copy.write_row(row)
     record(Recorded(memory, list(messages), list(stays), list(steps)))
 
 
@@ -243,26 +255,26 @@ def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDataba
 
     SQLite rewrites the index entry of every column that is set, even if the value is the same.
     """
-    pairs = enumerate(zip(values_of(memory), before, strict=True))
-    changed = {n: value for n, (value, old) in pairs if value != old}
-    if changed:
-        columns = ", ".join([f"{_MEMORIES.names[n]} = %s" for n in changed])
-        for n in changed.keys() & _MEMORIES.conversions.keys():
-            changed[n] = _MEMORIES.conversions[n](changed[n], ours)
-        statement = f"UPDATE chatmemory_memory SET {columns} WHERE id = %s"
-        cursor.execute(statement, [*changed.values(), memory.id])
+    if changed := _MEMORIES.changed(memory, before, ours):
+        pairs = ", ".join([f"{name} = %({name})s" for name in changed])
+        statement = f"UPDATE chatmemory_memory SET {pairs} WHERE id = %(id)s"
+        cursor.execute(statement, {**changed, "id": memory.id})
 
 
-def _execute(cursor: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+def _execute(cursor: Any, sql: str, rows: Sequence[Values]) -> None:
+    """Execute a statement once for each row."""
     if len(rows) == 1:
         cursor.execute(sql, rows[0])
     elif rows:
         cursor.executemany(sql, rows)
 
 
-def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[list[int | str]]:
+def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, int | str]]:
     """Return the values of `_END_STAYS` for each run of consecutive stays with the same end."""
     places = enumerate(sorted(ended))  # in a run, the number less the place is the same
     runs = groupby(places, lambda place: (place[1] - place[0], ended[place[1]]))
     ranges = [(end, [n for _, n in run]) for (_, end), run in runs]
-    return [[*end, memory_id, numbers[0], numbers[-1]] for end, numbers in ranges]
+    return [
+        {"id": memory_id, "step": step, "reason": reason, "first": run[0], "last": run[-1]}
+        for (step, reason), run in ranges
+    ]
