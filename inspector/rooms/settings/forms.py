@@ -50,7 +50,7 @@ class PolicyForm(forms.Form):
     estimator = forms.CharField(required=False, max_length=ID_LENGTH)
 
     def __init__(self, stored: Mapping[str, Any], data: QueryDict | None = None) -> None:
-        super().__init__(data, initial=stored)
+        super().__init__(data, initial=dict(stored))
         kind = policy_kinds().get(str(self["kind"].value()))
         self.unit, self.options_of = (kind.unit, kind.kind) if kind else ("", "")
         self._names = self._add_options(kind, stored) if kind else []
