@@ -7,7 +7,7 @@ together. A simulation is a recorder that writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -28,12 +28,7 @@ from chatmemory.ledger.pending import PendingRows
 from chatmemory.ledger.ranks import appended_rank, head_rank, rank_of_summary
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.validation import check_bounds
-from chatmemory.ledger.windows import (
-    numbered,
-    read_message,
-    stays_at,
-    stored_window,
-)
+from chatmemory.ledger.windows import numbered, read_message, stays_at, stored_window
 from chatmemory.messages.codec import frame_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import text_of
@@ -252,11 +247,11 @@ class Recorder:
 
     def _clear_results(self, transition: Transition) -> ChangeResult:
         """Record stubs, which have the ranks of the results in whose places they come."""
-        n = self.memory.last_stay
-        stubs = {
-            stub: numbered(stub, n + i, seq, rank, overrides=overriding_text(STUB))
-            for i, (seq, rank, stub) in enumerate(_places(transition.evictions), 1)
-        }
+        stubs = dict[Entry, Entry]()
+        for n, (result, _, stub) in enumerate(transition.evictions, self.memory.last_stay + 1):
+            assert stub is not None
+            overrides = overriding_text(STUB)
+            stubs[stub] = numbered(stub, n, result.seq, result.rank, overrides=overrides)
         return self._step(transition.with_entries(stubs), Step.Kind.CLEAR_RESULTS)
 
     def _clear(self, transition: Transition) -> ChangeResult:
@@ -374,10 +369,3 @@ class Recorder:
     def _unchanged(self, change: Change) -> ChangeResult:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
-
-
-def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
-    """Yield the seq and the rank of each cleared result, and its stub."""
-    for entry, _, stub in evictions:
-        assert stub is not None
-        yield entry.seq, entry.rank, stub
