@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,10 +110,15 @@ def find_what_would_keep(
     amount = last_seq - first + 1
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
-    entries = _entries(step.memory_id, first, last_seq, policy, is_recounted)
-    position = next(i for i, entry in enumerate(entries) if entry.seq == row.seq)
-    most_adds = MOST_FOLLOWED if needed else MOST_ADDS
-    return replace(answer, keeping=smallest_limit(entries, position, policy, most_adds))
+    entries = _entries(step.memory_id, range(first, last_seq + 1), policy, is_recounted)
+    return replace(answer, keeping=_limit_for(answer, entries))
+
+
+def _limit_for(answer: WhatWouldKeep, entries: Sequence[Entry]) -> Keeping | None:
+    """Return the limit that keeps the message to the end of a history."""
+    position = next(i for i, entry in enumerate(entries) if entry.seq == answer.seq)
+    most_adds = MOST_FOLLOWED if answer.needed else MOST_ADDS
+    return smallest_limit(entries, position, answer.policy, most_adds)
 
 
 def _changes_until(step: Step) -> tuple[set[str], bool]:
@@ -137,7 +142,7 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
         raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
     policy = replace(in_force.enforced(), limit=limit)
     _, is_recounted = _changes_until(step)
-    entries = _entries(step.memory_id, 1, step.last_seq, policy, is_recounted)
+    entries = _entries(step.memory_id, range(1, step.last_seq + 1), policy, is_recounted)
     window = Window()
     for _ in fold(window, entries, policy):
         pass
@@ -159,13 +164,12 @@ def _first_that_counts(row: MessageDetail) -> int:
     return before.values_list("seq", flat=True).first() or row.seq
 
 
-def _entries(
-    memory_id: str, first: int, last: int, policy: Policy, is_recounted: bool
-) -> list[Entry]:
-    """Return the messages from `first` to `last`, after the system message in force there.
+def _entries(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) -> list[Entry]:
+    """Return the entries of some messages, after the system message in force there.
 
     If they are recounted, the policy's estimator counts them again.
     """
+    first, last = seqs.start, seqs.stop - 1
     systems = _system_messages(memory_id, first, last)
     stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -164,14 +164,33 @@ def comparison(
     PolicyUnavailable.
     """
     memory = find_memory(memory_id)
-    name = _estimator(policies, estimator_of(memory))
+    in_force, name = memory.policy, _estimator(policies, estimator_of(memory))
     messages, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
     history = _with_incidents(memory_id, history)
     if step is not None:
         at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
-    found = _compared(memory_id, messages, history, name, policies, memory.policy, at, phrase)
-    pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
-    return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
+    place = len(history) if at is None else min(at, len(history))
+    offered, quiet = _offered(history, in_force, name, policies)
+    chosen = _distinct(policies or [in_force, offered, None], name)
+    use = providers_in_use(memory_id)
+    compared = _replays(messages, history, chosen, use)
+    mentions = _mentions(messages, history, phrase)
+    gone_at = [(each.policy, each.departures.of_texts) for each in compared]
+    return Comparison(
+        in_force=in_force,
+        said_count=memory.said_count,
+        history=history,
+        policies=compared,
+        at=place,
+        rows=_rows(messages, history, place, mentions),
+        phrase=phrase,
+        mentions=mentions,
+        followed=tuple(follow(history, gone, mentions, each, place) for each, gone in gone_at),
+        offered=offered,
+        quiet=quiet,
+        leaves_out_pins=Step.objects.filter(memory=memory, kind=Step.Kind.PIN).exists(),
+        is_chosen=use is not None,
+    )
 
 
 def _last_seq_at(memory_id: str, step: int) -> int:
@@ -184,43 +203,16 @@ def _estimator(policies: Policies, usual: str) -> str:
     return next((policy.estimator for policy in policies if policy), usual)
 
 
-def _compared(
-    memory_id: str,
+def _replays(
     messages: Sequence[ChatMessage],
     history: History,
-    estimator: str,
     policies: Policies,
-    in_force: Policy | None,
-    at: int | None,
-    phrase: str,
-) -> Comparison:
-    """Return the comparison of messages. An estimator counts their history."""
-    offered, quiet = _offered(history, in_force, estimator, policies)
-    chosen = _distinct(policies or [in_force, offered, None], estimator)
-    use = providers_in_use(memory_id)
-    providers = PROVIDERS if use is None else use
-    turns = turns_by_provider(messages, providers, history.numbers)
+    use: Mapping[str, Sequence[str]] | None,
+) -> tuple[Compared, ...]:
+    """Replay a history under some policies. The providers in `use` are asked, or else all."""
+    turns = turns_by_provider(messages, PROVIDERS if use is None else use, history.numbers)
     refusals = Refusals(history, turns, use)
-    compared = tuple(replay(history, policy, refusals) for policy in chosen)
-    place = len(history) if at is None else min(at, len(history))
-    mentions = _mentions(messages, history, phrase)
-    return Comparison(
-        history=history,
-        policies=compared,
-        at=place,
-        rows=_rows(messages, history, place, mentions),
-        phrase=phrase,
-        mentions=mentions,
-        followed=tuple(
-            follow(history, each.departures.of_texts, mentions, each.policy, place)
-            for each in compared
-        ),
-        offered=offered,
-        quiet=quiet,
-        in_force=in_force,
-        said_count=len(history),
-        is_chosen=use is not None,
-    )
+    return tuple(replay(history, policy, refusals) for policy in policies)
 
 
 def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:

@@ -110,7 +110,11 @@ class SummaryPlan:
         entries = list(window.with_messages())
         covered = self.covered(entries, numbers)
         terms = self.terms(covered, text, words)
-        return compact_with_terms(Window(entries), covered, text, terms, entry_of, policy)
+
+        def summary_with(some: Sequence[str]) -> Entry:
+            return entry_of(summary_message(text, some))
+
+        return compact_with_terms(Window(entries), covered, terms, summary_with, policy)
 
 
 def _check_numbers(name: str, value: object) -> None:
@@ -169,19 +173,18 @@ def compact(
 def compact_with_terms(
     window: Window,
     covered: Collection[Entry],
-    text: str,
     terms: Sequence[str],
-    entry_of: Callable[[ChatMessage], Entry],
+    summary_with: Callable[[Sequence[str]], Entry],
     policy: Policy | None,
 ) -> Transition:
     """Return the transition for a summary with as many of these terms as there is room for.
 
-    The last ones of the list are left out first. `entry_of` counts the message of the summary, and
-    may raise MessageTooLarge.
+    The last ones of the list are left out first. `summary_with` counts the summary with some terms,
+    and may raise MessageTooLarge.
     """
 
     def with_terms(count: int) -> Transition:
-        return compact(window, covered, entry_of(summary_message(text, terms[:count])), policy)
+        return compact(window, covered, summary_with(terms[:count]), policy)
 
     def has_no_room(count: int) -> bool:
         with suppress(NotCompactable, MessageTooLarge):

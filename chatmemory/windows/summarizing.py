@@ -166,7 +166,10 @@ class SummarizingChatMemory(TokenWindowChatMemory):
                 return unchanged(window, policy)
             check_covered(entries, covered)
             is_put = True
-            return compact_with_terms(window, covered, text, terms, self._entry, policy)
+            return compact_with_terms(window, covered, terms, summary_with, policy)
+
+        def summary_with(some: Sequence[str]) -> Entry:
+            return self._entry(summary_message(text, some))
 
         self._transact(decide)
         return is_put

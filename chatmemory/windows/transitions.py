@@ -178,15 +178,13 @@ def admit_beside_pins(
     head = Head(window, window.measure_with(policy), policy)
     evictions = policy.trim(head)
     is_trimmed = bool(evictions)
-    if arrival.type is MessageType.SYSTEM:
-        gone = {eviction.entry for eviction in evictions}
-        in_force = next((each for each in window.systems() if each not in gone), None)
-        if in_force is not None and in_force.message == arrival.message:
+    is_system = arrival.type is MessageType.SYSTEM
+    if is_system and (in_force := _system_in_force(window, evictions)):
+        if in_force.message == arrival.message:
             return Transition(Change.ADD, window.totals, window.totals, policy, policy)
-        if in_force is not None:
-            head.remove(in_force)
-            evictions.append(Eviction(in_force, Reason.REPLACED, because=arrival))
-    at_head = arrival.type is MessageType.SYSTEM and policy.always_keep_system_message_first
+        head.remove(in_force)
+        evictions.append(Eviction(in_force, Reason.REPLACED, because=arrival))
+    at_head = is_system and policy.always_keep_system_message_first
     head.place(arrival, at_head)
     policy_after = policy_again() if policy_again else policy
     if not policy_after.costs_like(policy):
@@ -212,6 +210,12 @@ def admit_beside_pins(
     if policy_after.rejects_oversized:
         check_oversized(policy_after, system, arrival)
     return transition._replace(is_oversized=is_oversized(policy_after, system, arrival))
+
+
+def _system_in_force(window: Window, evictions: Sequence[Eviction]) -> Entry | None:
+    """Return the first system message of a window that is not evicted, or None."""
+    gone = {eviction.entry for eviction in evictions}
+    return next((each for each in window.systems() if each not in gone), None)
 
 
 def append(window: Window, arrival: Entry) -> Transition:

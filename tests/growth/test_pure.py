@@ -20,7 +20,12 @@ from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
 from chatmemory.recall.incidents import incidents_under
 from chatmemory.windows.clearing import clear_for
-from chatmemory.windows.compaction import all_but_last, check_covered, compact_with_terms
+from chatmemory.windows.compaction import (
+    all_but_last,
+    check_covered,
+    compact_with_terms,
+    summary_message,
+)
 from chatmemory.windows.folding import fold
 from chatmemory.windows.policies import MessageWindow, TokenWindow
 from chatmemory.windows.window import Entry, Window
@@ -148,11 +153,12 @@ def test_terms_for_which_there_is_no_room():
         covered, found = list(window)[:2], [f"A-{i:06}" for i in range(n)]
         policy = TokenWindow(10 * n, fixed_overhead=0)
 
-        def entry_of(message: ChatMessage) -> Entry:
+        def summary_with(terms: Sequence[str]) -> Entry:
+            message = summary_message("word " * n, terms)
             words = message.contents[0].text.replace("\n", " ").split(" ")
             return Entry.of(message, 9 * n + sum(2 * len(each) for each in words[n:]))
 
-        return lambda: compact_with_terms(window, covered, "word " * n, found, entry_of, policy)
+        return lambda: compact_with_terms(window, covered, found, summary_with, policy)
 
     assert_grows_in_line(prepared, N)
 
