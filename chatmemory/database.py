@@ -205,16 +205,16 @@ def check_tables_are_together(**_: object) -> list[Error]:
     """A system check: a change writes several tables in one transaction."""
     ours = alias()
     own = [each for each in apps.get_app_configs() if f"{each.label}_".startswith("chatmemory_")]
-    told = [
+    problems = [
         f"DATABASE_ROUTERS write {model.__name__} to {found!r}, but Memory to {ours!r}"
         for each in own
         for model in each.get_models()
         if (found := router.db_for_write(model)) != ours
     ]
-    told += [
+    problems += [
         f"DATABASE_ROUTERS do not migrate {each.label!r} in {ours!r}, where Memory is"
         for each in own
         if not router.allow_migrate(ours, each.label)
     ]
     hint = "Send all models of chatmemory and of its rooms (chatmemory_…) to one database."
-    return [Error(each, hint=hint, id="chatmemory.E001") for each in told]
+    return [Error(each, hint=hint, id="chatmemory.E001") for each in problems]

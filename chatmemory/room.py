@@ -102,12 +102,12 @@ class Room(AppConfig):
         message: MessageDetail,
         left_step: int,
         at: int,
-        asked: Mapping[str, str],
+        parameters: Mapping[str, str],
         read: dict[str, Any],
     ) -> NextNeed | None:
-        """Return when a message that left at a step was next needed, as known at step `at`; None if
-        the room does not know. `asked` are the rooms' parameters in the URL, `read` what rooms have
-        read for the page.
+        """Return the next need of a message that left at a step, as known at step `at`; None if the
+        room does not know. `parameters` are the rooms' parameters in the URL, and `read` has the
+        values that rooms have read for the page.
         """
         return None
 

@@ -62,9 +62,9 @@ def known_incidents(memory_id: str) -> Iterator[Incident]:
     return (each for room in rooms() for each in room.incidents(memory_id))
 
 
-def next_need(*asked: Any) -> NextNeed | None:
-    """Return when a message was next needed, from the first room that knows."""
-    return next((need for room in rooms() if (need := room.next_need(*asked))), None)
+def next_need(*departure: Any) -> NextNeed | None:
+    """Return the next need of a message that left, from the first room that knows."""
+    return next((need for room in rooms() if (need := room.next_need(*departure))), None)
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:

@@ -13,12 +13,12 @@ from django.db import DatabaseError, InterfaceError
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-    with database_errors_told():
+    with database_errors_explained():
         execute_from_command_line(sys.argv)
 
 
 @contextmanager
-def database_errors_told() -> Iterator[None]:
+def database_errors_explained() -> Iterator[None]:
     """End with a sentence about the database, like this library's own commands, if it is the
     cause.
     """
@@ -27,8 +27,8 @@ def database_errors_told() -> Iterator[None]:
     except (DatabaseError, InterfaceError) as error:
         from chatmemory.database_errors import explain_error  # needs the settings
 
-        if "--traceback" not in sys.argv and (told := explain_error(error)):
-            sys.exit(f"CommandError: {told}")
+        if "--traceback" not in sys.argv and (explanation := explain_error(error)):
+            sys.exit(f"CommandError: {explanation}")
         raise
 
 

@@ -98,9 +98,9 @@ def carry_out(name: str, arguments: Sequence[str]) -> None:
         command = _command(name)
     except ModuleNotFoundError as error:
         sys.exit(_what_is_missing(name, error))
-    from inspector.__main__ import database_errors_told
+    from inspector.__main__ import database_errors_explained
 
-    with database_errors_told():
+    with database_errors_explained():
         if settings == SETTINGS and not {"-h", "--help"} & {*arguments}:
             from inspector.project.first_start import prepare_database
 

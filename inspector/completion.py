@@ -51,11 +51,11 @@ def _zsh(words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
 
 def _fish(words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
     lines = []
-    for name, told in words.items():
-        quoted = told.replace("'", "\\'")
+    for name, description in words.items():
+        quoted = description.replace("'", "\\'")
         lines.append(f"complete -c chatmemory -f -n __fish_use_subcommand -a {name} -d '{quoted}'")
-        seen = f"-n '__fish_seen_subcommand_from {name}'"
-        lines += [f"complete -c chatmemory {seen} -l {each[2:]}" for each in options[name]]
+        names = f"-n '__fish_seen_subcommand_from {name}'"
+        lines += [f"complete -c chatmemory {names} -l {each[2:]}" for each in options[name]]
     shells = " ".join(SHELLS)
     lines.append(
         f"complete -c chatmemory -f -n '__fish_seen_subcommand_from completion' -a '{shells}'"

@@ -171,13 +171,13 @@ def _forget_some(caller: str, key: str) -> None:
         IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
 
 
-def _again(kept: IdempotentAnswer, asked: Sequence[bytes], memory_id: str | None) -> Response:
+def _again(kept: IdempotentAnswer, request: Sequence[bytes], memory_id: str | None) -> Response:
     """Return the stored response. Raises KeyReused, or ResponseErased if the response was erased:
     then the first request's fingerprint was, too, so that any request to the conversation gets this
     error.
     """
     is_erased = not kept.request
-    is_other = not is_erased and not is_fingerprint(kept.request, "request", asked)
+    is_other = not is_erased and not is_fingerprint(kept.request, "request", request)
     if is_other or memory_id != kept.memory_id:
         raise KeyReused(f"the key {kept.key!r} was used with a different request")
     if is_erased:

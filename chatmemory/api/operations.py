@@ -1,5 +1,5 @@
 """The two kinds of operations. `reads` and `changes` document a handler, set its behaviour, and
-pass it `asked`, the checked query parameters or body.
+pass it `parameters`, the checked query parameters or body.
 
 Every operation documents its problems, and has an example: `examples.json` has real answers of the
 API; tests/api/test_schema.py checks and writes it. A change accepts If-Match and Idempotency-Key.
@@ -23,7 +23,7 @@ from chatmemory.api.requests import VERSION, Query, checked, read_ahead, read_bo
 from chatmemory.api.responses import ProblemSerializer
 
 Handler = Callable[..., Any]
-Asked = dict[str, Any]
+Parameters = dict[str, Any]
 
 EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 
@@ -123,7 +123,7 @@ def _asking(handler: Handler, query: Any, body: Any) -> Handler:
         if not query and not body:
             return handler(view, request, **in_path)
         parameters = read_body(body, request) if body else in_query
-        return handler(view, request, asked=parameters, **in_path)
+        return handler(view, request, parameters=parameters, **in_path)
 
     return reading
 

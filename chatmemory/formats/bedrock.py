@@ -141,8 +141,8 @@ class _Reader(TurnReader):
                 id, name = text_in(held, "toolUseId"), text_in(held, "name")
                 calls.append(self.calls.request(id, name, held.get("input")))
             elif _kind(block) == "reasoningContent":
-                told = dict_in(dict_in(block, "reasoningContent"), "reasoningText")
-                thoughts.append(text_in(told, "text"))
+                reasoning = dict_in(dict_in(block, "reasoningContent"), "reasoningText")
+                thoughts.append(text_in(reasoning, "text"))
             else:
                 found = self.contents(block)
                 texts += [c.text if isinstance(c, TextContent) else "[image]" for c in found]

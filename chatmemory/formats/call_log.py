@@ -51,11 +51,11 @@ def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
         return Call(body, session=id)
     if result or answer or error:
         answer = result.get("message") or answer
-        return Call(None, answer, id) if answer and not error else Refused(id, _told(error))
+        return Call(None, answer, id) if answer and not error else Refused(id, _error_text(error))
     return None
 
 
-def _told(error: Any) -> str:
+def _error_text(error: Any) -> str:
     inner = dict_in(error, "error") or dict_in({"error": error}, "error")
     return f"the batch has an error in place of the answer: {inner.get('message') or error}"
 

@@ -130,8 +130,8 @@ def _contents(content: Mapping[str, Any]) -> list[Content]:
     texts = [content.get(name) for name in _TEXTS]
     found += [TextContent(text) for text in texts if isinstance(text, str) and text]
     for thought in dicts_in(content, "thoughts"):
-        told = (thought.get(name) for name in ("summary", "content"))
-        found += [TextContent(text) for text in told if isinstance(text, str) and text]
+        thoughts = (thought.get(name) for name in ("summary", "content"))
+        found += [TextContent(text) for text in thoughts if isinstance(text, str) and text]
     return found
 
 

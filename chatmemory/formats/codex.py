@@ -317,14 +317,15 @@ class _Reader(SessionReader):
     def compacted(self, payload: dict[str, Any]) -> None:
         self._answer = None
         history = payload.get("replacement_history")
-        told = text_in(payload, "message")
+        written = text_in(payload, "message")
         if isinstance(history, list):
-            self.replaced([object_in(each, "an item must be an object") for each in history], told)
+            items = [object_in(each, "an item must be an object") for each in history]
+            self.replaced(items, written)
         else:
             kept = self.kept_of_users()
-            self.compact(UserMessage(told or "[no summary]"), kept=kept, ahead=len(kept))
+            self.compact(UserMessage(written or "[no summary]"), kept=kept, ahead=len(kept))
 
-    def replaced(self, history: list[dict[str, Any]], told: str | None) -> None:
+    def replaced(self, history: list[dict[str, Any]], written: str | None) -> None:
         """Read a new window: messages of the old one are kept, and all others are the summary."""
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
@@ -342,7 +343,7 @@ class _Reader(SessionReader):
                 texts.append(text_of(message))
             elif item.get("encrypted_content"):
                 secrets.append(item["encrypted_content"])
-        text = "\n\n".join(texts) or told
+        text = "\n\n".join(texts) or written
         summary = TextContent(text) if text else stand_in("encrypted summary", None)
         self.miss("summaries that are encrypted: their content cannot be measured", bool(secrets))
         self.compact(

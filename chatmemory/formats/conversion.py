@@ -302,8 +302,8 @@ class Writer(_Conversion, ABC):
         tool name.
         """
         id, known = self.calls.answered(message.id)
-        is_told = message.tool_name in (None, "", known)
-        return id or "", {} if is_told else {"name": message.tool_name or ""}
+        is_known = message.tool_name in (None, "", known)
+        return id or "", {} if is_known else {"name": message.tool_name or ""}
 
     def lose_content(self, content: Content | None) -> None:
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
@@ -369,9 +369,9 @@ def find_turns(
         return None
     for name in within:
         if are_turns(value.get(name)):
-            told = [{each: value[each]} for each in beside if value.get(each)]
+            first = [{each: value[each]} for each in beside if value.get(each)]
             losses = tuple(unread("conversation", value, (name, *names, *beside)))
-            return RawTranscript(name_of(value, *names), [*told, *value[name]], losses)
+            return RawTranscript(name_of(value, *names), [*first, *value[name]], losses)
     return None
 
 

@@ -311,8 +311,8 @@ class _Applied:
         left = {key: each for key, each in whole.items() if each is not _NOTHING}
         gone = [given[key] for key in whole if key not in left]
         has_lists = any(isinstance(each, list) and each for each in left.values())
-        is_told = not gone or (has_lists and all(isinstance(each, list) for each in gone))
-        return left if is_told else _NOTHING
+        is_whole = not gone or (has_lists and all(isinstance(each, list) for each in gone))
+        return left if is_whole else _NOTHING
 
     def _text(self, source: str, start: int, end: int, length: int) -> Any:
         """Return the text of a hole. An edited text fills the first of its holes as a whole."""

@@ -147,22 +147,23 @@ def _ways(value: Any) -> Iterator[Any]:
 
 def read_call(call: Call) -> Transcript:
     """Return the messages of a call, the answer last. Raises UnreadableTranscript."""
-    asked = said_in(call.request) if call.request else None
-    answered = said_in(call.answer, by_model=True) if call.answer else None
-    if asked is None and answered is None:
+    request = said_in(call.request) if call.request else None
+    answer = said_in(call.answer, by_model=True) if call.answer else None
+    if request is None and answer is None:
         raise UnreadableTranscript(-1, NOTHING)
     losses: list[Loss] = []
-    for read, given, what in ((asked, call.request, "request"), (answered, call.answer, "answer")):
+    parts = ((request, call.request, "request"), (answer, call.answer, "answer"))
+    for read, given, what in parts:
         if read is None and given:
-            losses.append(Loss("call", f"the {what}, {_told(given)}"))
-    found = [each for each in (asked, answered) if each]
+            losses.append(Loss("call", f"the {what}, {_why_unread(given)}"))
+    found = [each for each in (request, answer) if each]
     messages = [message for each in found for message in each.messages]
     losses += [loss for each in found for loss in each.losses]
     name = call.session or call.name or next((each.name for each in found if each.name), None)
     return Transcript(name, tuple(messages), tuple(losses))
 
 
-def _told(value: Any) -> str:
+def _why_unread(value: Any) -> str:
     error = value.get("error") if isinstance(value, dict) else None
     if isinstance(error, dict):
         error = error.get("message")

@@ -78,8 +78,8 @@ def _are_turns(value: Any) -> bool:
 
 def _is_candidate(value: dict[str, Any]) -> bool:
     """Whether an object is an answer; one that was stopped may have no content."""
-    is_told = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
-    return is_told and isinstance(value.get("content") or {}, dict)
+    is_answer = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
+    return is_answer and isinstance(value.get("content") or {}, dict)
 
 
 def _response(value: dict[str, Any]) -> RawTranscript:

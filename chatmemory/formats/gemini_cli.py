@@ -253,8 +253,8 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
     thoughts = [each for each in _parts(record) if each.get("thought")]
     found = [text_in(each, "text") or "" for each in thoughts]
     for each in dicts_in(record, "thoughts"):
-        told = [text_in(each, "subject"), text_in(each, "description")]
-        found.append(": ".join(filter(None, told)))
+        texts = [text_in(each, "subject"), text_in(each, "description")]
+        found.append(": ".join(filter(None, texts)))
     return [*filter(None, found)]
 
 

@@ -255,8 +255,8 @@ class _Reader(Reader):
             return
         result = {*_RESULTS[type].properties, *(("error",) if type == "mcp_call" else ())}
         yield _part({name: item[name] for name in item if name not in result}, message)
-        told = {name: item[name] for name in item if name in ("type", "id", *result)}
-        yield ReadMessage(self.result(item, type, request.id), [told])
+        known = {name: item[name] for name in item if name in ("type", "id", *result)}
+        yield ReadMessage(self.result(item, type, request.id), [known])
 
     def result(self, item: dict[str, Any], type: str, id: str | None) -> ToolExecutionResultMessage:
         kind = _RESULTS[type]

@@ -99,13 +99,13 @@ def find(value: Any) -> RawTranscript | None:
     if not isinstance(value, dict):
         return None
     span = dict_in(value, "attributes") or value
-    asked, answered = _list(span.get(_INPUT)), _list(span.get(_OUTPUT))
-    if not any(map(_is_message, asked + answered)):
+    turns, answered = _list(span.get(_INPUT)), _list(span.get(_OUTPUT))
+    if not any(map(_is_message, turns + answered)):
         return None
-    told = _list(span.get(_SYSTEM))
+    system = _list(span.get(_SYSTEM))
     about = {name: each for name, each in span.items() if answered and name.startswith(_ABOUT)}
     read = (_INPUT, _OUTPUT, _SYSTEM, "gen_ai.conversation.id", *about)
-    turns = [*([{_SYSTEM: told}] if told else []), *asked]
+    turns = [*([{_SYSTEM: system}] if system else []), *turns]
     turns += [Response(answered[0], about), *answered[1:]] if about else answered
     losses = tuple(unread("conversation", span, read))
     return RawTranscript(name_of(span, "gen_ai.conversation.id"), turns, losses)
@@ -289,11 +289,11 @@ class _Writer(PartWriter):
         return {"type": "text", "content": text}
 
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
-        told = {"modality": "document" if kind == "file" else kind}
-        told |= {"mime_type": media.mime_type} if media.mime_type else {}
+        about = {"modality": "document" if kind == "file" else kind}
+        about |= {"mime_type": media.mime_type} if media.mime_type else {}
         if data := data_of(media):
-            return {"type": "blob", **told, "content": data}
-        return {"type": "uri", **told, "uri": media.url}
+            return {"type": "blob", **about, "content": data}
+        return {"type": "uri", **about, "uri": media.url}
 
 
 def _are_of_result(types: list[Any]) -> bool:

@@ -588,5 +588,5 @@ def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
         return
     for index, message in enumerate(read.messages):
         if bytes_of(message) > bounds.each:
-            why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.told}"
+            why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.remedy}"
             raise UnreadableTranscript(read.turns[index] if read.turns else index, why)

@@ -44,8 +44,8 @@ class DatabaseCommand(BaseCommand):
         except ChatMemoryError as error:
             raise wrong_arguments(str(error)) from error
         except (DatabaseError, InterfaceError) as error:
-            if told := explain_error(error):
-                raise CommandError(told) from error
+            if explanation := explain_error(error):
+                raise CommandError(explanation) from error
             raise
         except OSError as error:
             if error.errno == errno.ENOSPC:

@@ -48,8 +48,8 @@ class Compaction:
 
         It equals the compaction's `window` unless that puts messages back or reorders them.
         """
-        wanted, held = set(self.kept), set(window)
-        stay = [position for position in window if position in wanted]
+        expected, held = set(self.kept), set(window)
+        stay = [position for position in window if position in expected]
         ahead = len(held.intersection(self.window[: self.window.index(self.summary)]))
         return [*stay[:ahead], self.summary, *stay[ahead:]]
 
@@ -172,20 +172,20 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
     """Return the messages of a session. Details that only the session has are in their attribute
     `chatmemory`, where `stored_session` finds them.
     """
-    told: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    details: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for each in session.compactions:
         about = {"tokens_before": each.tokens_before, "tokens_after": each.tokens_after}
         known = {name: tokens for name, tokens in about.items() if tokens is not None}
         opaque = {"opaque": True} if each.is_opaque else {}
-        told[each.summary] = {"summary": True, **known, **opaque}
+        details[each.summary] = {"summary": True, **known, **opaque}
     for position in session.by_programs:
-        told[position]["by_program"] = True
+        details[position]["by_program"] = True
     for position, after in session.cleared.items():
-        told[position]["cleared_after"] = after
+        details[position]["cleared_after"] = after
     for position, tokens in session.prompts.items():
-        told[position]["prompt_tokens"] = tokens
+        details[position]["prompt_tokens"] = tokens
     messages = list(session.messages)
-    for position, about in told.items():
+    for position, about in details.items():
         attributes = getattr(messages[position], "attributes", {})
         messages[position] = with_attributes(messages[position], {**attributes, OWN: about})
     return messages
@@ -203,31 +203,31 @@ def stored_session(
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}
-    told = list(map(_told_of, messages.values()))
-    stored = [_stored(each, places, told) for each in compactions]
+    details = list(map(_details_of, messages.values()))
+    stored = [_stored(each, places, details) for each in compactions]
     not_said = {places[number] for number in injected} - {each.summary for each in stored}
     return Session(
         tuple(messages.values()),
         tuple(stored),
-        frozenset(not_said | {n for n, each in enumerate(told) if each.get("by_program")}),
+        frozenset(not_said | {n for n, each in enumerate(details) if each.get("by_program")}),
         cleared={
             position: bisect_right(numbers, after)
-            for position, each in enumerate(told)
+            for position, each in enumerate(details)
             if (after := _count(each, "cleared_after")) is not None
         },
         prompts={
             position: tokens
-            for position, each in enumerate(told)
+            for position, each in enumerate(details)
             if (tokens := _count(each, "prompt_tokens")) is not None
         },
     )
 
 
 def _stored(
-    each: Compaction, places: Mapping[int, int], told: Sequence[Mapping[str, Any]]
+    each: Compaction, places: Mapping[int, int], details: Sequence[Mapping[str, Any]]
 ) -> Compaction:
     summary = places[each.summary]
-    before, after = (_count(told[summary], name) for name in ("tokens_before", "tokens_after"))
+    before, after = (_count(details[summary], name) for name in ("tokens_before", "tokens_after"))
     if before is None and after is None:
         before, after = each.tokens_before, each.tokens_after
     return replace(
@@ -237,23 +237,23 @@ def _stored(
         window=tuple(places[number] for number in each.window),
         tokens_before=before,
         tokens_after=after,
-        is_opaque=told[summary].get("opaque") is True,
+        is_opaque=details[summary].get("opaque") is True,
     )
 
 
 def is_by_program(message: ChatMessage) -> bool:
     """Return whether, according to its session, a program wrote a message in place of the user."""
-    return bool(_told_of(message).get("by_program"))
+    return bool(_details_of(message).get("by_program"))
 
 
-def _told_of(message: ChatMessage) -> Mapping[str, Any]:
+def _details_of(message: ChatMessage) -> Mapping[str, Any]:
     own = getattr(message, "attributes", {}).get(OWN)
     return own if isinstance(own, Mapping) else {}
 
 
-def _count(told: Mapping[str, Any], name: str) -> int | None:
+def _count(details: Mapping[str, Any], name: str) -> int | None:
     """Return the whole number under a name, or None for any other value that clients may send."""
-    value = told.get(name)
+    value = details.get(name)
     return value if type(value) is int and value >= 0 else None
 
 

@@ -80,14 +80,14 @@ def print_recorded(options: Mapping[str, Any], printer: Printer) -> int:
         found += calls
         name, (count, recorded, predicted) = each.name or str(each.number), shares(calls)
         values = {"recorded": round(recorded, 4), "predicted": round(predicted, 4)}
-        told = f"{name}: {count:,} calls read {recorded:.1%} of their prompts from the cache, "
+        sentence = f"{name}: {count:,} calls read {recorded:.1%} of their prompts from the cache, "
         printer.row(
-            {"conversation": name, "calls": count, **values}, f"{told}predicted {predicted:.1%}"
+            {"conversation": name, "calls": count, **values}, f"{sentence}predicted {predicted:.1%}"
         )
     for miss in sorted(misses, key=lambda each: each.age or 0):
         age = "an unknown time" if miss.age is None else f"{miss.age:,.0f} s"
-        told = f"missed {age} after the call before, with {miss.prompt:,} tokens"
-        printer.row({"missed": miss.prompt, "age": miss.age}, told)
+        sentence = f"missed {age} after the call before, with {miss.prompt:,} tokens"
+        printer.row({"missed": miss.prompt, "age": miss.age}, sentence)
     count, recorded, predicted = shares(found)
     printer.total(
         {"calls": count, "misses": len(misses), "recorded": recorded, "predicted": predicted},

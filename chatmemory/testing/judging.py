@@ -152,8 +152,8 @@ def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) ->
     """
     if not names:
         raise InvalidValue(f"name a provider: {', '.join(PROVIDERS)}")
-    told = [each for name in names for each in _refused(run, name, model)]
-    return told[:LISTED] + ([_more(told, "finding")] if len(told) > LISTED else [])
+    lines = [each for name in names for each in _refused(run, name, model)]
+    return lines[:LISTED] + ([_more(lines, "finding")] if len(lines) > LISTED else [])
 
 
 def _refused(run: Recorded, provider: str, model: str | None) -> list[str]:
@@ -167,8 +167,8 @@ def _refused(run: Recorded, provider: str, model: str | None) -> list[str]:
                 continue
             words = complaint_words(provider, found.severity, found.message, found.rule)
             first.setdefault(found.rule, words)
-            if number not in (told := places.setdefault(found.rule, [])):
-                told.append(number)
+            if number not in (numbers := places.setdefault(found.rule, [])):
+                numbers.append(number)
     return [f"{_place(run, places[rule])}: {words}" for rule, words in first.items()]
 
 
@@ -301,7 +301,7 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
     words, chosen = runs[0].words, Level(level)
     mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
     needed = held = measured = 0
-    told: list[str] = []
+    lines: list[str] = []
     why = ""
     for run, session in sessions:
         for found in compaction_evidence(session, mentions=mentions, words=words):
@@ -311,7 +311,7 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
             measured += 1
             needed += len(found.needed(chosen))
             held += found.held(chosen)
-            told += evidence_words(run.name, found, chosen) if found.lost(chosen) else ()
+            lines += evidence_words(run.name, found, chosen) if found.lost(chosen) else ()
     if not measured:
         raise InvalidValue(f"no summary can be measured: {why}")
     if not needed or held >= share * needed:
@@ -321,8 +321,8 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
         f"of {needed:,}{kind} exact terms that were needed again the summaries hold {held:,}, "
         f"{100 * held / needed:.0f} %; {100 * share:.0f} % are wanted"
     )
-    more = [_more(told, "line")] if len(told) > LISTED else []
-    return ["\n  ".join([head, *told[:LISTED], *more])]
+    more = [_more(lines, "line")] if len(lines) > LISTED else []
+    return ["\n  ".join([head, *lines[:LISTED], *more])]
 
 
 def _more(found: Sequence[object], noun: str) -> str:

@@ -86,10 +86,10 @@ def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Appl
             scope["client"] = None
         await application(scope, receive, send)
 
-    told = ProxyHeadersMiddleware(cast("Any", without_socket), [_SOCKET[0], *trusted])
+    proxied = ProxyHeadersMiddleware(cast("Any", without_socket), [_SOCKET[0], *trusted])
 
     async def from_socket(scope: Scope, receive: Receive, send: Send) -> None:
         scope["client"] = _SOCKET
-        await told(cast("Any", scope), cast("Any", receive), cast("Any", send))
+        await proxied(cast("Any", scope), cast("Any", receive), cast("Any", send))
 
     return from_socket

@@ -54,14 +54,14 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _told(request, _BAD_REQUEST)
+    return _problem_page(request, _BAD_REQUEST)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _told(request, _FORBIDDEN)
+    return _problem_page(request, _FORBIDDEN)
 
 
-def _told(request: HttpRequest, error: Problem, **context: object) -> HttpResponse:
+def _problem_page(request: HttpRequest, error: Problem, **context: object) -> HttpResponse:
     """Show the page for the status of an error, or return problem details for URLs of the API."""
     if is_api(request.path):
         return error.to_http_response()
@@ -77,7 +77,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     is_inside = isinstance(exception, MessageNotFound | StepNotFound)  # of an existing one
     found = request.resolver_match.kwargs if is_inside and request.resolver_match else {}
-    page = _told(
+    page = _problem_page(
         request,
         URL_NOT_FOUND,
         problem=_missing(request, exception),
@@ -109,7 +109,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     found = outage(sys.exc_info()[1])
     if found is not None:
         return _database_outage(request, found)
-    return _told(request, _SERVER_ERROR)
+    return _problem_page(request, _SERVER_ERROR)
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:

@@ -88,8 +88,8 @@ class ARoom(room.SiteRoom):
         said = Forgotten("message 1", "message 1", 2, 2, 5, Reason.CAPACITY)
         yield Incident(IncidentKind.USER_REPEATED, 4, 4, (said,))
 
-    def next_need(self, memory, message, left_step, at, asked, read):
-        until = int(asked.get("numbered", 0)) or left_step
+    def next_need(self, memory, message, left_step, at, parameters, read):
+        until = int(parameters.get("numbered", 0)) or left_step
         return NextNeed(None, None, until)
 
     def step_fields(self):

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from chatmemory.api import requests
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Asked, reads
+from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.responses import (
     HistorySerializer,
     StepDetailSerializer,
@@ -22,13 +22,13 @@ from chatmemory.reading.history import Part, history
 
 class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Show the history.
 
         Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
         """
-        at = asked.pop("at", None)
-        page = history(memory_id, Part(**asked), at)
+        at = parameters.pop("at", None)
+        page = history(memory_id, Part(**parameters), at)
         earlier = later = None
         if page.earlier:
             first = page.rows[0].seq
@@ -42,27 +42,27 @@ class MemoryHistory(Resource):
 
 class MemorySteps(Resource):
     @reads(StepsSerializer, query=requests.StepsQuery, name="list_steps")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the steps.
 
         They are in the order in which they happened. `later` is the next page.
         """
-        size = asked["size"]
-        rows = steps.steps(memory_id, after=asked.get("after", 0), size=size + 1)
+        size = parameters["size"]
+        rows = steps.steps(memory_id, after=parameters.get("after", 0), size=size + 1)
         later = with_query(request, after=rows[size - 1].n) if len(rows) > size else None
         return response(StepsSerializer, {"steps": rows[:size], "later": later})
 
 
 class MemoryStep(Resource):
     @reads(StepDetailSerializer, query=requests.StepQuery, name="get_step")
-    def get(self, request: Request, memory_id: str, n: int, asked: Asked) -> Response:
+    def get(self, request: Request, memory_id: str, n: int, parameters: Parameters) -> Response:
         """Show one step.
 
         The messages that arrived, the messages that were evicted and why, the arithmetic, and the
         losses of a summary. `later` has more of these messages.
         """
-        start = asked.get("after", 0)
-        end = start + asked["size"]
+        start = parameters.get("after", 0)
+        end = start + parameters["size"]
         step = steps.step(memory_id, n)
         arrived, evicted = step.change.arrived, step.change.evicted
         has_more = end < max(len(arrived), len(evicted))

@@ -17,7 +17,7 @@ from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
 from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Asked, changes, reads
+from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Parameters, changes, reads
 from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response, with_query
 from chatmemory.flags import flag_named
 from chatmemory.reading import conversations
@@ -29,17 +29,17 @@ from chatmemory.reading.rows import memory_row
 
 class Memories(Resource):
     @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="list_memories")
-    def get(self, request: Request, asked: Asked) -> Response:
+    def get(self, request: Request, parameters: Parameters) -> Response:
         """List conversations.
 
         The most active come first unless `ordering` says otherwise. `next` and `previous` are the
         pages beside this one.
         """
-        paging = {name: asked.pop(name) for name in ("ordering", "size")}
-        cursor = asked.pop("cursor", "")
-        if asked.get("flag"):
-            asked["flag"] = flag_named(asked["flag"])
-        which = MemoryFilter(**asked, id_prefix=prefix_of(request))
+        paging = {name: parameters.pop(name) for name in ("ordering", "size")}
+        cursor = parameters.pop("cursor", "")
+        if parameters.get("flag"):
+            parameters["flag"] = flag_named(parameters["flag"])
+        which = MemoryFilter(**parameters, id_prefix=prefix_of(request))
         with field_at_fault("cursor"):
             page = memory_page(which, cursor=cursor, **paging)
         return response(MemoryPageSerializer, _listed(request, page))
@@ -51,16 +51,16 @@ class Memories(Resource):
         headers=[IDEMPOTENCY_KEY, LOCATION],
         name="create_memory",
     )
-    def post(self, request: Request, asked: Asked) -> Response:
+    def post(self, request: Request, parameters: Parameters) -> Response:
         """Create an empty conversation.
 
         Without a policy it gets the default policy of its id.
         """
-        memory_id, labels = asked["id"], asked.get("labels")
+        memory_id, labels = parameters["id"], parameters.get("labels")
         if not memory_id.startswith(prefix := prefix_of(request)):
             raise PermissionDenied(f"this token may only create ids that begin with {prefix!r}")
-        policy = asked.get("policy")
-        if "policy" not in asked:
+        policy = parameters.get("policy")
+        if "policy" not in parameters:
             with field_at_fault("policy"):
                 policy = services.chosen_policy(memory_id, "default")
         row = services.create(memory_id, policy, labels, actor=actor_of(request))
@@ -92,12 +92,12 @@ class MemoryDetail(Resource):
         return response(MemorySerializer, row, version=row.version)
 
     @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
-    def patch(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def patch(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Change the policy, the labels or both.
 
         Each change is a step. Members that are left out stay as they are.
         """
-        row = services.change(memory_id, **asked, **requests.changed_by(request))
+        row = services.change(memory_id, **parameters, **requests.changed_by(request))
         return response(MemorySerializer, memory_row(row), version=row.version)
 
     @changes(None, status=204, name="delete_memory")

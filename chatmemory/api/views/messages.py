@@ -16,7 +16,7 @@ from chatmemory.api import requests
 from chatmemory.api.fields import SentMessages
 from chatmemory.api.guard import Resource
 from chatmemory.api.openapi import MESSAGES
-from chatmemory.api.operations import Asked, changes, reads
+from chatmemory.api.operations import Parameters, changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
@@ -49,40 +49,40 @@ from chatmemory.streaming import json_list
 
 class MemoryMessages(Resource):
     @reads(WindowSerializer, query=requests.WindowQuery, name="get_window", is_conditional=True)
-    def get(self, request: Request, memory_id: str, asked: Asked) -> HttpResponse:
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> HttpResponse:
         """Show what the model sees.
 
         The window now or after a step, always complete. It can be linted or repaired before it is
         sent to a provider; the stored window stays as it is. If-None-Match works for the current
         window without `lint` and `repair`, whose rules are not part of the version.
         """
-        if asked.keys() == {"as"} and (seen := _not_modified(request, memory_id)):
-            return seen
-        step, answer = _window_answer(memory_id, asked)
-        if "at" not in asked:
+        if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
+            return unchanged
+        step, answer = _window_answer(memory_id, parameters)
+        if "at" not in parameters:
             # The newest step is the version.
             answer["ETag"] = f'"{step}"'
         return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
-    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Add messages.
 
         Each is a step of its own, and the policy evicts messages beyond its limit. All are stored
         or none.
         """
-        results = services.add(memory_id, asked["new"], **requests.changed_by(request))
-        return _changes(memory_id, results, asked["sent"], status=201)
+        results = services.add(memory_id, parameters["new"], **requests.changed_by(request))
+        return _changes(memory_id, results, parameters["sent"], status=201)
 
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
-    def put(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def put(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Replace the window.
 
         New messages of the list become part of the history, and the policy evicts messages beyond
         its limit.
         """
-        sent, by = asked["sent"], requests.changed_by(request)
-        result = _written(asked, lambda: services.plan_list(memory_id, sent.messages, **by))
+        sent, by = parameters["sent"], requests.changed_by(request)
+        result = _written(parameters, lambda: services.plan_list(memory_id, sent.messages, **by))
         return _changes(memory_id, [result], sent)
 
     @changes(ChangesSerializer, name="clear_window")
@@ -106,17 +106,17 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
 
 
 @one_snapshot()
-def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
+def _window_answer(memory_id: str, parameters: Parameters) -> tuple[int, HttpResponse]:
     """Return the step of a window, and the answer with the window."""
-    at, linted, mended = (asked.get(name) for name in ("at", "lint", "repair"))
+    at, linted, mended = (parameters.get(name) for name in ("at", "lint", "repair"))
     if linted is None and mended is None:
         window, messages = window_in_parts(memory_id, at)
         return window.step, whole_json(
-            _window(memory_id, window, render_each(messages, asked["as"]))
+            _window(memory_id, window, render_each(messages, parameters["as"]))
         )
     checked = windows.window(memory_id, at)
     messages, more = _checked(checked, linted, mended)
-    rendering = render_each(messages, asked["as"])
+    rendering = render_each(messages, parameters["as"])
     return checked.step, whole_json(_window(memory_id, checked, rendering, more))
 
 
@@ -159,9 +159,9 @@ def _window(
     yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
 
 
-def _written(asked: Asked, plan: Callable[[], Planned[ChangeResult]]) -> ChangeResult:
+def _written(parameters: Parameters, plan: Callable[[], Planned[ChangeResult]]) -> ChangeResult:
     """Write a change, which may have been planned before an Idempotency-Key; else plan it now."""
-    return (asked.get("planned") or plan()).write()
+    return (parameters.get("planned") or plan()).write()
 
 
 def _json(serializer: Any) -> str:
@@ -221,14 +221,14 @@ class Pin(Resource):
 
 class Compaction(Resource):
     @changes(ChangesSerializer, body=requests.CompactRequest, name="compact_memory")
-    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Put a summary in the place of messages.
 
         They leave memory with the reason SUMMARIZED and stay in history. The summary takes the
         place of the first of them, and stays until another one covers it.
         """
-        by = requests.changed_by(request)
-        result = _written(asked, lambda: services.plan_compaction(memory_id, **asked, **by))
+        chosen = {**parameters, **requests.changed_by(request)}
+        result = _written(parameters, lambda: services.plan_compaction(memory_id, **chosen))
         return _changes(memory_id, [result])
 
 
@@ -285,13 +285,13 @@ class Store(Resource):
             return whole_json(json_list(map(message_to_dict, messages)))
 
     @changes(None, status=204, body=requests.ListRequest, name="update_messages")
-    def put(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def put(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """updateMessages: replaces the whole list.
 
         An unknown id is created.
         """
-        messages, by = asked["sent"].messages, requests.changed_by(request)
-        _written(asked, lambda: protocol.plan_update(memory_id, messages, **by))
+        messages, by = parameters["sent"].messages, requests.changed_by(request)
+        _written(parameters, lambda: protocol.plan_update(memory_id, messages, **by))
         return Response(status=204)
 
     @changes(None, status=204, name="delete_messages")

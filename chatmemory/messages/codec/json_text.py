@@ -73,7 +73,7 @@ def check_density(text: str) -> None:
     """Raise InvalidMessage for more lists, objects, commas and properties than messages need."""
     size = len(text)
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
-    for signs, most, told in (
+    for signs, most, what in (
         ("{[,", elements, "lists, objects and commas"),
         (":", max(PROPERTIES_FREE, size // SIZE_PER_PROPERTY), "properties"),
     ):
@@ -81,7 +81,7 @@ def check_density(text: str) -> None:
         # Strings may have any number of them.
         if found > most and found - _within_strings(signs, text) > most:
             raise InvalidMessage(
-                f"the JSON has more than {most:,} {told} in {size:,} characters: send less at a "
+                f"the JSON has more than {most:,} {what} in {size:,} characters: send less at a "
                 "time"
             )
 
@@ -192,12 +192,12 @@ _PIECE_DECODER = _decoder(
 @dataclass(frozen=True)
 class JsonBounds:
     """The most bytes of memory for the values of a JSON file, and for a single text or message.
-    `told` describes both in errors.
+    `remedy` describes both in errors.
     """
 
     all: int
     each: int
-    told: str
+    remedy: str
 
 
 class JsonLine(NamedTuple):
@@ -391,7 +391,7 @@ class _JsonFile:
         rest = self._piece[self._at :]
         if self._bounds and len(rest) > self._bounds.each:
             most = f"{self._bounds.each:,} characters"
-            raise InvalidMessage(f"a text in the JSON has more than {most}, {self._bounds.told}")
+            raise InvalidMessage(f"a text in the JSON has more than {most}, {self._bounds.remedy}")
         self._lines, self._line_start = self._place(self._at)
         self._before += self._at
         more = self._file.read(max(PIECE, len(rest) // 4))
@@ -406,7 +406,7 @@ class _JsonFile:
             level = _within(_containers(level))
         if self._bounds and self._taken > self._bounds.all:
             most = f"{self._bounds.all:,} bytes of memory"
-            raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.told}")
+            raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.remedy}")
 
     def _place(self, at: int) -> tuple[int, int]:
         """Return how many lines end before a place in the piece, and the start of the next one."""

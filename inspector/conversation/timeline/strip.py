@@ -138,14 +138,14 @@ def _words(
         return f"Step {column.step:,}: {happened(column.kind)}"
     if arrival is None:
         kept = len(state.in_window.intersection(seqs))
-        told = "not said yet" if is_later else f"{kept:,} in memory"
-        return f"#{seqs[0]:,} to #{seqs[-1]:,}: {counted(len(seqs), 'message')}, {told}"
+        status = "not said yet" if is_later else f"{kept:,} in memory"
+        return f"#{seqs[0]:,} to #{seqs[-1]:,}: {counted(len(seqs), 'message')}, {status}"
     name = "Draft" if is_draft else f"#{arrival.seq:,}"
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
-    told = "not said yet" if is_draft or is_later else "in memory"
+    status = "not said yet" if is_draft or is_later else "in memory"
     if life == "is-out" and not is_draft:
-        told = f"forgotten at step {column.left_step:,}" if column.left_step else "forgotten"
-    return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {told}"
+        status = f"forgotten at step {column.left_step:,}" if column.left_step else "forgotten"
+    return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {status}"
 
 
 def brackets(state: ConversationState) -> str:

@@ -47,7 +47,7 @@ def find_conversations(
     flagged = flag_named(flag) if flag else None
     which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
     page = overview_page(which, size=SIZE)
-    told, rows = [], []
+    lines, rows = [], []
     badges = rooms.badges([row.memory for row in page.rows])
     for row in page.rows:
         memory, found = row.memory, row.mention
@@ -56,12 +56,12 @@ def find_conversations(
         line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
             line += f"; #{found.seq}: {short(found.text)}"
-        told.append(line)
+        lines.append(line)
         rows.append({**MemorySerializer(memory).data, "url": agent.page_of(memory.id)})
     more = ["There are more: ask for fewer."] if page.next else []
     count = wording.counted(len(rows), "conversation")
     return Answer(
-        [f"{count}.", *told, *more],
+        [f"{count}.", *lines, *more],
         agent.page("overview", q=words.strip(), label=label, flagged=flag),
         conversations=rows,
     )
@@ -134,12 +134,12 @@ def why_did_it_leave(
         raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
     kept = what_would_have_kept(state.would_keep) if state.would_keep else None
     lines = receipts.shortened(why.receipt)
-    told = [f"{why.question} {why.summary}"]
-    told += [f"  {line.label}: {wording.amount(line.amount)}" for line in lines]
-    told += [f"{kept.question} {kept.summary}"] if kept else []
+    answers = [f"{why.question} {why.summary}"]
+    answers += [f"  {line.label}: {wording.amount(line.amount)}" for line in lines]
+    answers += [f"{kept.question} {kept.summary}"] if kept else []
     keeping = state.would_keep.keeping if state.would_keep else None
     return Answer(
-        told,
+        answers,
         agent.page_of(conversation, at=step, msg=message),
         left_step=state.left_by.step if state.left_by else None,
         receipt=ReceiptLineSerializer(lines, many=True).data,

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Asked, reads
+from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import Json, response, whole_json, with_query
 from inspector.rooms.calls.models import ModelCall
@@ -92,13 +92,13 @@ class CallDetailSerializer(CallSerializer):
 
 class CallList(Resource):
     @reads(CallPageSerializer, query=CallsQuery, name="list_calls")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the calls of a conversation.
 
         They are in the order in which they began. `next` is the next page.
         """
         with field_at_fault("cursor"):
-            page = calls(memory_id, asked.get("cursor", ""), asked["size"])
+            page = calls(memory_id, parameters.get("cursor", ""), parameters["size"])
         following = with_query(request, cursor=page.next) if page.next else None
         return response(CallPageSerializer, {"next": following, "results": page.calls})
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Asked, reads
+from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import AddressField, Json, response, with_query
 from chatmemory.lint import PROVIDERS
@@ -76,7 +76,7 @@ class DoctorSerializer(Json):
 
 class Doctor(Resource):
     @reads(DoctorSerializer, query=DoctorQuery, name="list_ill_memories")
-    def get(self, request: Request, asked: Asked) -> Response:
+    def get(self, request: Request, parameters: Parameters) -> Response:
         """List conversations that a provider in use would refuse.
 
         Those that became ill last come first, as of the last look at each: `known_until` is the
@@ -84,9 +84,9 @@ class Doctor(Resource):
         only mishandled. With `provider`, for that one alone, whether it is in use or not.
         """
         prefix = prefix_of(request)
-        which = IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)
+        which = IllFilter(parameters.get("rule", ""), parameters.get("provider", ""), prefix)
         with field_at_fault("cursor"):
-            page = doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
+            page = doctor_page(which, cursor=parameters.get("cursor", ""), size=parameters["size"])
         answer = {
             **vars(doctor_counts(prefix, which.choices)),
             "in_use": which.choices.everywhere.written(),

@@ -270,8 +270,8 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
     """Return the diagnosis of a kept row. Raises CorruptRow, also if its columns differ."""
     with row.reading() as values:
         found = Diagnosis.from_list(row.step, values)
-        told = _columns_of(found)
-        if any(getattr(row, name) != value for name, value in told.items()):
+        columns = _columns_of(found)
+        if any(getattr(row, name) != value for name, value in columns.items()):
             raise ValueError("its columns differ from its content")
     return found
 

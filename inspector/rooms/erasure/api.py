@@ -14,7 +14,7 @@ from chatmemory import services
 from chatmemory.access.roles import ERASE
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Asked, changes
+from chatmemory.api.operations import Parameters, changes
 from chatmemory.api.requests import Body, changed_by
 from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
 from chatmemory.api.views.messages import message_response
@@ -63,7 +63,7 @@ class Redaction(Resource):
     needs = {"POST": ERASE}
 
     @changes(RedactedMessageSerializer, body=RedactRequest, name="redact_message")
-    def post(self, request: Request, memory_id: str, seq: int, asked: Asked) -> Response:
+    def post(self, request: Request, memory_id: str, seq: int, parameters: Parameters) -> Response:
         """Redact a message.
 
         Its text is permanently removed from this conversation; a tombstone stays. A second call
@@ -72,7 +72,7 @@ class Redaction(Resource):
         text: redact them where they are. Summaries that cover the message keep its exact terms
         unless they are named, and are listed, too.
         """
-        chosen, summaries = asked["branches"], asked["summaries"]
+        chosen, summaries = parameters["branches"], parameters["summaries"]
         with services.atomic():
             conversations.memory(memory_id)
             prefix = prefix_of(request)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Asked, reads
+from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import WHY_IT_LEFT, Json, response
 from chatmemory.keeper import QUICK_MESSAGES
@@ -182,13 +182,13 @@ def evidence_of_a_step() -> EvidenceSerializer:
 
 class MemoryIncidents(Resource):
     @reads(IncidentsSerializer, query=IncidentsQuery, name="list_incidents")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the facts that left memory and came up again.
 
         They are in the order of their steps, and known up to the step `known_until`. In a long
         conversation they are found shortly after each change: until then `is_current` is false.
         """
-        kind = asked.get("kind")
+        kind = parameters.get("kind")
         known = incidents_now(memory_id, QUICK_MESSAGES)
         found = [incident_to_dict(each) for each in known.incidents if kind in (None, each.kind)]
         answer = {"known_until": known.step, "is_current": known.is_current, "incidents": found}

@@ -44,12 +44,12 @@ class Evidence(room.SiteRoom):
         message: MessageDetail,
         left_step: int,
         at: int,
-        asked: Mapping[str, str],
+        parameters: Mapping[str, str],
         read: dict[str, Any],
     ) -> NextNeed | None:
         from inspector.rooms.evidence.reads import next_need, row_of
 
-        number = asked.get("incident", "")
+        number = parameters.get("incident", "")
         chosen = int(number) if number else None
         return next_need(row_of(memory, read), message, left_step, at, chosen)
 

@@ -115,9 +115,9 @@ class IncidentCard:
     @property
     def markdown(self) -> str:
         """The card as Markdown, for a ticket."""
-        told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
+        answers = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
         lines = receipts.receipt(self._shown.left)
-        return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
+        return as_markdown(f"{self.what} {self.happened}{self.cost}", answers, lines)
 
     @property
     def test(self) -> str:

@@ -76,7 +76,7 @@ class EvidenceCard:
         return f"Of {needed} {whose}, the summary holds {held:,}."
 
     @property
-    def told(self) -> str:
+    def of_all(self) -> str:
         """A sentence about all known terms, where the headline is about rare ones."""
         if self._level is Level.TOLD:
             return f"Which of them are rare is known from {CORPUS} conversations with a summary on."

@@ -44,6 +44,6 @@ def news(size: int) -> Iterator[News]:
         context = {"memory_id": memory_id, "unreadable": words}
         yield News(f"{FOLDER}/_unreadable_news.html", context, is_first=True)
     for again in latest.by_id.values():
-        told = {"again": again, "came_up_again": came_up_again(again)}
+        fact = {"again": again, "came_up_again": came_up_again(again)}
         moment = microseconds(again.at)
-        yield News(f"{FOLDER}/_again.html", told, moment=moment, step=again.incident.step)
+        yield News(f"{FOLDER}/_again.html", fact, moment=moment, step=again.incident.step)

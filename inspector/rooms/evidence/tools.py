@@ -30,10 +30,10 @@ def incidents(agent: Agent, conversation: str) -> Answer:
     """
     known = incidents_now(agent.visible(conversation), QUICK_MESSAGES)
     everything = known.incidents
-    told = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
+    found = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
     used = sum(len(each.facts) for each in everything if each.kind is IncidentKind.USED_UNSEEN)
-    shown = told[::-1][:SIZE]
-    lines = [f"{wording.counted(len(told), 'incident')}.{_until(known)}"]
+    shown = found[::-1][:SIZE]
+    lines = [f"{wording.counted(len(found), 'incident')}.{_until(known)}"]
     lines += [_incident_words(conversation, each) for each in shown]
     lines += [f"{words.used_words(used, are_imported=False)}."] if used else []
     at = shown[0].step if shown else None
@@ -44,7 +44,7 @@ def incidents(agent: Agent, conversation: str) -> Answer:
             {**incident_to_dict(each), "url": agent.page_of(conversation, at=each.step)}
             for each in shown
         ],
-        count=len(told),
+        count=len(found),
         used_without_mention=used,
         known_until=known.step,
         is_current=known.is_current,

@@ -107,7 +107,7 @@ class LessonPage:
         self.lesson = staged.lesson
         self.number = number
         self.passed = list(map(StepTexts, staged.moments[: number - 1]))
-        self.told = StepTexts(moment)
+        self.texts = StepTexts(moment)
         self.later = len(staged.moments) - number
         self.ask = moment.step.ask or ""
         self.is_open = bool(self.ask) and answer is None
@@ -116,8 +116,8 @@ class LessonPage:
         if self.judgement:
             self.headline = marked_up(self.judgement.headline)
             self.why_of_choice = marked_up(filled(self.judgement.why, moment, moment.after))
-        self.offers = self.told.offers(answer, is_revealed=not self.is_open)
-        self.board = self.told.board(not self.is_open, answer)
+        self.offers = self.texts.offers(answer, is_revealed=not self.is_open)
+        self.board = self.texts.board(not self.is_open, answer)
         self.remember = marked_up(self.lesson.remember)
         # The addresses of the same in real life, with their texts
         practices = [(practice_url(each), each.text) for each in self.lesson.practices]
@@ -145,11 +145,11 @@ ASKED = ("question", "answer", "why")
 class Screen:
     """A screen: title, text, question, answer, why or end.
 
-    `told` is the step that it is of; None for the first and the last one.
+    `texts` is the step that it is of; None for the first and the last one.
     """
 
     kind: str
-    told: StepTexts | None = None
+    texts: StepTexts | None = None
 
     @property
     def is_revealed(self) -> bool:
@@ -157,20 +157,20 @@ class Screen:
 
     @property
     def board(self) -> Board | None:
-        return self.told.board(self.is_revealed) if self.told else None
+        return self.texts.board(self.is_revealed) if self.texts else None
 
     @property
     def offers(self) -> list[Offer]:
-        return self.told.offers(is_revealed=self.is_revealed) if self.told else []
+        return self.texts.offers(is_revealed=self.is_revealed) if self.texts else []
 
 
 def screens(staged: Staged) -> list[Screen]:
     """Return the screens of a lesson, in order."""
     shown = [Screen("title")]
     for moment in staged.moments:
-        told = StepTexts(moment, is_plain=True)
+        texts = StepTexts(moment, is_plain=True)
         if moment.step.text:
-            shown.append(Screen("text", told))
+            shown.append(Screen("text", texts))
         if moment.step.ask:
-            shown += [Screen(kind, told) for kind in ASKED]
+            shown += [Screen(kind, texts) for kind in ASKED]
     return [*shown, Screen("end")]

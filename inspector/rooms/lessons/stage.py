@@ -193,7 +193,7 @@ class _Script:
 
     def _play(self, i: int, step: LessonStep) -> int:
         """Append a step's events; return the number of the scene before its answer."""
-        told = self._go_back(i) if step.append_terms and not step.summary else step
+        summarizing = self._go_back(i) if step.append_terms and not step.summary else step
         for limit in step.limits:
             self._policy(i, "limits", limit)
         if step.limit:
@@ -203,9 +203,9 @@ class _Script:
                 raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
             self._say(i, "said", step.said - self._said)
         before = len(self._events)
-        if told.summary:
-            self._summary = before, self._said, told
-            summary = WrittenSummary(told.summary, told.keep_last, step.append_terms)
+        if summarizing.summary:
+            self._summary = before, self._said, summarizing
+            summary = WrittenSummary(summarizing.summary, summarizing.keep_last, step.append_terms)
             self._events.append(summary)
         self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
         if step.becomes:

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Asked, reads
+from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import NUMBER_MAX, Query
 from chatmemory.api.responses import Json, response
 from inspector.conversation.state import ConversationQuery, conversation_state
@@ -50,14 +50,14 @@ class RememberedSerializer(Json):
 
 class MemoryRemembers(Resource):
     @reads(RememberedSerializer, query=RememberedQuery, name="get_remembered")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Check whether memory has a phrase.
 
         Only messages up to the step count. If a number occurs only within a longer term, the answer
         names that term.
         """
-        state = conversation_state(memory_id, ConversationQuery(at=asked.get("at")))
-        search = search_for(state, asked["phrase"])
+        state = conversation_state(memory_id, ConversationQuery(at=parameters.get("at")))
+        search = search_for(state, parameters["phrase"])
         found, seen = remembered(search), search.matches.seen(state.window.hidden)
         answer = {
             "step": state.at,

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from chatmemory.access.roles import READ
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Asked, reads
+from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import NUMBER_MAX, MessagesRequest
 from chatmemory.api.responses import (
     ChangeSerializer,
@@ -55,14 +55,18 @@ class Simulate(Resource):
     needs = {"POST": READ}
 
     @reads(SimulationSerializer, body=SimulationRequest, name="simulate", refusals=(409,))
-    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
+    def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Show what adding messages would do.
 
         Under the policy of the conversation or another, now or after a step. Nothing is stored.
         """
-        sent = asked["sent"]
+        sent = parameters["sent"]
         tried = simulation.simulate(
-            memory_id, sent.messages, asked.get("policy"), asked.get("at"), asked["recount"]
+            memory_id,
+            sent.messages,
+            parameters.get("policy"),
+            parameters.get("at"),
+            parameters["recount"],
         )
         answer = {
             "policy": tried.policy,

@@ -120,7 +120,7 @@ class _Column:
         self.name = field.attname
         self._field = field
         kinds = (kind for fields, kind in _KINDS.items() if isinstance(field, fields))
-        self._type, self._told, self._of = next(kinds)
+        self._type, self._expected, self._of = next(kinds)
         self._choices = dict(field.flatchoices)
         self._most = 2 ** (63 if isinstance(field, BigIntegerField) else 31)
 
@@ -131,7 +131,7 @@ class _Column:
                 raise TypeError
             found = self._of(value)
         except (TypeError, ValueError) as error:
-            raise InvalidValue(f"{name} must be {self._told}, not {brief(value)}") from error
+            raise InvalidValue(f"{name} must be {self._expected}, not {brief(value)}") from error
         if self._type is int and not -self._most <= found < self._most:
             raise InvalidValue(f"{name} is {found}, which cannot be stored")
         if isinstance(found, str):
