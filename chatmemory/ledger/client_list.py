@@ -53,11 +53,13 @@ DISPLACED = (Reason.SET,)
 EVICTED = (Reason.SET, *FOR_ROOM)
 
 
-class _Left(NamedTuple):
-    """A row of a message that left, its payload as it was said, and as its last stay showed it."""
+class _DepartedMessage(NamedTuple):
+    """A row of a message that left, with its stored payload, and the payload that its last stay
+    showed.
+    """
 
     row: Any
-    said: Payload
+    stored: Payload
     shown: Payload
     reason: Reason
 
@@ -72,7 +74,7 @@ class _Left(NamedTuple):
         if payload.changes(self.shown) and not is_redacted(message):
             assert sent.message is not None
             message = sent.message
-            overrides = None if payload == self.said else overriding(_attributes_of(message))
+            overrides = None if payload == self.stored else overriding(_attributes_of(message))
         elif payload == self.shown and sent.message is not None:
             message = sent.message  # which is counted already
         return replace(
@@ -382,8 +384,8 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, En
     sent = replacement.transition.arrivals
     payloads = {position: replacement.payloads[position] for position in allowed}
     texts = {position: text_of(replacement.message(position)) for position in allowed}
-    wanted = {payloads[position].bare: texts[position] for position in allowed}
-    left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
+    text_of_payload = {payloads[position].bare: texts[position] for position in allowed}
+    left = _messages_that_left(memory, text_of_payload, {entry.seq for entry in replacement.old})
     returning = _latest(left, allowed, payloads)
     marked = [
         each.row.seq
@@ -398,17 +400,17 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, En
 
 
 def _latest(
-    left: Sequence[_Left],
+    left: Sequence[_DepartedMessage],
     allowed: Mapping[int, Collection[Reason]],
     payloads: Mapping[int, Payload],
-) -> dict[int, _Left]:
+) -> dict[int, _DepartedMessage]:
     """Return the latest message that each position can have, first by whole payloads, and then by
     payloads without attributes.
     """
-    found: dict[int, _Left] = {}
+    found: dict[int, _DepartedMessage] = {}
     taken: set[int] = set()
     for is_whole in (True, False):
-        free: dict[tuple[Payload | str, Reason], list[_Left]] = defaultdict(list)
+        free: dict[tuple[Payload | str, Reason], list[_DepartedMessage]] = defaultdict(list)
         for each in left:
             if each.row.seq not in taken:
                 free[each.shown if is_whole else each.shown.bare, each.reason].append(each)
@@ -422,10 +424,10 @@ def _latest(
 
 
 def _messages_that_left(
-    memory: Memory, wanted: Mapping[str, str], in_window: Collection[int]
-) -> list[_Left]:
-    """Return the messages that left of which `wanted` has the payload, and by that the text, in the
-    order of the history.
+    memory: Memory, text_of_payload: Mapping[str, str], in_window: Collection[int]
+) -> list[_DepartedMessage]:
+    """Return the messages that left and have one of these payloads, in the order of the history.
+    `text_of_payload` has the text of each payload.
     """
     # By step first, because SQLite would look for the last number in the stays of all messages.
     stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
@@ -440,14 +442,14 @@ def _messages_that_left(
         .values_list(*_COLUMNS, named=True)
     )
     left = []
-    for row in rows.filter(database.in_list("text", set(wanted.values()))):
+    for row in rows.filter(database.in_list("text", set(text_of_payload.values()))):
         stored = Payload.of(payload_of(row.frame, row.text), row.attributes)
-        if stored.bare in wanted and row.seq not in in_window:
+        if stored.bare in text_of_payload and row.seq not in in_window:
             overrides = kept(row.overrides)
             shown = stored if overrides is None else _payload(shown_message(row, overrides))
             # Messages that the summary of the same list covers are not written yet
             reason = Reason(row.left_for or Reason.SUMMARIZED)
-            left.append(_Left(row, stored, shown, reason))
+            left.append(_DepartedMessage(row, stored, shown, reason))
     return left
 
 
@@ -473,6 +475,6 @@ def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
     }
 
 
-def _latest_seq(rows: list[_Left]) -> int:
+def _latest_seq(rows: list[_DepartedMessage]) -> int:
     seq: int = rows[-1].row.seq
     return seq

@@ -74,8 +74,8 @@ def check_actor(actor: object) -> None:
     Digests are made from the given value. The row would store a value of another type as text.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
-        wanted = f"a string of up to {ACTOR_LENGTH} characters"
-        raise InvalidValue(f"an actor must be {wanted}, not {brief(actor)}")
+        expected = f"a string of up to {ACTOR_LENGTH} characters"
+        raise InvalidValue(f"an actor must be {expected}, not {brief(actor)}")
     check_text(actor, "an actor")
 
 

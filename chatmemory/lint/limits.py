@@ -20,8 +20,8 @@ _PART = re.compile(r"(\w+)(?:\[(\w*)\])?")
 _SHOWN = 40  # characters of a value that are shown
 
 
-class Place(NamedTuple):
-    """A value of a message's JSON, and where it is: `tool_calls[0].id`."""
+class JsonField(NamedTuple):
+    """A value of a message's JSON with its path, such as `tool_calls[0].id`."""
 
     value: Any
     path: str
@@ -67,7 +67,7 @@ class Limit:
             return f"{self.but}: {_shown(value)}"
         return ""
 
-    def places(self, value: Mapping[str, Any]) -> Iterator[Place]:
+    def places(self, value: Mapping[str, Any]) -> Iterator[JsonField]:
         """Yield the values of the field in one message's JSON."""
         if self.kind and value.get("type") != self.kind:
             return iter(())
@@ -75,7 +75,9 @@ class Limit:
             return iter(())
         if self.without and value.get(self.without):
             return iter(())
-        return _walked(Place(value, ""), [(each[1], each[2]) for each in _PART.finditer(self.path)])
+        return _walked(
+            JsonField(value, ""), [(each[1], each[2]) for each in _PART.finditer(self.path)]
+        )
 
 
 def limited(*limits: Limit) -> Any:
@@ -98,7 +100,7 @@ def _beyond(turn: Turn, limits: Sequence[Limit]) -> Iterator[Fault]:
                     yield Fault([turn], what, _error_values(place, limit))
 
 
-def _error_values(place: Place, limit: Limit) -> dict[str, object]:
+def _error_values(place: JsonField, limit: Limit) -> dict[str, object]:
     value = place.value
     length = len(value) if isinstance(value, str | list) else 0
     shown = _shown(value) if isinstance(value, str) else ""
@@ -111,7 +113,7 @@ def _shown(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
-def _walked(place: Place, parts: Sequence[tuple[str, str | None]]) -> Iterator[Place]:
+def _walked(place: JsonField, parts: Sequence[tuple[str, str | None]]) -> Iterator[JsonField]:
     if not parts:
         yield place
         return
@@ -122,11 +124,11 @@ def _walked(place: Place, parts: Sequence[tuple[str, str | None]]) -> Iterator[P
     value = place.value.get(name)
     if kind is None:
         if value is not None or not rest:
-            yield from _walked(Place(value, path), rest)
+            yield from _walked(JsonField(value, path), rest)
         return
     for index, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, Mapping) and kind in ("", item.get("type")):
-            yield from _walked(Place(item, f"{path}[{index}]"), rest)
+            yield from _walked(JsonField(item, f"{path}[{index}]"), rest)
 
 
 # The order of roles

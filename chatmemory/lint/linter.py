@@ -11,7 +11,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import parse_messages, render_each
 from chatmemory.lint import PROVIDERS, Finding, Sent, Turn, findings_in
-from chatmemory.lint.repairs import REPAIRS, Bench, Place, Repaired
+from chatmemory.lint.repairs import REPAIRS, Bench, BenchMessage, Repaired
 from chatmemory.lint.rules import Example
 from chatmemory.lint.turns import OPENAI
 from chatmemory.messages.given import chat_messages
@@ -79,7 +79,9 @@ def repair(
     """
     window = chat_messages(messages)
     shown = range(1, len(window) + 1) if numbers is None else numbers
-    bench = Bench([Place(*each) for each in zip(window, shown, range(len(window)), strict=True)])
+    bench = Bench(
+        [BenchMessage(*each) for each in zip(window, shown, range(len(window)), strict=True)]
+    )
     for mend in REPAIRS:
         mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
     left = lint(bench.messages, provider=provider, model=model, numbers=bench.numbers)

@@ -51,7 +51,7 @@ class Repaired:
 
 
 @dataclass
-class Place:
+class BenchMessage:
     """A message of a window in repair. `number` is its number for people."""
 
     message: ChatMessage
@@ -63,7 +63,7 @@ class Place:
 class Bench:
     """A window in repair."""
 
-    places: list[Place]
+    places: list[BenchMessage]
     done: list[Done] = field(default_factory=list)
 
     @property
@@ -74,7 +74,7 @@ class Bench:
     def numbers(self) -> list[int]:
         return [place.number for place in self.places]
 
-    def tell(self, repair: str, place: Place, what: str) -> None:
+    def tell(self, repair: str, place: BenchMessage, what: str) -> None:
         assert place.source is not None, "placeholders are not mended"
         is_call = isinstance(place.message, AiMessage) and place.message.tool_execution_requests
         name = "Tool call" if is_call else _NAMES[place.message.type]
@@ -89,7 +89,7 @@ def system_first(sent: Sent, bench: Bench) -> None:
     """Move system messages to the beginning if the provider requires it, and drop repeated ones."""
     if not sent.has_system_beside:
         return
-    first: list[Place] = []
+    first: list[BenchMessage] = []
     texts: set[str] = set()
     for at, turn in enumerate(sent.systems):
         place = bench.places[turn.position]
@@ -136,7 +136,7 @@ def begin_with_user(sent: Sent, bench: Bench) -> None:
 
 def move_results(sent: Sent, bench: Bench) -> None:
     """Move results directly behind their call."""
-    moved: dict[int, list[Place]] = {}
+    moved: dict[int, list[BenchMessage]] = {}
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
         moved.setdefault(sent.parts(call)[-1].position, []).append(place)
@@ -150,7 +150,7 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
     If a turn has results, they follow all of its messages, and placeholders go there; otherwise
     each placeholder directly follows its call.
     """
-    added: dict[int, list[Place]] = {}
+    added: dict[int, list[BenchMessage]] = {}
     for left in sent.pairing.dangling:
         parts = sent.parts(left.call)
         if len(left.open) < len(left.call.calls):
@@ -160,7 +160,7 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
         tools = _tools_of(bench.places[each.position].message for each in parts)
         for part, id in calls:
             result = ToolExecutionResultMessage(id, tools.get(id), PLACEHOLDER)
-            added.setdefault(part.position, []).append(Place(result, part.number, None))
+            added.setdefault(part.position, []).append(BenchMessage(result, part.number, None))
             place = bench.places[part.position]
             bench.tell("add_placeholder", place, "a placeholder for its result")
     _put_behind(bench, added)
@@ -183,11 +183,11 @@ def _tools_of(messages: Iterable[ChatMessage]) -> dict[str | None, str | None]:
     return {call.id or None: call.name for call in reversed(calls)}
 
 
-def _put_behind(bench: Bench, results: dict[int, list[Place]]) -> None:
+def _put_behind(bench: Bench, results: dict[int, list[BenchMessage]]) -> None:
     """Put results behind calls, and behind the results that follow them directly."""
     moving = {id(place) for places in results.values() for place in places}
-    found: list[Place] = []
-    waiting: list[Place] = []
+    found: list[BenchMessage] = []
+    waiting: list[BenchMessage] = []
     for at, place in enumerate(bench.places):
         if id(place) in moving:
             continue

@@ -21,10 +21,10 @@ _RESULT, _CUSTOM = MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM
 _SILENT = (_SYSTEM, _CUSTOM)  # types that are no turn of a conversation
 
 
-class Place(NamedTuple):
-    """The time of a message in a window, at one place: from step `entered` to before step `left`,
-    or until now. `rank` orders a window. `n` numbers the places in the order in which they began. A
-    place that `is_moved` ended because the message went to another place, or was recounted.
+class PastStay(NamedTuple):
+    """A stay of a message in a window: from step `entered` to before step `left`, or until now.
+    `rank` orders a window. `n` numbers the stays in the order in which they began. A stay that
+    `is_moved` ended because the message went to another place, or was recounted.
     """
 
     n: int
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Past:
-    """The places of the messages of a window, and of messages that left it from step `known_from`
+    """The stays of the messages of a window, and of messages that left it from step `known_from`
     on.
 
     `read_ids` returns the ids of the calls that messages make or answer, by number; it may leave
@@ -56,15 +56,15 @@ class Past:
 
     def __init__(
         self,
-        places: Iterable[Place],
+        stays: Iterable[PastStay],
         read_ids: Callable[[Collection[int]], Mapping[int, CallIds]],
         known_from: int = 0,
     ) -> None:
-        self._came: dict[int, int] = {}  # by the number of a place: since when the message is in
+        self._came: dict[int, int] = {}  # by the number of a stay: since when the message is in
         self._read_ids = read_ids
-        found = self._joined(places)
+        found = self._joined(stays)
         self.window = sorted((each for each in found if each.left is None), key=attrgetter("rank"))
-        self._places = {each.seq: each for each in self.window}
+        self._in_window = {each.seq: each for each in self.window}
         self.left = sorted(
             (each for each in found if each.left is not None and each.was_seen),
             key=lambda each: (-(each.left or 0), -each.rank),
@@ -72,11 +72,11 @@ class Past:
         moved = (each.left or 0 for each in self.left if each.is_moved)
         self._ordered_since = max([known_from, *moved, *_inserted(found)])
 
-    def _joined(self, places: Iterable[Place]) -> list[Place]:
-        """Return places by rank. Places of one message that follow without a pause become one."""
-        found: dict[int, Place] = {}
-        moved: dict[tuple[int, int], Place] = {}
-        for each in sorted(places, key=attrgetter("n")):
+    def _joined(self, stays: Iterable[PastStay]) -> list[PastStay]:
+        """Return stays by rank. Stays of one message that follow without a pause become one."""
+        found: dict[int, PastStay] = {}
+        moved: dict[tuple[int, int], PastStay] = {}
+        for each in sorted(stays, key=attrgetter("n")):
             before = moved.pop((each.seq, each.entered), None)
             self._came[each.n] = self._came[before.n] if before else each.entered
             if before is not None and before.rank == each.rank:
@@ -86,21 +86,21 @@ class Past:
                 moved[each.seq, each.left] = each
         return list(found.values())
 
-    def place(self, seq: int) -> Place:
-        return self._places[seq]
+    def stay(self, seq: int) -> PastStay:
+        return self._in_window[seq]
 
     def came(self, seq: int) -> int:
         """Return the step since which a message has been in the window, in any place."""
-        return self._came[self.place(seq).n]
+        return self._came[self.stay(seq).n]
 
-    def sure(self, step: int, *named: Place) -> int | None:
+    def sure(self, step: int, *named: PastStay) -> int | None:
         """Return a step that depends on the window's order; None if the order changed later."""
         if step < self._ordered_since:
             return None
         came = (self._came[each.n] for each in named if each.entered == step)
         return step if all(each == step for each in came) else None
 
-    def touching(self, seqs: Iterable[int], since: int) -> list[Place] | None:
+    def touching(self, seqs: Iterable[int], since: int) -> list[PastStay] | None:
         """Return the messages that left after a step and share the id of a call with these
         messages; None if the ids cannot be read.
         """
@@ -113,17 +113,17 @@ class Past:
         ids = {id for seq in seqs for id in known.get(seq, (None,))}
         return [each for each in left if not ids.isdisjoint(known[each.seq])]
 
-    def left_after(self, step: int) -> list[Place]:
+    def left_after(self, step: int) -> list[PastStay]:
         """Return the messages that left after a step, the last first."""
         return [each for each in self.left if (each.left or 0) > step]
 
 
-def _inserted(places: Iterable[Place]) -> list[int]:
+def _inserted(stays: Iterable[PastStay]) -> list[int]:
     """Return the steps at which messages were put before present ones. A system message at the head
     does not count: it changes no message's predecessor.
     """
     found, first = [], None
-    for each in sorted(places, key=attrgetter("rank"), reverse=True):
+    for each in sorted(stays, key=attrgetter("rank"), reverse=True):
         if first is not None and each.n > first and each.type is not _SYSTEM:
             found.append(each.entered)
         first = each.n if first is None else min(first, each.n)
@@ -158,47 +158,47 @@ def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_became_first(past: Past, seqs: Sequence[int]) -> int | None:
-    place = past.place(seqs[0])
-    before = (each for each in past.left_after(place.entered) if each.is_said)
-    left = (each.left or 0 for each in before if each.rank < place.rank)
-    return past.sure(max([place.entered, *left]), place)
+    stay = past.stay(seqs[0])
+    before = (each for each in past.left_after(stay.entered) if each.is_said)
+    left = (each.left or 0 for each in before if each.rank < stay.rank)
+    return past.sure(max([stay.entered, *left]), stay)
 
 
 def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
-    place = past.place(seqs[0])
-    before = [each for each in past.window if each.is_said and each.rank < place.rank]
-    is_certain = any(each.entered <= place.entered for each in before)
-    return past.sure(place.entered, place) if is_certain else None
+    stay = past.stay(seqs[0])
+    before = [each for each in past.window if each.is_said and each.rank < stay.rank]
+    is_certain = any(each.entered <= stay.entered for each in before)
+    return past.sure(stay.entered, stay) if is_certain else None
 
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
     """Since the last user message or result before a call left, neither is directly before it."""
-    place = past.place(seqs[0])
-    if not place.has_calls:
+    stay = past.stay(seqs[0])
+    if not stay.has_calls:
         return None
-    ranks = (each.rank for each in past.window if each.is_said and each.rank < place.rank)
+    ranks = (each.rank for each in past.window if each.is_said and each.rank < stay.rank)
     before = max(ranks, default=None)
-    for each in past.left_after(place.entered):
+    for each in past.left_after(stay.entered):
         is_behind = before is None or each.rank > before
-        if each.is_said and is_behind and each.rank < place.rank:
+        if each.is_said and is_behind and each.rank < stay.rank:
             if each.type is not _AI:
-                return past.sure(each.left or 0, place)
+                return past.sure(each.left or 0, stay)
             before = each.rank
-    return past.sure(place.entered, place)
+    return past.sure(stay.entered, stay)
 
 
 def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
     """A result lacks its call since the result came, or since the call left."""
-    place = past.place(seqs[0])
-    calls = past.touching(seqs[:1], place.entered)
+    stay = past.stay(seqs[0])
+    calls = past.touching(seqs[:1], stay.entered)
     if calls is None or not all(each.has_calls for each in calls):
         return None
-    return past.sure(max([place.entered, *(each.left or 0 for each in calls)]), place)
+    return past.sure(max([stay.entered, *(each.left or 0 for each in calls)]), stay)
 
 
 def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
     """A call was not answered before another message came."""
-    call = past.place(seqs[0])
+    call = past.stay(seqs[0])
     if not call.has_calls:
         return None
     behind = (each for each in past.window if each.rank > call.rank)
@@ -214,7 +214,7 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
     """A result does not directly follow its call, or the call has another result."""
-    one, other = (past.place(seq) for seq in seqs[:2])
+    one, other = (past.stay(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
         return None
     step = max(one.entered, other.entered)
@@ -226,13 +226,13 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
     """The message that must follow another one never came, or has left."""
-    place = past.place(seqs[0])
-    behind = (each.rank for each in past.window if each.rank > place.rank)
+    stay = past.stay(seqs[0])
+    behind = (each.rank for each in past.window if each.rank > stay.rank)
     following = min(behind, default=None)
-    for each in past.left_after(place.entered):
-        if each.rank > place.rank and (following is None or each.rank < following):
+    for each in past.left_after(stay.entered):
+        if each.rank > stay.rank and (following is None or each.rank < following):
             return None
-    return past.sure(place.entered, place)
+    return past.sure(stay.entered, stay)
 
 
 def when_no_user_was_left(past: Past, seqs: Sequence[int]) -> int | None:

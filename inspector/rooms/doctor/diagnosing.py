@@ -21,7 +21,7 @@ from chatmemory.ledger.windows import (
     totals_after,
 )
 from chatmemory.lint import PROVIDERS, RULES
-from chatmemory.lint.since import CallIds, Past, Place
+from chatmemory.lint.since import CallIds, Past, PastStay
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.call_ids import ids_of_calls
@@ -93,14 +93,14 @@ def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
             return {}
         return ids_of_calls(memory.pk, wanted)
 
-    return Past((_place(row, at) for row in rows.values()), read_ids, known_from)
+    return Past((_past_stay(row, at) for row in rows.values()), read_ids, known_from)
 
 
-def _place(row: Sequence[Any], at: int) -> Place:
+def _past_stay(row: Sequence[Any], at: int) -> PastStay:
     n, seq, type, has_calls, rank, entered, left, reason, _ = row
     if left is None or left > at:
-        return Place(n, seq, TYPES[type], has_calls, rank, entered)
-    return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason in IN_PLACE)
+        return PastStay(n, seq, TYPES[type], has_calls, rank, entered)
+    return PastStay(n, seq, TYPES[type], has_calls, rank, entered, left, reason in IN_PLACE)
 
 
 # One conversation at once
