@@ -128,7 +128,7 @@ def test_media_have_a_bound_of_their_own(memory_id, settings, media, path):
     why = rf'contents\[0\]\.{path} has 201 bytes.*or raise CHATMEMORY\["MEDIA_BYTES"\]'
     with pytest.raises(MessageTooLarge, match=why):
         services.add(memory_id, [UserMessage([media("x" * (MEDIA + 1))])])
-    assert len(history.said(memory_id)) == 1
+    assert len(history.all_messages(memory_id)) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_the_bounds_are_half_a_million_characters_and_4_mb(memory_id):
         services.add(memory_id, [UserMessage("a" * 500_001)])
     with pytest.raises(MessageTooLarge, match="4,194,305 bytes, and at most 4,194,304"):
         services.add(memory_id, [UserMessage([ImageContent(Image(base64_data="a" * 4_194_305))])])
-    assert len(history.said(memory_id)) == 2
+    assert len(history.all_messages(memory_id)) == 2
 
 
 def test_the_docs_tell_the_bounds():

@@ -54,8 +54,8 @@ def test_it_has_a_system_message_that_was_said_again(db):
     services.add("source", [KIND, UserMessage("two")])
     services.branch("source", "other", [])
     services.branch("source", "past", [], at=4)
-    assert history.said("other") == history.said("source")
-    assert history.said("past") == [KIND, UserMessage("one"), KIND]
+    assert history.all_messages("other") == history.all_messages("source")
+    assert history.all_messages("past") == [KIND, UserMessage("one"), KIND]
     assert windows.window("other").messages == [KIND, UserMessage("two")]
     assert verify("other") is None
 
@@ -86,7 +86,7 @@ def test_a_draft_does_in_it_what_is_simulated(db, policy, sequence, other):
             services.clear_messages("source")
     simulation = simulate("source", [DRAFT], other)
     services.branch("source", "other", [DRAFT], policy=other)
-    assert history.said("other") == [*history.said("source"), DRAFT]
+    assert history.all_messages("other") == [*history.all_messages("source"), DRAFT]
     services.change_and_add("source", [DRAFT], policy=other)
     window, branched = windows.window("source"), windows.window("other")
     assert branched.messages == window.messages

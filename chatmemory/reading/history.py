@@ -79,7 +79,7 @@ def history_page(
 
     `known` has all the stays of some of them.
     """
-    messages = said_by(memory_id, newest)
+    messages = messages_until(memory_id, newest)
     # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.
     has_gaps = said_count != newest
     if part.after is not None:
@@ -156,7 +156,7 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
     parts = [part for part in (*words, *beginnings) if _is_telling(part, longest)]
     if not parts:
         return ""
-    messages = said_by(memory_id, newest)
+    messages = messages_until(memory_id, newest)
     saying = {f"part{i}": search.has(part) for i, part in enumerate(parts)}
     latest = messages.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
     found = ((part, seq) for part, seq in zip(parts, latest.values(), strict=True) if seq)
@@ -183,13 +183,13 @@ def _word_with(part: str, text: str) -> str:
     return min((word for word in words if len(word) <= WORD_MAX), key=len, default="")
 
 
-def said_before(memory_id: str, seq: int) -> datetime | None:
+def time_before(memory_id: str, seq: int) -> datetime | None:
     """Return the time of the last message of the history before `seq`, or None."""
-    times = said_by(memory_id, seq - 1).values_list("said_at", flat=True)
+    times = messages_until(memory_id, seq - 1).values_list("said_at", flat=True)
     return times.order_by("-seq").first()
 
 
-def said_by(memory_id: str, newest: int) -> QuerySet[Message]:
+def messages_until(memory_id: str, newest: int) -> QuerySet[Message]:
     """Return the messages of the history up to `newest`."""
     return Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
 
@@ -235,7 +235,7 @@ def whole_history(memory_id: str, at: int | None = None) -> WholeHistory:
     return WholeHistory(memory, memory if at is None else find_step(memory, at))
 
 
-def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
+def all_messages(memory_id: str, at: int | None = None) -> list[ChatMessage]:
     """Return the whole history up to step `at` as a list. Raises MemoryNotFound, StepNotFound."""
     return list(whole_history(memory_id, at))
 
@@ -244,7 +244,7 @@ def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 
 
 @one_snapshot()
-def said_with_history(
+def read_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
     """Return the messages of a conversation, counted by an estimator, by default its own.
@@ -253,7 +253,7 @@ def said_with_history(
     Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
-    messages = said_by(memory_id, memory.last_seq)
+    messages = messages_until(memory_id, memory.last_seq)
     rows = (
         list(messages.order_by("-seq")[:latest])[::-1] if latest else list(messages.order_by("seq"))
     )
@@ -280,7 +280,7 @@ def history_without_words(memory: Memory, latest: int) -> History:
     """Return the last messages of a conversation as sizes alone, which is enough to replay prompts.
     Their facts are unknown.
     """
-    rows = said_by(memory.pk, memory.last_seq).order_by("-seq")
+    rows = messages_until(memory.pk, memory.last_seq).order_by("-seq")
     newest = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
     first = newest[0][0] if newest else 1
     stays = Stay.objects.filter(memory=memory, seq__gte=first)
@@ -313,7 +313,7 @@ def first_of_newest(memory_id: str, last: int) -> int:
     """
     first, left = 1, NEWEST_CHARACTERS
     size = Length("text") + Length("frame")
-    sizes = said_by(memory_id, last).order_by("-seq").values_list("seq", size)
+    sizes = messages_until(memory_id, last).order_by("-seq").values_list("seq", size)
     for seq, characters in sizes[:NEWEST_MESSAGES].iterator():
         left -= characters
         if left < 0:

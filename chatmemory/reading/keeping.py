@@ -16,7 +16,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.history import said_by, stubs_of
+from chatmemory.reading.history import messages_until, stubs_of
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import MessageView, WindowView, view_of
 from chatmemory.recall.comparison import MOST_FOLLOWED
@@ -160,7 +160,7 @@ def _first_that_counts(row: MessageDetail) -> int:
     """Return the first message that can matter: for a tool result, the one before its run."""
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
-    before = said_by(row.memory_id, row.seq).exclude(type__in=_PAIRED).order_by("-seq")
+    before = messages_until(row.memory_id, row.seq).exclude(type__in=_PAIRED).order_by("-seq")
     return before.values_list("seq", flat=True).first() or row.seq
 
 
@@ -173,7 +173,7 @@ def _entries(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) ->
     systems = _system_messages(memory_id, first, last)
     stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
-    history = said_by(memory_id, last).order_by("seq")
+    history = messages_until(memory_id, last).order_by("seq")
     history = history.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
     messages = systems | (stubs_of(history) if policy.whole_results else {})
     facts = (

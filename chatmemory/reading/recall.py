@@ -17,7 +17,7 @@ from chatmemory.messages.phrases import has_phrase
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Step
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.history import estimator_of, said_with_history
+from chatmemory.reading.history import estimator_of, read_with_history
 from chatmemory.recall import RecallSums, for_each_policy
 from chatmemory.recall.advice import Advice, Chooser
 from chatmemory.recall.comparison import Compared, Followed, curve_of, follow, replay
@@ -51,7 +51,7 @@ def recall_history(
     They are counted by an estimator, by default its own. `latest` limits them to so many of the
     last messages. Numbers are seqs. Raises MemoryNotFound, UnknownEstimator.
     """
-    return _with_incidents(memory_id, said_with_history(memory_id, estimator, latest)[1])
+    return _with_incidents(memory_id, read_with_history(memory_id, estimator, latest)[1])
 
 
 def _with_incidents(memory_id: str, history: History) -> History:
@@ -165,7 +165,7 @@ def comparison(
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))
-    messages, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
+    messages, history = read_with_history(memory_id, name, latest=COMPARED_MAX)
     history = _with_incidents(memory_id, history)
     if step is not None:
         at = bisect_right(history.numbers, _last_seq_at(memory_id, step))

@@ -59,7 +59,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     @explained
     def get_history(self, memory_id: str) -> list[ChatMessage]:
         """Return the whole history. Raises MemoryNotFound."""
-        return history.said(memory_id)
+        return history.all_messages(memory_id)
 
     @explained
     def get_messages(self, memory_id: str) -> list[ChatMessage]:

@@ -29,7 +29,7 @@ from chatmemory.models import Memory, Message, Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.clearings import Clearing, find_clearing
-from chatmemory.reading.history import Part, history_page, message_in, said_before
+from chatmemory.reading.history import Part, history_page, message_in, time_before
 from chatmemory.reading.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
 from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
@@ -260,7 +260,7 @@ def _with_texts(state: ConversationState) -> ConversationState:
         state,
         history=history,
         texts=texts_of(memory_id, known, state.window, state.part, changes),
-        said_before=said_before(memory_id, history.rows[0].seq) if history.earlier else None,
+        said_before=time_before(memory_id, history.rows[0].seq) if history.earlier else None,
     )
 
 

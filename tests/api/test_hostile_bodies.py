@@ -149,7 +149,7 @@ def test_ids_cannot_inject_headers(operator_client):
 def test_bidirectional_text_is_kept(operator_client):
     backwards = "\u202egnp.exe"
     services.add("order-7741", [UserMessage(backwards)])
-    assert history.said("order-7741", None)[-1] == UserMessage(backwards)
+    assert history.all_messages("order-7741", None)[-1] == UserMessage(backwards)
     services.create(backwards, MessageWindow(3))
     name = operator_client.get("/c/~E2~80~AEgnp.exe/export/?download=1")["Content-Disposition"]
     assert name == 'attachment; filename="~E2~80~AEgnp.exe-history.json"'
@@ -174,7 +174,7 @@ def test_within_messages_the_last_of_two_counts_as_for_langchain4j(api):
     body = '{"messages":[{"type":"AI","text":"one","text":"two"}]}'
     url = "/api/v1/memories/order-7741/messages/"
     assert api.post(url, body, content_type="application/json").status_code == 201
-    assert history.said("order-7741")[-1].text == "two"
+    assert history.all_messages("order-7741")[-1].text == "two"
     twice = body.replace("{", '{"messages":[],', 1)
     assert api.post(url, twice, content_type="application/json").status_code == 400
 

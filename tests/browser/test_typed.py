@@ -107,7 +107,7 @@ def test_a_long_text_is_previewed_and_added(open_page, between_requests, javascr
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".tape__step")).to_contain_text("Step 59 of 59")
     with between_requests:
-        assert history.said("order-7741")[-1] == UserMessage(text)
+        assert history.all_messages("order-7741")[-1] == UserMessage(text)
 
 
 def test_the_verdict_follows_the_text_and_never_takes_the_focus(open_page):

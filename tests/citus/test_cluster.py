@@ -231,7 +231,7 @@ def test_long_lists_are_copied_to_the_nodes(client_of_api):
     for messages in lists:
         answer = client_of_api.put("/api/v1/store/put/", messages)
         assert answer.status_code == 204, answer.data
-    assert history.said("imported") == said
+    assert history.all_messages("imported") == said
     assert conversations.memory("put").said_count == 1_500
     output = StringIO()
     call_command("verify_memories", "imported", "put", stdout=output)

@@ -93,7 +93,7 @@ class Conversation:
         if not isinstance(self.policy, MessageWindow):
             assert view.load == self.load(view.messages)
         self.seen[view.step] = view.messages
-        said = history.said(self.id)
+        said = history.all_messages(self.id)
         assert said[: len(self.said)] == self.said, "history only grows"
         self.said = said
 

@@ -75,7 +75,7 @@ def test_tokens_are_counted_again_where_the_estimator_changed(db):
     create_and_add("c", TokenWindow(20), LONG_WORDS)
     services.change("c", policy=gpt_4(20))
     services.add("c", LONG_WORDS)
-    assert_real_windows_need(limit(None, 4), 4, gpt_4, history.said("c"))
+    assert_real_windows_need(limit(None, 4), 4, gpt_4, history.all_messages("c"))
 
 
 def test_cleared_or_replaced_messages_have_no_keeping_limit(db):

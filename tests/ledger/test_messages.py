@@ -85,10 +85,12 @@ READINGS = {
     "the window": lambda m: window(m).messages,
     "the window at a step": lambda m: window(m, 5).messages,
     "pages of the history": lambda m: [row.message for row in history(m).rows],
-    "all of the history": history_reads.said,
+    "all of the history": history_reads.all_messages,
     "single messages": lambda m: [history_reads.message(m, seq).message for seq in range(1, 6)],
     "a branch": lambda m: (services.branch(m, "b", []), window("b").messages)[1],
-    "a branch's history": lambda m: (services.branch(m, "b", []), history_reads.said("b"))[1],
+    "a branch's history": lambda m: (services.branch(m, "b", []), history_reads.all_messages("b"))[
+        1
+    ],
 }
 
 
@@ -129,7 +131,7 @@ def test_an_import_keeps_them_and_knows_its_content_by_them():
         return result
 
     assert imported("developer").messages == 2
-    said = history_reads.said("i-1")
+    said = history_reads.all_messages("i-1")
     assert render_messages(said, "openai_chat").value[0]["role"] == "developer"
     assert imported("developer").already
     assert imported("system").refused
@@ -146,7 +148,7 @@ def test_they_take_no_query_of_their_own(m):
         with CaptureQueriesContext(connection) as asked:
             services.add(m, [message])
             protocol.get_messages(m)
-            history_reads.said(m)
+            history_reads.all_messages(m)
         return len(asked)
 
     bare = count(SystemMessage("one"))
@@ -193,7 +195,7 @@ def test_those_of_a_system_message_must_be_storable(memory_id):
         services.add(memory_id, [SystemMessage("hi", {"a": "\ud800"})])
     nul = SystemMessage("hi", {"a": "\0"})
     services.add(memory_id, [nul])
-    assert attributes_of(history_reads.said(memory_id)) == [{"a": "\0"}]
+    assert attributes_of(history_reads.all_messages(memory_id)) == [{"a": "\0"}]
 
 
 # What a client sends back
@@ -225,7 +227,7 @@ def test_attributes_that_a_client_changed_belong_to_the_stay(m, change):
     assert (result.kind, result.arrived, result.evicted) == ("set", (), ())
     assert attributes_of(protocol.get_messages(m)) == [{"new": n} for n in range(5)]
     assert attributes_of(window(m, 5).messages) == attributes_of(SAID)
-    assert attributes_of(history_reads.said(m)) == attributes_of(SAID)
+    assert attributes_of(history_reads.all_messages(m)) == attributes_of(SAID)
     ended = Stay.objects.filter(left_step=6).values_list("seq", "reason")
     assert [*ended.order_by("seq")] == [(seq, "MOVED") for seq in range(1, 6)]
     assert change(m, sent).ignored
@@ -286,7 +288,7 @@ def test_own_attributes_stay_with_what_is_pinned_recounted_or_saved_as_a_branch(
     services.branch(m, "b", [])
     for name in (m, "b"):
         assert attributes_of(window(name).messages) == attributes_of(sent)
-        assert attributes_of(history_reads.said(name)) == attributes_of(SAID)
+        assert attributes_of(history_reads.all_messages(name)) == attributes_of(SAID)
         assert verify(name) is None
 
 
@@ -309,7 +311,7 @@ def test_equal_texts_with_other_attributes_are_matched_in_order():
     protocol.update_messages("m", said)
     assert protocol.update_messages("m", without(said)).ignored
     protocol.update_messages("m", [*without(said), UserMessage("thanks")])
-    assert attributes_of(history_reads.said("m")) == [{"id": 0}, {"id": 1}, {"id": 2}, {}]
+    assert attributes_of(history_reads.all_messages("m")) == [{"id": 0}, {"id": 1}, {"id": 2}, {}]
     protocol.update_messages("m", [said[0], *without(said[1:2])])
     assert [row.seq for row in window("m").rows] == [1, 2]
 
@@ -319,7 +321,7 @@ def test_those_of_a_custom_message_are_its_content():
     protocol.update_messages("m", [custom])
     protocol.update_messages("m", [CustomMessage({})])
     assert window("m").messages == [CustomMessage({})]
-    assert history_reads.said("m") == [custom, CustomMessage({})]
+    assert history_reads.all_messages("m") == [custom, CustomMessage({})]
 
 
 def test_a_client_id_names_the_same_message_with_other_attributes(memory_id):
@@ -331,7 +333,7 @@ def test_a_client_id_names_the_same_message_with_other_attributes(memory_id):
         assert (first.ignored, second.ignored) == (True, True)
     with pytest.raises(DuplicateClientId):
         services.add(memory_id, [NewMessage(AiMessage("ho"), "c")])
-    assert history_reads.said(memory_id) == [said.message]
+    assert history_reads.all_messages(memory_id) == [said.message]
 
 
 KINDS = [
@@ -462,7 +464,7 @@ def test_a_redaction_removes_them(api, memory_id, message):
         row = Message.objects.get(memory=name, seq=2)
         assert row.attributes is None
         assert "4711" not in f"{row.frame} {row.text}"
-        assert "4711" not in messages_to_json(history_reads.said(name))
+        assert "4711" not in messages_to_json(history_reads.all_messages(name))
         assert not getattr(window(name, 2).messages[1], "attributes", {}).get("openai_chat")
         assert verify(name) is None
     for form in ("langchain4j", "openai_chat"):
@@ -470,7 +472,7 @@ def test_a_redaction_removes_them(api, memory_id, message):
             "4711"
             not in api.get(f"/api/v1/memories/{memory_id}/messages/?as={form}").content.decode()
         )
-        assert "4711" not in str(render_messages(history_reads.said(memory_id), form).value)
+        assert "4711" not in str(render_messages(history_reads.all_messages(memory_id), form).value)
     services.add(memory_id, [UserMessage("more")])
     sent = messages_from_json(messages_to_json(window(memory_id).messages))
     assert protocol.update_messages(memory_id, sent).ignored
@@ -525,7 +527,7 @@ def conversation() -> str:
 
 
 def test_messages_are_stored_read_and_verified(conversation):
-    assert history_reads.said(conversation) == window(conversation).messages == PLAIN
+    assert history_reads.all_messages(conversation) == window(conversation).messages == PLAIN
     for row, message in zip(Message.objects.order_by("seq"), PLAIN, strict=True):
         assert row.payload == message_to_json(message)
         assert (row.frame == row.payload) == message.has_tool_execution_requests
@@ -562,7 +564,11 @@ def test_a_long_text_is_stored_as_it_is(text):
     services.add("long", said)
     services.set_messages("long", [SystemMessage(text), *said])
     protocol.update_messages("long", [SystemMessage(text), *said, UserMessage(text + "!")])
-    assert history_reads.said("long") == [*said, SystemMessage(text), UserMessage(text + "!")]
+    assert history_reads.all_messages("long") == [
+        *said,
+        SystemMessage(text),
+        UserMessage(text + "!"),
+    ]
     assert verify("long") is None
     assert Message.objects.get(seq=1).text == text
     with connection.cursor() as cursor:

@@ -61,9 +61,9 @@ except MemoryNotFound:
 print(json.dumps({
     "package": chatmemory.__file__,
     "window": [message.single_text() for message in memory.messages()],
-    "said": [message.single_text() for message in history.said("library")],
+    "said": [message.single_text() for message in history.all_messages("library")],
     "labels": conversations.memory("library").labels,
-    "client": len(history.said("client")),
+    "client": len(history.all_messages("client")),
 }))
 """
 

@@ -134,7 +134,7 @@ def test_an_answer_that_a_client_takes_back_adds_nothing(said, back):
     assert (result.kind, result.arrived) == ("set", ())
     assert left(2) == [(seq, "SET") for seq in range(back + 1, len(said) + 1)]
     update_messages("bare", [*said[:back], AiMessage("better")])
-    assert history_reads.said("bare") == [*said, AiMessage("better")]
+    assert history_reads.all_messages("bare") == [*said, AiMessage("better")]
     assert verify("bare") is None
 
 
@@ -208,6 +208,6 @@ def test_what_several_writers_said_is_in_the_history_once(limit, rereads):
         memories[writer].add(UserMessage(f"message {said}"))
         has_read[writer] = False
         said += 1
-    assert history_reads.said("shared") == numbered(ADDS)
+    assert history_reads.all_messages("shared") == numbered(ADDS)
     assert conversations.memory("shared").said_count == ADDS
     assert verify("shared") is None

@@ -144,7 +144,7 @@ def test_the_ledger_has_the_compactions(transactional_db):
     memory.add(SystemMessage("S"))
     for n in range(45):
         memory.add(told(n))
-    assert len(history.said("m")) == 46
+    assert len(history.all_messages("m")) == 46
     assert Step.objects.filter(kind="compact").count() >= 2
     assert not [each for step in steps.steps("m", size=200) for each in evicted(step.n)]
     assert verify("m") is None

@@ -28,7 +28,7 @@ from chatmemory.messages.sessions import Compaction, Session, stored_session
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.history import first_of_newest, said_by
+from chatmemory.reading.history import first_of_newest, messages_until
 from chatmemory.recall.compactions import (
     LIMIT,
     CameBack,
@@ -220,7 +220,7 @@ def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
     steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
     if not steps:
         return FoundCompactions([])
-    rows = said_by(memory.pk, last).filter(seq__gte=first)
+    rows = messages_until(memory.pk, last).filter(seq__gte=first)
     said = {row.seq: read_message(row) for row in rows}
     session, seqs = _session(memory, said, injected, steps)
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text

@@ -479,7 +479,7 @@ def test_try_shows_what_memory_would_have_held(order):
 
 @pytest.mark.parametrize("limit", [901, 902])
 def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
-    said = history.said("order-7741", 46)
+    said = history.all_messages("order-7741", 46)
     create_and_add("real", TokenWindow(limit), said)
     state = simulated_state(
         "order-7741", ConversationQuery(at=46, of_rooms={"limit": f"{limit}"}), None

@@ -292,7 +292,7 @@ def test_an_invalid_limit_is_not_adopted(page, operator_client, text):
 
 
 def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client):
-    said = history.said("order-7741")
+    said = history.all_messages("order-7741")
     for name, policy in (("held", TokenWindow(100)), ("measured", TokenWindow(100).metering())):
         create_and_add(name, policy, said)
     held, measured = (

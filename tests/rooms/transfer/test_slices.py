@@ -201,7 +201,7 @@ def test_only_the_same_file_and_policy_go_on(half):
         list(slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)]))
     (same,) = import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
-    assert history.said("long") == numbered(10)
+    assert history.all_messages("long") == numbered(10)
     assert verify("long") is None
     services.add("long", numbered(1))
 
@@ -214,7 +214,7 @@ def test_a_long_import_is_the_same_as_a_short_one(request, is_begun):
         services.finish_deletions()
     (result,) = import_all(reading(), MessageWindow(3))
     assert (result.messages, conversations.memory("long").last_step) == (10, 10)
-    assert history.said("long") == numbered(10)
+    assert history.all_messages("long") == numbered(10)
     assert verify("long") is None
     (again,) = import_all(reading(), MessageWindow(3))
     assert again.already
@@ -268,7 +268,7 @@ def test_only_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
             services.branch(source, "long", numbered(1), at=at)
     assert conversations.memory("long").said_count == 4
     services.branch("source", "long", numbered(1))
-    assert history.said("long") == [*numbered(10), *numbered(1)]
+    assert history.all_messages("long") == [*numbered(10), *numbered(1)]
     assert windows.window("long").messages == [*numbered(10)[8:], *numbered(1)]
     assert verify("long") is None
     services.add("long", numbered(1))
@@ -310,7 +310,7 @@ def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypa
         services.branch("source", "long", [])
     assert verify("long") is None
     services.branch("source", "long", [])
-    assert history.said("long") == history.said("source")
+    assert history.all_messages("long") == history.all_messages("source")
     assert verify("long") is None
 
 
