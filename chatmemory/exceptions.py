@@ -49,8 +49,8 @@ class ChatMemoryError(Exception):
         return f"{text[:_QUOTED]}… ({len(text):,} characters) …{text[-_QUOTED:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to pickle and copy it: without `__init__`, which may take other values than
-        the text.
+        """Return the constructor for pickling and copying: without `__init__`, which may take other
+        values than the text.
         """
         return _error, (type(self), *self.args), vars(self)
 

@@ -31,7 +31,7 @@ INSTALL = "Install the version that migrated it, or a newer one."
 
 @dataclass(frozen=True)
 class Difference:
-    """Why this version cannot use a database, as the rest of a sentence, and what to do."""
+    """The reason why this version cannot use a database, as the end of a sentence, and a remedy."""
 
     reason: str
     what_to_do: str

@@ -371,7 +371,7 @@ class _Reader(SessionReader):
                 self.attachment(record, dict_in(record, "attachment"))
 
     def attachment(self, record: dict[str, Any], attachment: dict[str, Any]) -> None:
-        """Read what the user typed while the agent worked; other attachments are counted."""
+        """Read a text that the user typed while the agent worked; other attachments are counted."""
         if attachment.get("type") != "queued_command":
             self.miss("attachments")
             return
@@ -519,7 +519,8 @@ def _content(block: dict[str, Any]) -> Content:
 
 
 def said(record: Any) -> Any:
-    """Return the content of a record's message, or what the user typed while the agent worked.
+    """Return the content of a record's message, or the text that the user typed while the agent
+    worked.
 
     Results are repeated beside the message, as values of the program; these are not read.
     """

@@ -73,8 +73,8 @@ class _Conversion:
 class Reader(_Conversion, ABC):
     """Reads the turns of one conversation; subclasses read one turn.
 
-    What a message cannot hold of its values is kept in its attributes under the name of the format,
-    as their difference from the values that the `writer` writes for the message (see `difference`).
+    Details that a message cannot hold are kept in its attributes under the name of the format, as
+    their difference from the values that the `writer` writes for the message (see `difference`).
     Readers without a writer keep nothing.
     """
 

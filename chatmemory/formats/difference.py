@@ -109,7 +109,7 @@ def _json_of(texts: Texts) -> dict[str, Any]:
 
 
 def difference(written: Any, said: Any, texts: Texts) -> dict[str, Any] | None:
-    """Return how to turn the written value into the original; None if they are equal."""
+    """Return the difference from the written value to the original; None if they are equal."""
     first = _Difference(texts)
     found = first.of(written, said, "")
     return _Difference(texts, first.in_holes).of(written, said, "") if first.in_holes else found

@@ -74,7 +74,9 @@ def _is_json(text: str) -> bool:
 
 
 def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
-    """Yield how people would type a message of this type. Other details of it may be missing."""
+    """Yield the ways in which people would type a message of this type. Other details may be
+    missing.
+    """
     match message:
         case UserMessage():
             yield "user", text_of(message)

@@ -164,7 +164,7 @@ def _branches(
 
 
 def _shared(one: Sequence[ChatMessage], other: Sequence[ChatMessage]) -> int:
-    """Return how many messages two conversations have in common at their beginnings."""
+    """Count the messages that two conversations have in common at their beginnings."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: _bare(pair[0]) == _bare(pair[1]), pairs))
 

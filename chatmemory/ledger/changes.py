@@ -138,12 +138,12 @@ class ChangeResult:
         return self.seq is not None and self.seq < 0
 
     def eviction_of(self, seq: int) -> EvictedMessage | None:
-        """Return how a message left, or None if it did not."""
+        """Return the eviction of a message, or None if it stayed."""
         return next((each for each in self.evicted if each.seq == seq), None)
 
     @cached_property
     def misfit(self) -> EvictedMessage | None:
-        """The message that left in the step that added it; None if there is none."""
+        """The message that left in the step that added it, or None."""
         return next((each for each in self.evicted if each.misfit), None)
 
     @property

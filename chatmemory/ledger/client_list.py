@@ -2,8 +2,9 @@
 
 Messages that stay in order keep their stays. The others arrive, return after they had left, or
 move. The stay of a moved message ends with the reason MOVED and a new one begins in the same step,
-so that the order of past windows does not change. What is not in the new list left with the reason
-SET. A message that returns is not said again: a stay begins, and the history does not change.
+so that the order of past windows does not change. Messages that are not in the new list leave with
+the reason SET. A message that returns is not said again: a stay begins, and the history does not
+change.
 
 A message that comes without attributes is the stored one, because clients drop them. If it comes
 with other attributes than the stored one in its place, its stay ends (MOVED), and another one of
@@ -66,8 +67,8 @@ class _DepartedMessage(NamedTuple):
     def returning(self, sent: Entry, payload: Payload, tokens: int | None) -> Entry:
         """Return the message as it comes back, `sent` by a client with this payload.
 
-        A redacted message has the `tokens` with which it left, which are those of its erased words;
-        None if another family of estimators had counted them.
+        A redacted message has the `tokens` with which it left, the count of its erased words; None
+        if another family of estimators had counted them.
         """
         row, overrides = self.row, kept(self.row.overrides)
         message = shown_message(row, overrides)
@@ -174,7 +175,7 @@ class Replacement:
     def as_add(self) -> Transition | None:
         """Return the one add by which a client made its list; None if it set the list.
 
-        The client's window has no pins. It may drop the attributes of what it knows.
+        The client's window has no pins. It may drop the attributes of known messages.
         """
         if not self.by_client:
             return None

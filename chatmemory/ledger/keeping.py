@@ -170,7 +170,7 @@ def _values(row: KeptRow) -> dict[str, object]:
 
 
 def newest_kept() -> int:
-    """Return when the newest row was stored, in microseconds since 1970, or 0."""
+    """Return the time at which the newest row was stored, in microseconds since 1970, or 0."""
     newest = (
         each.model.objects.order_by("-kept_at").values_list("kept_at", flat=True).first()
         for each in keepers()

@@ -34,8 +34,8 @@ class RepairPreview:
 
     `before` and `after` are the messages of the window with their numbers, None for a placeholder.
     `findings` are the faults of the window as it is, `done` describes the repair, `summary` does so
-    in a few words, and `left` are the remaining faults. A repair is not possible if it leaves
-    something that the provider refuses.
+    in a few words, and `left` are the remaining faults. A repair is not possible if the provider
+    would still refuse the window.
     """
 
     provider: str

@@ -170,7 +170,7 @@ def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def step_zero(memory: Memory) -> Step:
     """Return the empty conversation as a step, with the policy of its creation.
 
-    If the first step changed the policy, the policy before it is not recorded, and is None here.
+    If the first step changed the policy, the policy before it is not recorded: then it has None.
     """
     first = Step.objects.filter(memory=memory, n=1).first()
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))

@@ -1,6 +1,6 @@
 """Checks of messages, ids and texts that callers pass.
 
-Errors tell the caller what to do instead.
+Errors advise the caller.
 """
 
 from __future__ import annotations

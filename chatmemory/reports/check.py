@@ -1,4 +1,4 @@
-"""Recorded conversations as a check: what is asserted of a policy, and figures beside a baseline.
+"""Recorded conversations as a check: assertions about a policy, and figures beside a baseline.
 
 `pytest_chatmemory` asserts the same in tests; the sentences are those of `chatmemory/testing`.
 """

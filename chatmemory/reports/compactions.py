@@ -144,7 +144,7 @@ def _lost(term: NeededTerm) -> dict[str, Any]:
 
 
 def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
-    """Yield what a summary holds of what was needed again, and then a line for each lost term."""
+    """Yield a line about the needed terms that a summary holds, then one for each lost term."""
     one = found.compaction
     tokens = " became ".join(
         "an unknown number" if each is None else f"{each:,}"

@@ -13,7 +13,7 @@ CLEAN = "clean"
 
 
 class TriedLaw(NamedTuple):
-    """A law, and what it finds in the bad and in the good example of its rule: a severity, or
+    """A law, and its findings in the bad and in the good example of its rule: a severity, or
     `clean`. It `holds` if the bad one has the severity of the law, and the good one is clean.
     """
 

@@ -49,7 +49,7 @@ class Printer:
 
 
 def add_json_argument(parser: ArgumentParser, row: str) -> None:
-    """Add --json to a command; `row` says what each line is about."""
+    """Add --json to a command; `row` names the subject of each line."""
     parser.add_argument(
         "--json",
         action="store_true",

@@ -1,6 +1,6 @@
 """The predictions of the model of a prompt cache, beside the usage that providers recorded.
 
-Of each call but the first, what was said since the call before is new to the provider; the rest of
+In each call but the first, the messages since the call before are new to the provider; the rest of
 its prompt should have been read from the cache. A call that read nothing is a complete miss.
 """
 

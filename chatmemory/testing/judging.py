@@ -72,7 +72,7 @@ def _why_not_held(run: Recorded, phrase: str, step: int, mentions: Sequence[int]
 
 
 def _lost(run: Recorded, phrase: str, step: int, before: Sequence[int]) -> Forgotten | None:
-    """Return how the last of some messages left up to a step; None if none was ever in memory."""
+    """Return the last departure of some messages up to a step; None if none was ever in memory."""
     sayers = set(before)
     left = [
         (each.left, each.number, each.reason)
@@ -90,7 +90,7 @@ def _lost(run: Recorded, phrase: str, step: int, before: Sequence[int]) -> Forgo
 
 
 def _speaker(run: Recorded, number: int) -> int:
-    """Return who said a message: a user first, then a tool, then all others."""
+    """Return the rank of a message's speaker: a user first, then a tool, then all others."""
     type = run.messages[number - 1].type
     return -1 if type is MessageType.USER else speaker_of(type)
 
@@ -118,7 +118,9 @@ def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
-    """Return the incidents of some kinds as sentences: what was forgotten, when, and its return."""
+    """Return the incidents of some kinds as sentences about the forgotten fact, the time, and its
+    return.
+    """
     found = [each for each in run.incidents if _is_of(each, kinds)]
     shown = run.with_limits(found[:LISTED])
     more = [_more(found, "incident")] if len(found) > LISTED else []

@@ -181,7 +181,7 @@ def _too_large(limit: BodyLimit) -> Problem:
 
 
 def _limit_in(scope: Scope) -> BodyLimit | None:
-    """Return the limit of a body, or None if there is none, as for other pages of a project."""
+    """Return the limit of a body, or None for a page without one, such as a project's own."""
     if scope["type"] != "http" or (scope["method"] in _WITHOUT_A_BODY and not _has_body(scope)):
         return None
     path = path_in(scope)

@@ -51,7 +51,7 @@ class PolicyChange:
 
 
 def newest_policy_change(since: datetime) -> datetime | None:
-    """Return when a policy of a conversation was changed last; None if none was since a time."""
+    """Return the time of the newest change of a policy since a time, or None."""
     steps = Step.objects.filter(kind=Step.Kind.POLICY, at__gte=since)
     at: datetime | None = steps.aggregate(at=Max("at"))["at"]
     return at

@@ -139,7 +139,7 @@ def forget_headlines() -> None:
 
 
 def kept_seconds(took: float) -> float:
-    """Return how long counts are kept that took so many seconds."""
+    """Return the seconds for which counts are kept that took so many seconds."""
     return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
 
 

@@ -96,7 +96,7 @@ def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
 
 
 def _missing(request: HttpRequest, exception: Exception | None) -> str:
-    """Return a sentence that names what was not found, with a short id; empty for a whole URL."""
+    """Return a sentence about the missing thing, with a short id; empty for a whole URL."""
     if exception is None or isinstance(exception, Resolver404):
         return ""
     found = request.resolver_match.kwargs if request.resolver_match else {}

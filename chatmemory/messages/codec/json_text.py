@@ -409,7 +409,9 @@ class _JsonFile:
             raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.remedy}")
 
     def _place(self, at: int) -> tuple[int, int]:
-        """Return how many lines end before a place in the piece, and the start of the next one."""
+        """Return the number of lines that end before a place in the piece, and the start of the
+        next line.
+        """
         lines = self._piece.count("\n", 0, at)
         start = self._before + self._piece.rfind("\n", 0, at) + 1
         return self._lines + lines, start if lines else self._line_start

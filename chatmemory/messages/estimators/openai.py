@@ -1,4 +1,6 @@
-"""The token counts of LangChain4j's OpenAiTokenCountEstimator, and of what it does not count."""
+"""The token counts of LangChain4j's OpenAiTokenCountEstimator, and counts of contents that it
+leaves out.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def find_conversations(
 
 
 def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
-    """Show the window: what the model sees, now or after a step."""
+    """Show the window that the model sees, now or after a step."""
     window = windows.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
     held = held_words(window.policy, window.totals)

@@ -1,4 +1,4 @@
-"""The reads of calls: lists, and one call with its request as it was sent."""
+"""The reads of calls: lists, and one call with its exact request."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ TOKENS_MAX = 2**31 - 1
 
 
 class SentTool(NamedTuple):
-    """A tool of a call: its definition as it was sent, and the tokens of the definition."""
+    """A tool of a call: the definition that was sent, and its tokens."""
 
     digest: str
     name: str

@@ -160,7 +160,7 @@ def cause_title(providers: str, rule: str) -> str:
 
 
 def issue_why(issue: Issue) -> str:
-    """Return how the newest case began, after a note if windows are only mishandled."""
+    """Describe the beginning of the newest case, after a note if windows are only mishandled."""
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
     taken = "" if issue.severity == "refused" else "Accepted, but not as it was meant. "

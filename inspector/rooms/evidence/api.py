@@ -1,4 +1,4 @@
-"""REST: incidents, and what the summary of a step lost."""
+"""REST: incidents, and the terms that the summary of a step lost."""
 
 from __future__ import annotations
 

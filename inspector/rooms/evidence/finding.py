@@ -1,4 +1,4 @@
-"""Finds the incidents of stored conversations, in the ledger as it was.
+"""Finds the incidents of stored conversations in their ledgers.
 
 A long conversation is read in stretches, see `stretches`.
 """
@@ -108,7 +108,7 @@ def _injected(message: ChatMessage, history: History) -> ReadMessage:
 
 
 def _times(memory: Memory, seqs: Sequence[int]) -> list[MemoryTime]:
-    """Return when messages were in memory; the stub of a result is not the result."""
+    """Return the times of messages in memory. The stub of a result does not count as the result."""
     rows = Stay.objects.filter(database.in_list("seq", seqs), memory=memory)
     columns = rows.values_list("seq", "entered_step", "left_step", "reason", "overrides")
     times = []

@@ -135,7 +135,7 @@ class LostTerm(NamedTuple):
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[HeldBar]:
-    """Yield the bars of the summary as it is, with appended terms, and of the window's ends."""
+    """Yield the bars of the summary without and with appended terms, and of the window's ends."""
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
         return

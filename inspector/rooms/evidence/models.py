@@ -1,4 +1,6 @@
-"""The tables of what is kept of each conversation: its incidents, and what its summaries lost."""
+"""The tables of kept rows: the incidents of each conversation, and the terms that its summaries
+lost.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
 
 
 def _incident_words(conversation: str, incident: Incident) -> str:
-    """Return an incident in words: how its fact left, and where the assistant asked for it."""
+    """Describe an incident: the departure of its fact, and the message in which the assistant asked
+    for it.
+    """
     first = incident.shown
     left = steps.step(conversation, first.left_step).change
     asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""

@@ -62,7 +62,7 @@ class Evidence:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the data as it is written into the file."""
+        """The SHA-256 of the bytes of the data in the file."""
         return sha256(as_json(self.data).encode()).hexdigest()
 
 

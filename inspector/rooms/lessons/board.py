@@ -22,8 +22,8 @@ SLOTS_MAX = 12
 class BoardMessage:
     """A message in the row of cells, the history or the memory.
 
-    `note` says what becomes of it, or what somebody said of it. `is_right` is None where nobody was
-    asked about it.
+    `note` is its fate, or the claim of a learner about it. `is_right` is None without a question
+    about it.
     """
 
     line: Line

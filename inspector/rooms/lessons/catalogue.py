@@ -1,7 +1,7 @@
 """The installed lessons: first the package's own, then the ones in the folder of the settings.
 
 Files are read again when they change, so a lesson that is dropped into the folder is there at once.
-A system check says what is wrong with a file, by line and field.
+A system check names the faults of a file, by line and field.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ ASKED = ("question", "answer", "why")
 class Screen:
     """A screen: title, text, question, answer, why or end.
 
-    `texts` is the step that it is of; None for the first and the last one.
+    `texts` are the texts of its step; None for the first and the last screen.
     """
 
     kind: str

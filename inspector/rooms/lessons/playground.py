@@ -42,8 +42,8 @@ _TOO_LONG = f"A chat may have {CHARACTERS_MAX:,} characters: leave something out
 class Play:
     """A chat as a script, a kind of policy with its limit, and the step that is shown.
 
-    `at` is the number of messages that are said; None means all. It `asks` what leaves next; with
-    `picked` somebody has answered.
+    `at` is the number of messages so far; None means all. It `asks` which messages leave next;
+    `picked` is the answer.
     """
 
     script: str
@@ -79,7 +79,7 @@ class Play:
 
     @property
     def url(self) -> str:
-        """The link that holds all of it, but for what was answered. Raises InvalidValue."""
+        """The link that holds all of it but the answer. Raises InvalidValue."""
         fields: dict[str, str | int | None] = {"kind": self.kind, "limit": self.limit}
         fields |= {"at": self.at, "ask": 1 if self.asks else None, "chat": pack(self.script)}
         query = urlencode({name: value for name, value in fields.items() if value is not None})

@@ -73,9 +73,8 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonMoment(Happening):
-    """A step on the stage, and what its question asks for. `number` counts from 1.
-
-    `to_come` is what the script has after the last summary.
+    """A step on the stage, with the answer of its question. `number` counts from 1. `to_come` are
+    the messages of the script after the last summary.
     """
 
     number: int
@@ -112,7 +111,7 @@ class LessonMoment(Happening):
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """What each limit to choose from leads to, if it is the limit from the start."""
+        """The scenes to which the limits to choose from lead, if they hold from the start."""
         messages = [line.message for line in self.after.said]
         policy = self.after.policy
         return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.step.limits}
@@ -135,7 +134,7 @@ class LessonMoment(Happening):
         return next(limits, None) or 0
 
     def holds(self, choice: Choice) -> bool:
-        """Return whether what a choice claims is true after the step."""
+        """Return whether the claim of a choice is true after the step."""
         name, value = choice.claim
         match name:
             case "remembers":

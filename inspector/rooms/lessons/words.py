@@ -80,7 +80,7 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
 
 
 def choice_text(choice: Choice, moment: LessonMoment) -> str:
-    """Return the text of a choice; `{value}` is what it claims."""
+    """Return the text of a choice; `{value}` is its claim."""
     value = choice.claim[1]
     words = number_word(value) if isinstance(value, int) else str(value)
     return filled(choice.text.replace("{value}", words), moment, moment.before)
@@ -145,7 +145,7 @@ def _anded(terms: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What somebody answered: the messages that they picked, or the number of a choice or limit."""
+    """The answer of a learner: the picked messages, or the number of a choice or limit."""
 
     picked: frozenset[int] = frozenset()
     value: int = 0
@@ -179,7 +179,9 @@ def number_in(asked: QueryDict, name: str, most: int) -> int | None:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether an answer is right, in a sentence, and what the choice that was made adds to it."""
+    """The judgement of an answer: whether it is right, in a sentence, and a remark about the
+    choice.
+    """
 
     is_right: bool
     headline: str
@@ -187,7 +189,7 @@ class Judgement:
 
 
 def judge(moment: LessonMoment, answer: Answer) -> Judgement:
-    """Compare an answer with what the core does."""
+    """Compare an answer with the behaviour of the core."""
     match moment.step.ask:
         case Ask.LEAVES:
             return judge_picks(moment, answer.picked)
@@ -222,7 +224,7 @@ def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
 
 
 def what_leaves(happening: Happening) -> str:
-    """Return which messages leave: `#3 and #4 leave. #5 cannot stay.`"""
+    """Name the messages that leave: `#3 and #4 leave. #5 cannot stay.`"""
     key, lost, verbs = happening.leaving, happening.lost, happening.verbs
     verb = verbs.one if len(key) == 1 else verbs.many
     leave = f"{seqs(key)} {verb}." if key else f"{verbs.nothing}."
@@ -248,7 +250,7 @@ def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
 
 
 def solution(moment: LessonMoment) -> str:
-    """Return the answer of a question in a sentence, for those who were not asked to give one.
+    """Return the answer of a question in a sentence, for readers who need not answer.
 
     Empty for a step that asks nothing.
     """

@@ -207,8 +207,8 @@ def _with_matching_ids(turns: list[Any]) -> list[Any]:
 
 
 def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
-    """Return the definition of a tool in the provider's form. A definition in this form is returned
-    as it is: it may have members of this provider alone.
+    """Return the definition of a tool in the provider's form. A definition in this form is not
+    changed: it may have members of this provider alone.
     """
     function = dict_in(definition, "function") or definition
     is_own = {
