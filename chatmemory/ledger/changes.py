@@ -43,8 +43,12 @@ class ArrivedMessage(NamedTuple):
     def of(cls, entry: Entry, last_seq: int) -> ArrivedMessage:
         """Return the arrival of an entry. Messages up to `last_seq` were known before."""
         return cls(
-            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-            *(entry.origin, entry.seq > last_seq),
+            entry.seq,
+            entry.type,
+            entry.has_calls,
+            entry.tokens,
+            entry.origin,
+            is_new=entry.seq > last_seq,
         )
 
     @property
@@ -79,8 +83,13 @@ class EvictedMessage(NamedTuple):
         entry, reason, because = eviction
         cause = because.seq or None if because and reason is not Reason.STUBBED else None
         return cls(
-            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-            *(reason, cause, misfit),
+            entry.seq,
+            entry.type,
+            entry.has_calls,
+            entry.tokens,
+            reason,
+            cause,
+            misfit,
         )
 
 

@@ -28,7 +28,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Done:
+class Mending:
     """A change that a repair makes, in words that are true before and after it. `position` is the
     index of the message in the original window; for a placeholder, the index of its call.
     """
@@ -46,7 +46,7 @@ class Repaired:
 
     messages: Sequence[ChatMessage]
     sources: Sequence[int | None]
-    done: Sequence[Done] = ()
+    done: Sequence[Mending] = ()
     left: Sequence[Finding] = ()
 
 
@@ -64,7 +64,7 @@ class Bench:
     """A window in repair."""
 
     places: list[BenchMessage]
-    done: list[Done] = field(default_factory=list)
+    done: list[Mending] = field(default_factory=list)
 
     @property
     def messages(self) -> list[ChatMessage]:
@@ -79,7 +79,7 @@ class Bench:
         is_call = isinstance(place.message, AiMessage) and place.message.tool_execution_requests
         name = "Tool call" if is_call else _NAMES[place.message.type]
         message = f"{name} {named(place.number)}"
-        self.done.append(Done(repair, place.source, f"{message}: {what}."))
+        self.done.append(Mending(repair, place.source, f"{message}: {what}."))
 
 
 Repair = Callable[[Sent, Bench], None]

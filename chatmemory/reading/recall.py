@@ -20,7 +20,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import estimator_of, read_with_history
 from chatmemory.recall import RecallSums, for_each_policy
 from chatmemory.recall.advice import Advice, Chooser
-from chatmemory.recall.comparison import Compared, Followed, curve_of, follow, replay
+from chatmemory.recall.comparison import PhraseFate, Replay, curve_of, follow, replay
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules, Prices
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from chatmemory.recall.history import REPEATS, History, repeats
@@ -126,12 +126,12 @@ class Comparison:
     in_force: Policy | None
     said_count: int
     history: History
-    policies: tuple[Compared, ...]
+    policies: tuple[Replay, ...]
     at: int
     rows: tuple[ComparedRow, ...]
     phrase: str
     mentions: tuple[int, ...]
-    followed: tuple[Followed, ...]
+    followed: tuple[PhraseFate, ...]
     offered: Policy | None
     quiet: Policy | None
     leaves_out_pins: bool = False
@@ -208,7 +208,7 @@ def _replays(
     history: History,
     policies: Policies,
     use: Mapping[str, Sequence[str]] | None,
-) -> tuple[Compared, ...]:
+) -> tuple[Replay, ...]:
     """Replay a history under some policies. The providers in `use` are asked, or else all."""
     turns = turns_by_provider(messages, PROVIDERS if use is None else use, history.numbers)
     refusals = Refusals(history, turns, use)

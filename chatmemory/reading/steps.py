@@ -172,7 +172,10 @@ def _arrived(
     said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
     return tuple(
         ArrivedMessage(
-            *(seq, TYPES[type], has_calls, tokens),
+            seq,
+            TYPES[type],
+            has_calls,
+            tokens,
             origin=injected if seq in synthetic else said,
             is_new=seq > last_seq,
         )
@@ -195,14 +198,13 @@ def _evicted(
         if reason is Reason.CAPACITY and each.has_calls:
             call = each.seq
         if reason is not Reason.MOVED:
-            because = {
+            causes = {
                 Reason.ORPHANED: call,
                 Reason.REPLACED: system,
                 Reason.SUMMARIZED: row.seq,
-            }.get(reason)
-            gone = EvictedMessage(
-                *(each.seq, TYPES[each.type], each.has_calls, each.tokens), *(reason, because)
-            )
+            }
+            facts = each.seq, TYPES[each.type], each.has_calls, each.tokens
+            gone = EvictedMessage(*facts, reason, causes.get(reason))
             misfit = misfit_at(row, gone, held) if _is_at_once(row, each) else None
             yield gone._replace(misfit=misfit)
 

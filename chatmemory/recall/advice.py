@@ -22,8 +22,8 @@ SAVING = 0.1
 CLOSE = 1e-9
 
 
-class Why(StrEnum):
-    """Why something is advised, or nothing."""
+class AdviceReason(StrEnum):
+    """The reason for an advice, or for none."""
 
     SAVES = "it holds enough and saves enough"
     NOTHING_SAVES = "no window that holds enough saves enough"
@@ -49,14 +49,14 @@ class Goals:
 USUAL = Goals()
 
 
-class Costed(NamedTuple):
+class CostedPolicy(NamedTuple):
     """A policy, or None for sending everything, with its tally and its cost relative to that."""
 
     policy: Policy | None
     tally: Tally
     cost: float
 
-    def beats(self, other: Costed) -> bool:
+    def beats(self, other: CostedPolicy) -> bool:
         """Return whether this one holds as many facts for less, or more for as much."""
         mine, others = (self.tally.held, -self.cost), (other.tally.held, -other.cost)
         is_better = self.tally.held > other.tally.held or self.cost < other.cost - CLOSE
@@ -74,12 +74,12 @@ class Advice:
     force together, and `beaten_by` beats them.
     """
 
-    why: Why
-    pick: Costed | None = None
-    option: Costed | None = None
+    why: AdviceReason
+    pick: CostedPolicy | None = None
+    option: CostedPolicy | None = None
     checked: float | None = None
-    today: Costed | None = None
-    beaten_by: Costed | None = None
+    today: CostedPolicy | None = None
+    beaten_by: CostedPolicy | None = None
 
 
 class Chooser:
@@ -100,28 +100,28 @@ class Chooser:
         self.fits = goals.context is None or self.sums.longest <= goals.context
 
     @property
-    def everything(self) -> Costed:
-        return Costed(None, self.sums.everything, 1.0)
+    def everything(self) -> CostedPolicy:
+        return CostedPolicy(None, self.sums.everything, 1.0)
 
     @cached_property
-    def today(self) -> Costed | None:
+    def today(self) -> CostedPolicy | None:
         """The policies in force together; None unless each conversation has one."""
         tally = self.sums.today_point
         cost = None if tally is None else self._relative(self.sums, tally)
-        return None if tally is None or cost is None else Costed(None, tally, cost)
+        return None if tally is None or cost is None else CostedPolicy(None, tally, cost)
 
     @cached_property
-    def points(self) -> list[Costed]:
+    def points(self) -> list[CostedPolicy]:
         """The policies of the frontier, without everything."""
         found = ((each, self._relative(self.sums, each.tally)) for each in self.sums.points())
-        return [Costed(*each, cost) for each, cost in found if cost is not None]
+        return [CostedPolicy(*each, cost) for each, cost in found if cost is not None]
 
-    def unbeaten(self) -> list[Costed]:
+    def unbeaten(self) -> list[CostedPolicy]:
         """Return the policies that no other one beats, nor everything, from the cheapest on.
 
         Policies that hold less than three quarters of the share in the goals are left out.
         """
-        found: list[Costed] = []
+        found: list[CostedPolicy] = []
         for each in sorted(self.points, key=_cheapest):
             if (not found or each.tally.held > found[-1].tally.held) and each.cost < 1 - CLOSE:
                 found.append(each)
@@ -142,7 +142,7 @@ class Chooser:
     def advice(self) -> Advice:
         """Return the advice for a share of the facts, and no fewer than today in whole percent."""
         if not self.sums.recalls:
-            return Advice(Why.NOTHING_NEEDED)
+            return Advice(AdviceReason.NOTHING_NEEDED)
         return self._advised(list(filter(self._holds, self.points)), self.goals.share)
 
     def as_today(self) -> Advice:
@@ -152,7 +152,7 @@ class Chooser:
         """
         today = self.today
         if not self.sums.recalls:
-            return Advice(Why.NOTHING_NEEDED)
+            return Advice(AdviceReason.NOTHING_NEEDED)
         least = today.tally if today else self.sums.everything
         holding = [
             each
@@ -161,11 +161,11 @@ class Chooser:
         ]
         advice = self._advised(holding, share=0)
         pick = advice.pick
-        if today and pick and advice.why is Why.SAVES and pick.cost > today.cost + CLOSE:
-            return replace(advice, why=Why.NOTHING_CHEAPER, pick=None)
+        if today and pick and advice.why is AdviceReason.SAVES and pick.cost > today.cost + CLOSE:
+            return replace(advice, why=AdviceReason.NOTHING_CHEAPER, pick=None)
         return advice
 
-    def _advised(self, holding: Sequence[Costed], share: float) -> Advice:
+    def _advised(self, holding: Sequence[CostedPolicy], share: float) -> Advice:
         today = self.today
         holding = sorted(filter(self._is_affordable, holding), key=_cheapest)
         saving = [each for each in holding if self._may_be_chosen(each, share)]
@@ -174,32 +174,32 @@ class Chooser:
         beaten_by = self._best_of(today) if today else None
         option = holding[0] if holding else None
         if pick is not None:
-            why = Why.SAVES if self.fits else Why.DOES_NOT_FIT
+            why = AdviceReason.SAVES if self.fits else AdviceReason.DOES_NOT_FIT
             return Advice(why, pick, None, self.checked(pick.policy), today, beaten_by)
         if not self.fits:
-            return Advice(Why.NOTHING_HOLDS, None, self._fullest, None, today, beaten_by)
+            return Advice(AdviceReason.NOTHING_HOLDS, None, self._fullest, None, today, beaten_by)
         saves = any(self._is_saving(each.cost) for each in holding)
-        why = Why.NOT_CHECKED if saves else Why.NOTHING_SAVES
+        why = AdviceReason.NOT_CHECKED if saves else AdviceReason.NOTHING_SAVES
         return Advice(why, self.everything, option, None, today, beaten_by)
 
     @property
-    def _fullest(self) -> Costed | None:
+    def _fullest(self) -> CostedPolicy | None:
         """The cheapest of the windows that fit the model and hold most; None if none fits."""
         fitting = [each for each in self.points if self._fits_model(each.policy)]
         return min(fitting, key=lambda each: (-each.tally.held, *_cheapest(each)), default=None)
 
-    def _best_of(self, today: Costed) -> Costed | None:
+    def _best_of(self, today: CostedPolicy) -> CostedPolicy | None:
         """Return the policy that beats those in force: everything if it does, else the cheapest."""
         found = sorted((each for each in self.points if each.beats(today)), key=_cheapest)
         return self.everything if self.everything.beats(today) else next(iter(found), None)
 
-    def _holds(self, point: Costed) -> bool:
+    def _holds(self, point: CostedPolicy) -> bool:
         today, recalls = self.today, self.sums.recalls
         least = percent_of(today.tally.held, recalls) if today else 0
         is_as_today = percent_of(point.tally.held, recalls) >= least
         return is_as_today and _holds_share(self.sums, point, self.goals.share)
 
-    def _is_affordable(self, point: Costed) -> bool:
+    def _is_affordable(self, point: CostedPolicy) -> bool:
         """Return whether a policy costs no more than everything and fits the model."""
         return point.cost <= 1 + CLOSE and self._fits_model(point.policy)
 
@@ -207,7 +207,7 @@ class Chooser:
         context = self.goals.context
         return not (policy and context and policy.unit == "tokens") or policy.limit <= context
 
-    def _may_be_chosen(self, point: Costed, share: float) -> bool:
+    def _may_be_chosen(self, point: CostedPolicy, share: float) -> bool:
         """Return whether a policy has the same effect in the chosen conversations as in all of
         them.
         """
@@ -217,23 +217,23 @@ class Chooser:
         saves = cost is not None and all(map(self._is_saving, (cost, point.cost)))
         return saves and _holds_share(self._chosen, point, share)
 
-    def _saves_elsewhere(self, point: Costed) -> bool:
+    def _saves_elsewhere(self, point: CostedPolicy) -> bool:
         cost = self.checked(point.policy)
         return not self.fits or cost is None or self._is_saving(cost)
 
     def _is_saving(self, cost: float) -> bool:
         return cost <= 1 - self.goals.saving + CLOSE
 
-    def _cheapest_to_choose(self, point: Costed) -> tuple[float, int, int]:
+    def _cheapest_to_choose(self, point: CostedPolicy) -> tuple[float, int, int]:
         cost = self._relative(self._chosen, self._chosen.at(point.policy))
         return (1.0 if cost is None else round(cost, 9), *_cheapest(point)[1:])
 
 
-def _holds_share(sums: Sums, point: Costed, share: float) -> bool:
+def _holds_share(sums: Sums, point: CostedPolicy, share: float) -> bool:
     return sums.at(point.policy).held >= share * sums.recalls - CLOSE
 
 
-def _cheapest(point: Costed) -> tuple[float, int, int]:
+def _cheapest(point: CostedPolicy) -> tuple[float, int, int]:
     """Order policies by their cost, then by the facts that they hold, then by their limit."""
     return round(point.cost, 9), -point.tally.held, point.policy.limit if point.policy else 0
 
@@ -253,26 +253,28 @@ def why_words(advice: Advice, goals: Goals, conversations: int) -> str:
     """Return why something is advised, in one sentence without its last point."""
     share, saving = (f"{100 * each:.0f} %" for each in (goals.share, goals.saving))
     match advice.why, advice.pick:
-        case Why.NOTHING_NEEDED, _:
+        case AdviceReason.NOTHING_NEEDED, _:
             return "no conversation with three calls or more needed a fact again"
-        case Why.NOTHING_HOLDS, _:
+        case AdviceReason.NOTHING_HOLDS, _:
             return (
                 f"everything does not fit {goals.context:,} tokens, and no policy holds {share} "
                 "for no more than that"
             )
-        case Why.NOTHING_SAVES | Why.NOT_CHECKED, _:
+        case AdviceReason.NOTHING_SAVES | AdviceReason.NOT_CHECKED, _:
             elsewhere = (
-                " in each half of the conversations" if advice.why is Why.NOT_CHECKED else ""
+                " in each half of the conversations"
+                if advice.why is AdviceReason.NOT_CHECKED
+                else ""
             )
             reason = (
                 f"no policy that holds {share} saves {saving}{elsewhere}, and sending everything "
                 "loses nothing"
             )
-        case _, Costed(_, tally, cost):
+        case _, CostedPolicy(_, tally, cost):
             reason = f"it holds {tally.held:,} facts for {cost:.2f} of the cost of everything"
             if advice.checked is not None:
                 reason += f", {advice.checked:.2f} in conversations not used for choosing"
-            if advice.why is Why.DOES_NOT_FIT:
+            if advice.why is AdviceReason.DOES_NOT_FIT:
                 reason += f"; everything does not fit {goals.context:,} tokens"
         case _:
             return advice.why.value

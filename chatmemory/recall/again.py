@@ -83,7 +83,7 @@ _NO_NOUNS = frozenset(
 )
 
 
-class Again(NamedTuple):
+class Recurrence(NamedTuple):
     """The facts or the call of a message that make an incident of one kind, if forgotten then.
 
     `facts` are names. In a user's message, `asked` are the facts that the assistant asked for by
@@ -104,7 +104,7 @@ class ReadMessage(NamedTuple):
     """A message with its facts, and with what comes up again in it, by kinds."""
 
     facts: MessageFacts
-    again: tuple[Again, ...] = ()
+    again: tuple[Recurrence, ...] = ()
 
 
 def read_messages(
@@ -149,21 +149,21 @@ class _Reader:
 
     def read(self, position: int) -> ReadMessage:
         message, facts = self._messages[position], self._lexicon.of[position]
-        again: list[Again] = []
+        again: list[Recurrence] = []
         match message:
             case UserMessage() if facts.speaker is MessageType.USER and not is_pasted(message):
                 again += self._from_user(position, facts)
             case AiMessage():
                 self._calls.call(message)
                 known = self._known(facts)
-                again += [Again(IncidentKind.USED_UNSEEN, known)] if known else []
+                again += [Recurrence(IncidentKind.USED_UNSEEN, known)] if known else []
             case ToolExecutionResultMessage():
                 call = self._calls.answer(message)
                 if call.name and not call.is_error:
                     facts = facts._replace(mentions=facts.mentions | {call.name})
                 if call.was_answered:
                     kind, known = IncidentKind.CALL_REPEATED, self._known(facts)
-                    again.append(Again(kind, known, call=call.name, is_same=call.is_same))
+                    again.append(Recurrence(kind, known, call=call.name, is_same=call.is_same))
         self._hear(position, facts)
         return ReadMessage(facts, tuple(again))
 
@@ -178,7 +178,7 @@ class _Reader:
         is_answer = isinstance(self._messages[position], AiMessage)
         self._before = facts if is_answer else None
 
-    def _from_user(self, position: int, facts: MessageFacts) -> Iterator[Again]:
+    def _from_user(self, position: int, facts: MessageFacts) -> Iterator[Recurrence]:
         offered = self._before.mentions if self._before else frozenset()
         new = facts.dates | offered
         known = [fact for fact in self._known(facts) if fact not in new]
@@ -190,9 +190,9 @@ class _Reader:
             text = text_of(self._messages[position]).lower()
             reminds = any(each in text for each in (*REMINDERS, *self._words.reminders))
             forced = frozenset(repeated) if reminds else requested
-            yield Again(IncidentKind.USER_REPEATED, tuple(repeated), forced, requested)
+            yield Recurrence(IncidentKind.USER_REPEATED, tuple(repeated), forced, requested)
         if supplied:
-            yield Again(IncidentKind.USER_SUPPLIED, supplied)
+            yield Recurrence(IncidentKind.USER_SUPPLIED, supplied)
 
     def _are_for(self, requests: Sequence[str], fact: str) -> bool:
         """Return whether requests of the assistant name the kind of a fact, or ask for it once

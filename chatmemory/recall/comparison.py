@@ -29,7 +29,7 @@ from chatmemory.windows.window import Entry
 
 
 @dataclass(frozen=True)
-class Compared:
+class Replay:
     """The replay of a history under a policy; None as a policy keeps everything.
 
     `departures` has when each message left, and the stubs of cleared results. `recalls` counts the
@@ -91,12 +91,12 @@ class Compared:
         return prompt_sizes(self.history, self.departures)
 
 
-def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
+def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Replay:
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     departures = history.loads.departures(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     needed = list(needs(history, departures.of_texts))
-    return Compared(
+    return Replay(
         policy,
         history,
         departures,
@@ -111,7 +111,7 @@ MOST_FOLLOWED = 5_000  # messages that are added in all to follow a phrase
 
 
 @dataclass(frozen=True)
-class Followed:
+class PhraseFate:
     """The fate of a phrase under a policy.
 
     `forgotten` is the position of the first message at whose arrival no message in the window held
@@ -129,7 +129,7 @@ def follow(
     mentions: Sequence[int],
     policy: Policy | None,
     at: int,
-) -> Followed:
+) -> PhraseFate:
     """Follow a phrase that the messages at some positions hold, which ascend.
 
     `gone_at` is when the text of each message left, and `at` the number of messages after which the
@@ -139,7 +139,7 @@ def follow(
     keeping = None
     if policy is not None:
         keeping = smallest_limit_for(history.entries[:at], before, policy)
-    return Followed(_forgotten(gone_at, mentions), keeping)
+    return PhraseFate(_forgotten(gone_at, mentions), keeping)
 
 
 def smallest_limit_for(

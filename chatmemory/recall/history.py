@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from chatmemory.lint import Turn
 from chatmemory.messages.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.messages.message import ChatMessage, MessageType
-from chatmemory.recall.again import Again, ReadMessage, read_messages
+from chatmemory.recall.again import ReadMessage, Recurrence, read_messages
 from chatmemory.recall.facts import NO_WORDS, Words, example_rank
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon
@@ -224,13 +224,13 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
             until[name] = max(until.get(name, -1), left[position])
 
 
-def _shown(again: Again, own: Mapping[str, str]) -> str:
+def _shown(again: Recurrence, own: Mapping[str, str]) -> str:
     """Return the best known fact of a call's result, or the call if it has none."""
     best = min(again.facts, key=example_rank, default=again.call)
     return own.get(best, best)
 
 
-def _names(again: Again) -> tuple[str, ...]:
+def _names(again: Recurrence) -> tuple[str, ...]:
     return (again.call,) if again.call else again.facts
 
 

@@ -11,7 +11,7 @@ from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.phrases import has_phrase
 from chatmemory.messages.sessions import Session
 from chatmemory.messages.texts import readable_text
-from chatmemory.recall.comparison import Compared, replay
+from chatmemory.recall.comparison import Replay, replay
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.incidents import (
@@ -45,14 +45,14 @@ class Recorded:
         return history_of(self.messages, estimator_for(name), self.words)
 
     @cached_property
-    def compared(self) -> Compared:
+    def compared(self) -> Replay:
         """The replay in figures: the facts that were needed and held, and the prompts of all
         calls.
         """
         return replay(self.history, self.policy)
 
     @cached_property
-    def everything(self) -> Compared:
+    def everything(self) -> Replay:
         """The replay in figures if everything was sent."""
         return replay(self.history, None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatmemory import MessageWindow
-from chatmemory.recall.advice import Chooser, Why
+from chatmemory.recall.advice import AdviceReason, Chooser
 from chatmemory.recall.cost import NO_BOUNDS, Prices
 from chatmemory.recall.frontier import Figures, tried_policies
 from chatmemory.recall.tallies import Tally
@@ -26,7 +26,7 @@ def test_a_policy_that_costs_more_than_todays_is_not_advised():
     chooser = Chooser(TRIED, [figures(760, 700), figures(740, 820)], Prices())
     assert (chooser.today.cost, chooser.cost_of(OTHER)) == (0.75, 0.76)
     advice = chooser.as_today()
-    assert (advice.why, advice.pick) == (Why.NOTHING_CHEAPER, None)
+    assert (advice.why, advice.pick) == (AdviceReason.NOTHING_CHEAPER, None)
 
 
 def test_a_policy_that_costs_less_than_todays_is_advised():

@@ -22,7 +22,7 @@ from chatmemory.formats import read_transcripts
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.sessions import OWN
-from chatmemory.recall.again import Again, ReadMessage
+from chatmemory.recall.again import ReadMessage, Recurrence
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.history import history_of
 from chatmemory.recall.incidents import (
@@ -328,7 +328,7 @@ def test_former_names_of_kinds_are_accepted():
 
 def arriving(number, step, is_said=True):
     said = UserMessage("It is A-1182.")
-    again = Again(USER_REPEATED, ("A-1182",))
+    again = Recurrence(USER_REPEATED, ("A-1182",))
     none = frozenset()
     facts = MessageFacts({"A-1182": "A-1182"}, none, none, frozenset({"A-1182"}), MessageType.USER)
     return StepMessage(number, step, said, ReadMessage(facts, (again,)), is_said)

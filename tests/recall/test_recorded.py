@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, TokenWindow, UserMessage
-from chatmemory.recall.advice import Chooser, Goals, Why
+from chatmemory.recall.advice import AdviceReason, Chooser, Goals
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from chatmemory.recall.history import history_from
@@ -39,7 +39,7 @@ def test_where_everything_does_not_fit_and_nothing_holds_enough_the_fullest_wind
     tried = tried_of_kind(TokenWindow(1), [120])
     chooser = Chooser(tried, [figures_of(history, tried, None)], Prices(), Goals(context=120))
     advice = chooser.advice()
-    assert (advice.why, advice.pick) == (Why.NOTHING_HOLDS, None)
+    assert (advice.why, advice.pick) == (AdviceReason.NOTHING_HOLDS, None)
     assert advice.option is not None
     assert advice.option.policy.limit <= 120
     assert advice.option.tally.held == max(

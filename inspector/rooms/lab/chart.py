@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from chatmemory.recall.advice import Advice, Chooser, Costed, percent_of
+from chatmemory.recall.advice import Advice, Chooser, CostedPolicy, percent_of
 from chatmemory.windows.policies import WHOLE
 from inspector.rooms.lab.words import HALF, dominated_words, policy_short
 
@@ -87,7 +87,7 @@ class Frontier:
         self.zone_height = _px(size.foot - size.top)
         self._draw(shown, everything, today, yours)
 
-    def _held(self, point: Costed) -> float:
+    def _held(self, point: CostedPolicy) -> float:
         return point.tally.held / self._recalls
 
     def _x(self, cost: float) -> str:
@@ -100,11 +100,15 @@ class Frontier:
         share = (held - self._least_held) / (1 - self._least_held)
         return _px(self.size.foot - height * min(1.0, max(0.0, share)))
 
-    def _at(self, point: Costed) -> tuple[str, str]:
+    def _at(self, point: CostedPolicy) -> tuple[str, str]:
         return self._x(point.cost), self._y(self._held(point))
 
     def _draw(
-        self, shown: Sequence[Costed], everything: Costed, today: Costed | None, yours: str
+        self,
+        shown: Sequence[CostedPolicy],
+        everything: CostedPolicy,
+        today: CostedPolicy | None,
+        yours: str,
     ) -> None:
         sliding = [each for each in shown if self._is_as_today(each, str(WHOLE))]
         blocks = [each for each in shown if self._is_as_today(each, HALF)]
@@ -139,7 +143,7 @@ class Frontier:
             if each.policy and not is_named and not is_yours and self._held(each) < 1:
                 self._label(each, [("", f"{each.policy.limit:,}")])
 
-    def _draw_today(self, today: Costed, pick: Costed | None, yours: str) -> None:
+    def _draw_today(self, today: CostedPolicy, pick: CostedPolicy | None, yours: str) -> None:
         is_out = self._advice.beaten_by is not None
         self.rings.append(self._dot("ring" if is_out else "ring-in", today, self.size.r + 5.5))
         self.dots.append(self._dot("d-you" if is_out else "d-block", today, self.size.r + 1.5))
@@ -155,27 +159,27 @@ class Frontier:
         below = float(self._at(today)[1]) + 2 * ROW
         self._label(today, rows, ROW if below < self.size.foot else 0)
 
-    def _is_as_today(self, point: Costed, low_water: str) -> bool:
+    def _is_as_today(self, point: CostedPolicy, low_water: str) -> bool:
         kind = self._chooser.sums.tried.kind
         variant = replace(kind, low_water=low_water)  # type: ignore[arg-type]
         return point.policy is not None and replace(point.policy, limit=kind.limit) == variant
 
-    def _path(self, points: Sequence[Costed]) -> str:
+    def _path(self, points: Sequence[CostedPolicy]) -> str:
         return "M" + "L".join(" ".join(self._at(each)) for each in points)
 
-    def _segments(self, points: Sequence[Costed]) -> Iterator[Segment]:
+    def _segments(self, points: Sequence[CostedPolicy]) -> Iterator[Segment]:
         places = [tuple(map(float, self._at(each))) for each in points]
         for (x, y), (to_x, to_y) in pairwise(places):
             yield x, y, to_x, to_y
 
-    def _dot(self, css: str, point: Costed, r: float) -> Dot:
+    def _dot(self, css: str, point: CostedPolicy, r: float) -> Dot:
         held = f"{percent_of(point.tally.held, self._recalls)} %"
         if self.size is not WIDE:
             return Dot(css, *self._at(point), _px(r), "")
         title = f"{policy_short(point.policy)}: {held} held, cost {point.cost:.2f}"
         return Dot(css, *self._at(point), _px(r), title)
 
-    def _label(self, point: Costed, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
+    def _label(self, point: CostedPolicy, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
         """Add a label of rows, each with its class, at the first place around a point where it
         touches no other label and no line. A line may cross a row that has a class, if need be.
         """
@@ -191,7 +195,7 @@ class Frontier:
             self.texts.append(Text(_px(at), _px(box[1] + 12 + n * ROW), anchor, css, text))
 
     def _places(
-        self, point: Costed, rows: Sequence[tuple[str, str]], dy: float
+        self, point: CostedPolicy, rows: Sequence[tuple[str, str]], dy: float
     ) -> Iterator[tuple[str, Box]]:
         """Yield the places of a label right and left of a point, above and below it."""
         x, y = map(float, self._at(point))

@@ -17,7 +17,7 @@ from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit
 from chatmemory.known_models import known_model, smallest_prompt
 from chatmemory.reading.recall import FACTS_ENOUGH
-from chatmemory.recall.advice import Advice, Chooser, Costed, Goals, Why
+from chatmemory.recall.advice import Advice, AdviceReason, Chooser, CostedPolicy, Goals
 from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tally
@@ -269,7 +269,7 @@ class FleetPage:
     @cached_property
     def ways(self) -> list[Way]:
         advice, sums = self.advice, self.sums
-        found: list[tuple[Costed, str, str]] = []
+        found: list[tuple[CostedPolicy, str, str]] = []
         if advice.today:
             found.append((advice.today, "yours today", "is-you"))
         found += self._others()
@@ -287,10 +287,10 @@ class FleetPage:
             rows.append(self._way(self.chooser.everything, "Everything", *suggested))
         return rows
 
-    def _others(self) -> Iterator[tuple[Costed, str, str]]:
+    def _others(self) -> Iterator[tuple[CostedPolicy, str, str]]:
         """Yield the policies that are worth a row, the cheapest first."""
         points, advice = self.chooser.points, self.advice
-        named: list[tuple[Costed, str, str]] = []
+        named: list[tuple[CostedPolicy, str, str]] = []
         limit = self.address.limit
         if limit:
             chosen = [each for each in points if each.policy == self.address.policy(limit)]
@@ -313,7 +313,7 @@ class FleetPage:
     def _share(self) -> str:
         return f"{100 * self.chooser.goals.share:.0f} %"
 
-    def _way(self, point: Costed, name: str, note: str, css: str) -> Way:
+    def _way(self, point: CostedPolicy, name: str, note: str, css: str) -> Way:
         tally, calls = point.tally, self.sums.calls
         cells = [
             held_words(point, self.sums.recalls),
@@ -350,10 +350,10 @@ class FleetPage:
         policies = [each for each in group.policies if each is not None]
         in_force = policy_short(policies[0]) if len(policies) == 1 else "various"
         row = GroupRow(group, name, what, link, needs, in_force if policies else "", "no advice")
-        pick = today if advice.why is Why.NOTHING_CHEAPER else advice.pick
+        pick = today if advice.why is AdviceReason.NOTHING_CHEAPER else advice.pick
         if pick is None:
             why = "nothing was needed in three calls or more"
-            return row._replace(note=why if advice.why is Why.NOTHING_NEEDED else "")
+            return row._replace(note=why if advice.why is AdviceReason.NOTHING_NEEDED else "")
         is_same = pick is today or (pick.policy is not None and policies == [pick.policy])
         row = row._replace(
             suggested="as today" if is_same else policy_short(pick.policy),
@@ -460,5 +460,7 @@ def _ids(measured: Sequence[Measured]) -> str:
 
 def _group_note(advice: Advice) -> str:
     if advice.pick and advice.pick.policy is None:
-        return "no limit saves 10 %" if advice.why is Why.NOTHING_SAVES else advice.why.value
+        return (
+            "no limit saves 10 %" if advice.why is AdviceReason.NOTHING_SAVES else advice.why.value
+        )
     return ""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from chatmemory import Policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit
-from chatmemory.recall.advice import FEW, Advice, Chooser, Costed, Why
+from chatmemory.recall.advice import FEW, Advice, AdviceReason, Chooser, CostedPolicy
 from chatmemory.recall.cost import Prices
 from chatmemory.windows.policies import WHOLE, written_share
 
@@ -71,7 +71,7 @@ def limits_words(policies: Iterable[Policy | None]) -> str:
     return "Your limits"
 
 
-def held_words(point: Costed, recalls: int) -> str:
+def held_words(point: CostedPolicy, recalls: int) -> str:
     return wording.percent(point.tally.held, recalls)
 
 
@@ -111,7 +111,7 @@ class Headline:
             held = held_words(pick, self._recalls)
             yield Piece(f" than sending everything, and holds {held} of what was needed.")
 
-    def _compared(self, today: Costed, pick: Costed) -> Iterator[Piece]:
+    def _compared(self, today: CostedPolicy, pick: CostedPolicy) -> Iterator[Piece]:
         verb = "cost", "send"
         yield Piece(f"{self._yours} ")
         yield from self._change(today, *verb)
@@ -133,7 +133,7 @@ class Headline:
             return "Cut in blocks"
         return f"As {policy_long(policy)}"
 
-    def _change(self, point: Costed, cost: str, send: str) -> Iterator[Piece]:
+    def _change(self, point: CostedPolicy, cost: str, send: str) -> Iterator[Piece]:
         """Yield by how much a cost differs; a saving under a tenth is not counted."""
         share = round(100 * abs(point.cost - 1))
         is_priced = self._prices.priced == "cache"
@@ -145,11 +145,11 @@ class Headline:
         else:
             yield Piece(f"{share} % less" if is_priced else f"{share} % fewer tokens", "b")
 
-    def _is_close(self, point: Costed) -> bool:
+    def _is_close(self, point: CostedPolicy) -> bool:
         least = 1 - self._chooser.goals.saving
         return least < point.cost <= 1.005
 
-    def _is_best(self, today: Costed) -> bool:
+    def _is_best(self, today: CostedPolicy) -> bool:
         is_saving = today.cost <= 1 - self._chooser.goals.saving + 1e-9
         return is_saving and self._advice.beaten_by is None
 
@@ -159,19 +159,19 @@ class Headline:
         advice, conversations = self._advice, self._chooser.sums.count
         found = []
         share = f"{100 * self._chooser.goals.share:.0f} %"
-        if advice.why is Why.NOTHING_SAVES:
+        if advice.why is AdviceReason.NOTHING_SAVES:
             found.append(
                 "Sending everything costs about the same as the cheapest limit that holds "
                 f"{share}, and loses nothing."
                 if advice.option
                 else f"No limit that holds {share} costs less than sending everything."
             )
-        elif advice.why is Why.NOT_CHECKED:
+        elif advice.why is AdviceReason.NOT_CHECKED:
             found.append(
                 "What a window saved in half of the conversations was not saved in the others: "
                 "send everything, which loses nothing."
             )
-        elif advice.why in (Why.DOES_NOT_FIT, Why.NOTHING_HOLDS):
+        elif advice.why in (AdviceReason.DOES_NOT_FIT, AdviceReason.NOTHING_HOLDS):
             context = self._chooser.goals.context or 0
             found.append(f"Everything does not fit the model’s {context:,} tokens.")
         if advice.today and advice.today.cost > 1:
@@ -193,7 +193,7 @@ def _how(policy: Policy | None) -> str:
     return _depth(policy).replace(" sliding", "") if policy else ""
 
 
-def dominated_words(today: Costed, better: Costed, prices: Prices) -> str:
+def dominated_words(today: CostedPolicy, better: CostedPolicy, prices: Prices) -> str:
     """Return the sentence about a policy that dominates yours."""
     what = "costs" if prices.priced == "cache" else "sends"
     less = "less" if better.cost < today.cost else "as much"

@@ -13,7 +13,7 @@ from chatmemory import Policy, policy_kinds, text_of_policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit, option_words, policy_words
 from chatmemory.reading.recall import FACTS_ENOUGH, ComparedRow, Comparison, advised
-from chatmemory.recall.comparison import Compared, Followed
+from chatmemory.recall.comparison import PhraseFate, Replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
 from chatmemory.recall.history import Use
@@ -62,7 +62,7 @@ class ComparedColumn:
     that limit.
     """
 
-    def __init__(self, page: ComparePage, css: str, each: Compared, followed: Followed) -> None:
+    def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
         policy, found, query = each.policy, page.found, page.query
         self.css = css
         self.name = "Everything" if policy is None else policy.label
@@ -112,7 +112,7 @@ class ComparePage:
         """The figures of each policy, for programs."""
         return list(map(self._numbers, self.found.policies, self.found.followed))
 
-    def _numbers(self, each: Compared, followed: Followed) -> dict[str, Any]:
+    def _numbers(self, each: Replay, followed: PhraseFate) -> dict[str, Any]:
         sums, at = each.prompts, followed.forgotten
         cost = self._cost(each)
         return {
@@ -140,16 +140,16 @@ class ComparePage:
             "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
         }
 
-    def _bill(self, each: Compared) -> Bill:
+    def _bill(self, each: Replay) -> Bill:
         return each.prompts.bill(self.query.prices.rules)
 
-    def _cost(self, each: Compared) -> Decimal | None:
+    def _cost(self, each: Replay) -> Decimal | None:
         """Return the cost of the prompts and the answers; None without an input price."""
         prices = self.query.prices
         prompts = prices.prices.cost(self._bill(each)) if prices.has_money else None
         return None if prompts is None else prompts + each.prompts.output * prices.answer
 
-    def _relative(self, each: Compared) -> float | None:
+    def _relative(self, each: Replay) -> float | None:
         """Return the cost of the prompts relative to sending everything."""
         return self.query.prices.prices.relative(self._bill(each), self._everything)
 
@@ -337,7 +337,7 @@ class ComparePage:
         self,
         label: str,
         note: str,
-        value_of: Callable[[Compared], int],
+        value_of: Callable[[Replay], int],
         choose: Callable[[list[int]], int] = min,
     ) -> ValueRow:
         """Return a row of numbers in which the best is marked, unless all are equal."""
@@ -404,7 +404,7 @@ class ComparePage:
             places = [self._where(each, row.position) for each in self.found.policies]
             yield row, glyph(entry.type, entry.has_calls), places
 
-    def _where(self, each: Compared, position: int) -> str:
+    def _where(self, each: Replay, position: int) -> str:
         """Return an empty text for a message in the window, else when it left or became a stub, or
         that it never came in.
         """
@@ -430,7 +430,7 @@ def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
     return ValueRow(provider, "would accept each prompt?", cells)
 
 
-def _keeps(each: Compared, followed: Followed) -> str:
+def _keeps(each: Replay, followed: PhraseFate) -> str:
     """Return the smallest limit of a policy's kind that holds the phrase, in words."""
     keeping = followed.keeping
     if each.policy is None or keeping is None:
@@ -455,7 +455,7 @@ def _stepped(values: Sequence[int], top: int) -> str:
     return f"M0 {HEIGHT}{''.join(parts)}" if parts else ""
 
 
-def _strip(each: Compared, at: int) -> str:
+def _strip(each: Replay, at: int) -> str:
     """Return the messages that are in the window at a place, as ranges of columns."""
     drawn: list[list[int]] = []
     for x, places in enumerate(_columns(len(each.history))):
