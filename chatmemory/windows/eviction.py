@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain, takewhile
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.window import NOTHING, Costs, Entry, Totals, Window
+from chatmemory.windows.window import NOTHING, Costs, Entry, Totals, Weighable, Window
 
 
 class Reason(StrEnum):
@@ -254,20 +254,10 @@ def leading_system(entries: Iterable[Entry]) -> Entry | None:
     return first if first is not None and first.type is _SYSTEM else None
 
 
-class Groupable(Protocol):
-    """Anything that may be a tool call or its result: an entry, or a row of a window."""
-
-    @property
-    def type(self) -> MessageType: ...
-
-    @property
-    def has_calls(self) -> bool: ...
+M = TypeVar("M", bound=Weighable)
 
 
-G = TypeVar("G", bound=Groupable)
-
-
-def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
+def group_of(entries: Sequence[M], position: int) -> Sequence[M]:
     """Return the group of a message: a tool call and the results directly after it."""
     first = first_of_group(entries, position)
     if not entries[first].has_calls:
@@ -276,7 +266,7 @@ def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
     return [entries[first], *takewhile(_is_result, behind)]
 
 
-def first_of_group(entries: Sequence[Groupable], position: int) -> int:
+def first_of_group(entries: Sequence[Weighable], position: int) -> int:
     """Return the position of the tool call with which a result leaves, or a message's own
     position.
     """
@@ -286,7 +276,7 @@ def first_of_group(entries: Sequence[Groupable], position: int) -> int:
     return first if entries[first].has_calls else position
 
 
-def group_starts(entries: Sequence[Groupable]) -> list[int]:
+def group_starts(entries: Sequence[Weighable]) -> list[int]:
     """Return `first_of_group` of every position, in one pass: a group may be a whole window."""
     starts: list[int] = []
     call: int | None = None
@@ -297,5 +287,5 @@ def group_starts(entries: Sequence[Groupable]) -> list[int]:
     return starts
 
 
-def _is_result(entry: Groupable) -> bool:
+def _is_result(entry: Weighable) -> bool:
     return entry.type is _RESULT
