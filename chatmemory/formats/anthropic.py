@@ -66,8 +66,8 @@ _OWN_BLOCKS = {
 def find(value: Any) -> RawTranscript | None:
     """Return a list of turns, an object that holds one under `messages`, or one answer."""
     if isinstance(value, dict) and _is_answer(value):
-        said = ("type", "role", "content")
-        about = {k: each for k, each in value.items() if k not in said and each is not None}
+        known = ("type", "role", "content")
+        about = {k: each for k, each in value.items() if k not in known and each is not None}
         turn = {"role": "assistant", "content": value["content"]}
         return RawTranscript(None, [Response(turn, about)])
     return find_turns(value, _are_turns, names=("id", "conversation_id"), beside=("system",))

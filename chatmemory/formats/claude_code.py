@@ -255,19 +255,19 @@ class _Tree:
         """Return the records of the conversation in order, the records of each branch, and the
         messages that belong to neither.
         """
-        said = [n for n in self._steps if self._speaks(n)]
+        waiting = [n for n in self._steps if self._speaks(n)]
         covered: set[int] = set()
         ways: list[list[int]] = []
         unreached: list[int] = []
-        while said:
-            way = self._way(said[-1])
+        while waiting:
+            way = self._way(waiting[-1])
             own = [n for n in self._steps if n in way and n not in covered]
             if not ways or (self._is_prompt(own[0]) and len(ways) <= BRANCHES):
                 ways.append(self._with_others(way))
             else:
                 unreached += filter(self._speaks, own)
             covered |= way
-            said = [n for n in said if n not in covered]
+            waiting = [n for n in waiting if n not in covered]
         main, *branches = ways or [[]]
         branches.sort(key=lambda way: next((n for n in way if n not in main), 0))
         return main, branches, sorted(unreached)
@@ -398,8 +398,8 @@ class _Reader(SessionReader):
         for block in _blocks(message):
             if block.get("type") == "tool_result":
                 is_error = block.get("is_error") is True or None
-                said = list(map(_content, _blocks(block)))
-                place = self.result(text_in(block, "tool_use_id"), said, is_error, about)
+                answer = list(map(_content, _blocks(block)))
+                place = self.result(text_in(block, "tool_use_id"), answer, is_error, about)
                 self.placed(record, place)
             else:
                 contents.append(_content(block))

@@ -129,8 +129,8 @@ def _items_of_completed(item: Mapping[str, Any]) -> list[dict[str, Any]]:
         case "agentmessage":
             return [_message("assistant", parts)]
         case "reasoning":
-            said = [*list_in(item, "summary_text"), *list_in(item, "raw_content")]
-            return [{"type": "reasoning", "summary": [{"text": text} for text in said]}]
+            texts = [*list_in(item, "summary_text"), *list_in(item, "raw_content")]
+            return [{"type": "reasoning", "summary": [{"text": text} for text in texts]}]
     return []
 
 
@@ -286,7 +286,7 @@ class _Reader(SessionReader):
         """Return the message of an item, or None if it has no message."""
         kind = str(item.get("type", "message"))
         if kind == "message":
-            return self.said(item)
+            return self.read_message(item)
         if kind == "reasoning":
             texts = [*part_texts(item.get("summary")), *part_texts(item.get("content"))]
             thoughts = "\n".join(texts)
@@ -302,7 +302,7 @@ class _Reader(SessionReader):
         self.miss(f"items of type {kind!r}")
         return None
 
-    def said(self, item: dict[str, Any]) -> ChatMessage | None:
+    def read_message(self, item: dict[str, Any]) -> ChatMessage | None:
         contents = [_content(part) for part in _parts(item.get("content"))]
         text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
         match item.get("role"):
@@ -334,7 +334,7 @@ class _Reader(SessionReader):
         ahead = 0
         for item in history:
             is_message = item.get("type", "message") == "message"
-            message = self.said(item) if is_message else None
+            message = self.read_message(item) if is_message else None
             place = free.pop(_key(message), None) if message else None
             if place is not None:
                 kept.add(place)

@@ -83,7 +83,7 @@ class Reader(_Conversion, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[ReadMessage] | Packed[ReadMessage] = []
+        self.messages: list[ReadMessage] | Packed[ReadMessage] = []
 
     def read_all(self, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
         """Return the messages of all turns. Raises UnreadableTranscript with the index of a turn.
@@ -91,7 +91,7 @@ class Reader(_Conversion, ABC):
         `after` are the messages before them, whose open calls they may answer.
         """
         after = tuple(after)
-        self.said = Packed() if isinstance(turns, Packed) else []
+        self.messages = Packed() if isinstance(turns, Packed) else []
         self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
@@ -104,12 +104,12 @@ class Reader(_Conversion, ABC):
                 if self.writer:
                     object_in(turn, f"{self.turn} must be a JSON object")
                 for read in self.read(turn):
-                    said = read if isinstance(read, ReadMessage) else ReadMessage(read, [turn])
-                    self.add(replace(said, response=about) if about else said)
+                    message = read if isinstance(read, ReadMessage) else ReadMessage(read, [turn])
+                    self.add(replace(message, response=about) if about else message)
                     about = None
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
-            places += [index] * (len(self.said) - len(places))
+            places += [index] * (len(self.messages) - len(places))
         messages = self._messages(after)
         return Transcript(
             None,
@@ -122,12 +122,12 @@ class Reader(_Conversion, ABC):
     def read(self, turn: Any) -> Iterable[ChatMessage | ReadMessage]:
         """Return the messages of one turn. Raises InvalidMessage."""
 
-    def add(self, said: ReadMessage) -> None:
-        self.said.append(said)
+    def add(self, read: ReadMessage) -> None:
+        self.messages.append(read)
 
     def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
         if self.writer is None:
-            yield from (said.message for said in self.finished())
+            yield from (each.message for each in self.finished())
             return
         writer = self.writer(self.calls.taken)
         writer.calls.continue_from(after)
@@ -135,7 +135,7 @@ class Reader(_Conversion, ABC):
 
     def finished(self) -> Iterable[ReadMessage]:
         """Return the messages, after the last turn."""
-        return self.said
+        return self.messages
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
         """Record every property that is not in `read` as a loss."""
@@ -178,7 +178,7 @@ class Writer(_Conversion, ABC):
             self.at(index)
             own = self._own(message)
             joins = own.get("joins")
-            for value in self._said(message, own):
+            for value in self._values_of(message, own):
                 if len(value) == 1 and not value.keys().isdisjoint(self.beside):
                     self.put_beside(beside, value)
                 elif last and joins is not False and self.join(last, value, bool(joins)):
@@ -199,20 +199,20 @@ class Writer(_Conversion, ABC):
                     self.lose(f"attributes.{name}")
         return kept_of(message, self.format)
 
-    def _said(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
+    def _values_of(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
         """Return the values of a message with the details that only this format can express."""
         known = len(self.losses)
         written = self._written(message)
         if "differs" not in own:
             return written
-        said: Any = None
+        restored: Any = None
         with suppress(ValueError):
-            said = applied(own["differs"], written, sources_of(message))
-        if not isinstance(said, list) or not all(map(self.is_value, said)):
+            restored = applied(own["differs"], written, sources_of(message))
+        if not isinstance(restored, list) or not all(map(self.is_value, restored)):
             self.lose(f"attributes.{self.format}")
             return written
         del self.losses[known:]  # the difference restores what this would lose
-        return said
+        return restored
 
     def _written(self, message: ChatMessage) -> list[dict[str, Any]]:
         if isinstance(message, CustomMessage):
@@ -222,15 +222,15 @@ class Writer(_Conversion, ABC):
         self.last = message
         return written
 
-    def with_difference(self, said: ReadMessage) -> ChatMessage:
+    def with_difference(self, read: ReadMessage) -> ChatMessage:
         """Return a message whose attributes keep the details that it cannot hold."""
-        message = said.message
-        differs = difference(self._written(message), [*said.values], sources_of(message))
+        message = read.message
+        differs = difference(self._written(message), [*read.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
         own = {**attributes.get(self.format, {})}
-        own |= {} if said.joins is None else {"joins": said.joins}
+        own |= {} if read.joins is None else {"joins": read.joins}
         own |= {"differs": differs} if differs else {}
-        own |= {"response": {**said.response}} if said.response else {}
+        own |= {"response": {**read.response}} if read.response else {}
         if not own:
             return message
         return with_attributes(message, {**attributes, self.format: own})

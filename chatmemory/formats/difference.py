@@ -108,11 +108,11 @@ def _json_of(texts: Texts) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def difference(written: Any, said: Any, texts: Texts) -> dict[str, Any] | None:
+def difference(written: Any, original: Any, texts: Texts) -> dict[str, Any] | None:
     """Return the difference from the written value to the original; None if they are equal."""
     first = _Difference(texts)
-    found = first.of(written, said, "")
-    return _Difference(texts, first.in_holes).of(written, said, "") if first.in_holes else found
+    found = first.of(written, original, "")
+    return _Difference(texts, first.in_holes).of(written, original, "") if first.in_holes else found
 
 
 class _Difference:
@@ -127,23 +127,23 @@ class _Difference:
         self._room = _REPEATS * sum(map(len, texts.values()))
         self.in_holes: set[str] = set()
 
-    def of(self, written: Any, said: Any, name: str) -> dict[str, Any] | None:
+    def of(self, written: Any, original: Any, name: str) -> dict[str, Any] | None:
         """Return the difference of two values of the property `name`."""
-        if _same(written, said):
+        if _same(written, original):
             return None
         if (
             isinstance(written, dict)
-            and isinstance(said, dict)
-            and _is_of_kind(said, _kind(written))
+            and isinstance(original, dict)
+            and _is_of_kind(original, _kind(written))
         ):
-            return self._of_objects(written, said)
-        if isinstance(written, list) and isinstance(said, list):
-            return self._of_lists(written, said)
-        return self._instead(written, said, name)
+            return self._of_objects(written, original)
+        if isinstance(written, list) and isinstance(original, list):
+            return self._of_lists(written, original)
+        return self._instead(written, original, name)
 
-    def _instead(self, written: Any, said: Any, name: str) -> dict[str, Any]:
-        hollow = self._hollow(said, name)
-        return {"=": hollow, **self._guard(written, hollow != said)}
+    def _instead(self, written: Any, original: Any, name: str) -> dict[str, Any]:
+        hollow = self._hollow(original, name)
+        return {"=": hollow, **self._guard(written, hollow != original)}
 
     def _guard(self, written: Any, has_holes: bool = False) -> dict[str, int]:
         """Return the mark of a written value that is replaced, or the mark of its shape."""
@@ -151,21 +151,21 @@ class _Difference:
             return {"like": _mark(_shape(written, self._values))}
         return {"was": _mark(written)}
 
-    def _of_objects(self, written: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    def _of_objects(self, written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, value in said.items():
+        for name, value in original.items():
             if name not in written:
                 found[name] = {"=": self._hollow(value, name)}
             elif (inner := self.of(written[name], value, name)) is not None:
                 found[name] = inner
-        gone = (name for name in written if name not in said)
+        gone = (name for name in written if name not in original)
         return {"in": found | {name: self._guard(written[name]) for name in gone}}
 
-    def _of_lists(self, written: list[Any], said: list[Any]) -> dict[str, Any]:
+    def _of_lists(self, written: list[Any], original: list[Any]) -> dict[str, Any]:
         labelled = _labelled(written)
-        partners = _partners(labelled, said)
+        partners = _partners(labelled, original)
         items = [
-            self._item(labelled, partners.get(place), value) for place, value in enumerate(said)
+            self._item(labelled, partners.get(place), value) for place, value in enumerate(original)
         ]
         unsaid = labelled.keys() - partners.values()
         gone = [
@@ -175,10 +175,10 @@ class _Difference:
         ]
         return {"items": items + gone}
 
-    def _item(self, labelled: Mapping[str, Any], label: str | None, said: Any) -> Any:
+    def _item(self, labelled: Mapping[str, Any], label: str | None, original: Any) -> Any:
         if label is None:
-            return {"=": self._hollow(said, "")}
-        inner = self.of(labelled[label], said, "")
+            return {"=": self._hollow(original, "")}
+        inner = self.of(labelled[label], original, "")
         return label if inner is None else {"at": label, **inner}
 
     def _hollow(self, value: Any, name: str) -> Any:
@@ -195,29 +195,31 @@ class _Difference:
             return {"$": hollow} if "$" in value else hollow
         return value
 
-    def _hole(self, said: str) -> Any:
+    def _hole(self, original: str) -> Any:
         """Return a hole for a string that is one of the texts, a piece of one, or around one.
 
         The next piece is looked for after the last one, and then from the beginning, since a text
         may occur twice. If nothing is found, or `applied` would not allow it, the string itself is
         returned.
         """
-        if len(said) > self._room:
-            return said
-        if source := self._used(each for each, text in self._texts.items() if said == text):
+        if len(original) > self._room:
+            return original
+        if source := self._used(each for each, text in self._texts.items() if original == text):
             return self._whole(source)
         for source, text in self._texts.items():
-            if said and said in text:
-                start = text.find(said, self._ends[source])
-                start = text.find(said) if start < 0 else start
-                self._ends[source] = end = start + len(said)
-                self._moved_now(source, len(said))
+            if original and original in text:
+                start = text.find(original, self._ends[source])
+                start = text.find(original) if start < 0 else start
+                self._ends[source] = end = start + len(original)
+                self._moved_now(source, len(original))
                 return {"$": [source, start, end, len(text)]}
         for source, text in self._texts.items():
-            before, found, after = said.partition(text) if len(text) >= _LONG else (said, "", "")
+            before, found, after = (
+                original.partition(text) if len(text) >= _LONG else (original, "", "")
+            )
             if found:
                 return {**self._whole(source), "before": before, "after": after}
-        return said
+        return original
 
     def _whole(self, source: str) -> dict[str, Any]:
         length = len(self._texts[source])
@@ -244,8 +246,8 @@ def applied(difference: Any, written: Any, texts: Texts) -> Any:
     Raises ValueError if `difference` did not make it: clients can send any attributes.
     """
     try:
-        said = _Applied(texts).to(difference, written)
-        return written if said is _NOTHING else said
+        found = _Applied(texts).to(difference, written)
+        return written if found is _NOTHING else found
     except (AttributeError, LookupError, TypeError, RecursionError) as error:
         raise ValueError("this is no difference") from error
 
@@ -376,19 +378,19 @@ def _kind(item: Any) -> str:
     return named if isinstance(named, str) else next(iter(item), "")
 
 
-def _partners(labelled: Mapping[str, Any], said: Sequence[Any]) -> dict[int, str]:
+def _partners(labelled: Mapping[str, Any], original: Sequence[Any]) -> dict[int, str]:
     """Return the label of the written item for each place: one of its kind, else any free one."""
     labels = list(labelled)
     free: dict[str, deque[int]] = {}  # places of labels by kind: a scan for each would be quadratic
     for n, label in enumerate(labels):
         free.setdefault(_kind(labelled[label]), deque()).append(n)
     partners: dict[int, str] = {}
-    for place, value in enumerate(said):
+    for place, value in enumerate(original):
         fitting = (places for kind, places in free.items() if places and _is_of_kind(value, kind))
         if (places := min(fitting, key=lambda each: each[0], default=None)) is not None:
             partners[place] = labels[places.popleft()]
     left = sorted(n for places in free.values() for n in places)
-    alone = (place for place in range(len(said)) if place not in partners)
+    alone = (place for place in range(len(original)) if place not in partners)
     return partners | {place: labels[n] for place, n in zip(alone, left, strict=False)}
 
 

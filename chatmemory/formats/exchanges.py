@@ -217,9 +217,9 @@ class _Log:
 
     def _put(self, read: Transcript) -> None:
         """Add the new messages of a call to its run."""
-        system, said = _divided(read)
-        digests = [digest_of(each) for each in said]
-        run, places = self._runs.find(digests) or (None, [*range(len(said))])
+        system, rest = _divided(read)
+        digests = [digest_of(each) for each in rest]
+        run, places = self._runs.find(digests) or (None, [*range(len(rest))])
         if run is None or places:
             run = self._runs.put(run, digests)
         if run == len(self._packed):
@@ -228,7 +228,7 @@ class _Log:
         digest = digest_of(UserMessage("\n".join(each.text for each in system)))
         new = system if system and places and digest != self._systems[run] else []
         self._systems[run] = digest if new else self._systems[run]
-        new += [said[place] for place in places]
+        new += [rest[place] for place in places]
         self._packed[run].append(_packed((read.name, new, read.losses)))
 
 
@@ -271,14 +271,14 @@ def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refu
         except UnreadableTranscript as error:
             yield Refused(f"call {number}", error.why)
             continue
-        system, said = _divided(read)
-        digests = [digest_of(each) for each in said]
-        run, places = runs.find(digests) or (None, [*range(len(said))])
+        system, rest = _divided(read)
+        digests = [digest_of(each) for each in rest]
+        run, places = runs.find(digests) or (None, [*range(len(rest))])
         if run is None or places:
             runs.put(run, digests)
         new: list[ChatMessage] = [*system] if places and system != last else []
         last = system if new else last
-        parts.append((read.name, [*new, *(said[place] for place in places)], read.losses + losses))
+        parts.append((read.name, [*new, *(rest[place] for place in places)], read.losses + losses))
     if parts:
         yield _whole(parts)
 

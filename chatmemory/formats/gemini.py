@@ -145,13 +145,13 @@ class _Reader(TurnReader):
         else:
             raise InvalidMessage(f"unknown role {role!r}: one of user, model, function")
         is_snake = any(_snake(kind) in part for part in _parts(turn) for kind in _KINDS[:-1])
-        for said in self.joined(turn, read):
-            yield self.in_snake_case(said) if is_snake else said
+        for each in self.joined(turn, read):
+            yield self.in_snake_case(each) if is_snake else each
 
-    def in_snake_case(self, said: ReadMessage) -> ReadMessage:
-        attributes = getattr(said.message, "attributes", {})
+    def in_snake_case(self, read: ReadMessage) -> ReadMessage:
+        attributes = getattr(read.message, "attributes", {})
         own = {**attributes.get(self.format, {}), "names": "snake_case"}
-        return replace(said, message=with_attributes(said.message, {self.format: own}))
+        return replace(read, message=with_attributes(read.message, {self.format: own}))
 
     def is_of_model(self, block: Any) -> bool:
         return _kind(block) in _KINDS
@@ -169,16 +169,16 @@ class _Reader(TurnReader):
     def said_by_model(self, blocks: list[Any]) -> AiMessage:
         calls: list[ToolExecutionRequest] = []
         types: dict[str | None, str] = {}
-        said: dict[bool, str] = {True: "", False: ""}
+        texts: dict[bool, str] = {True: "", False: ""}
         for block in blocks:
             kind = _kind(block)
             if kind == "text":
-                said[block.get("thought") is True] += part_text(block)
+                texts[block.get("thought") is True] += part_text(block)
             elif kind in _CALLS:
                 call = self.request(kind, block)
                 calls.append(call)
                 types |= {} if kind == "functionCall" else {call.id: kind}
-        text, thinking = said[False] or None, said[True] or None
+        text, thinking = texts[False] or None, texts[True] or None
         if text is None and not calls and not thinking:
             text = next((_mark(part) for part in blocks if _kind(part) in _KINDS[-3:-1]), None)
         return AiMessage(text, calls, thinking, {self.format: {"types": types}} if types else None)
@@ -195,12 +195,12 @@ class _Reader(TurnReader):
         kind, held = _kind(block), _held(block)
         parts = _parts(held) if held.get("parts") else []
         contents = [each for part in parts for each in self.contents(part)]
-        said = text_in(held, "toolType" if kind == "toolResponse" else "name")
+        label = text_in(held, "toolType" if kind == "toolResponse" else "name")
         text, is_error = _text_of_response(held.get("response"))
         if kind == "codeExecutionResult":
-            said, text = _CODE, text_in(held, "output") or ""
+            label, text = _CODE, text_in(held, "output") or ""
             is_error = None if held.get("outcome") == "OUTCOME_OK" else True
-        id, name = self.calls.answered(text_in(held, "id"), said)
+        id, name = self.calls.answered(text_in(held, "id"), label)
         own = {} if kind == "functionResponse" else {self.format: {"type": kind}}
         return ToolExecutionResultMessage(id, name, [TextContent(text), *contents], is_error, own)
 

@@ -184,22 +184,24 @@ class _Reader(SessionReader):
 
     def model(self, record: dict[str, Any]) -> None:
         calls = dicts_in(record, "toolCalls")
-        said, thoughts = _texts(record), _thoughts(record)
+        contents, thoughts = _texts(record), _thoughts(record)
         first = calls[0].get("timestamp") if calls else None
-        is_before = bool(said and calls) and str(record.get("timestamp")) < str(first)
+        is_before = bool(contents and calls) and str(record.get("timestamp")) < str(first)
         requests = [
             self.calls.request(text_in(each, "id"), text_in(each, "name"), each.get("args"))
             for each in calls
         ]
         about = self.about(record)
         if requests:
-            self.counted(answer_of(said if is_before else [], requests, thoughts, about), record)
+            self.counted(
+                answer_of(contents if is_before else [], requests, thoughts, about), record
+            )
             thoughts = []
             for each in calls:
                 self.result_of(each)
-        if (said and not is_before) or thoughts or not requests:
-            if said or thoughts:
-                self.counted(answer_of(said, (), thoughts, about), record)
+        if (contents and not is_before) or thoughts or not requests:
+            if contents or thoughts:
+                self.counted(answer_of(contents, (), thoughts, about), record)
             else:
                 self.miss("answers without content")
 

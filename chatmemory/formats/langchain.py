@@ -216,14 +216,14 @@ class _Reader(Reader):
         more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
         raw = dicts_in(more, "tool_calls") + dicts_in(data, "tool_call_chunks")
         raw += [block for block in dicts_in(data, "content") if block.get("type") in _CALLS]
-        said = [_plain_call(call) for call in raw]
+        plain = [_plain_call(call) for call in raw]
         calls = dicts_in(data, "tool_calls") + dicts_in(data, "invalid_tool_calls")
         if not calls:
             old = more.get("function_call")
-            calls = said + ([_plain_call(old)] if isinstance(old, dict) else [])
+            calls = plain + ([_plain_call(old)] if isinstance(old, dict) else [])
         for call in calls:
             id, name, arguments = text_in(call, "id"), text_in(call, "name"), call.get("args")
-            texts = [each["args"] for each in said if (each["id"], each["name"]) == (id, name)]
+            texts = [each["args"] for each in plain if (each["id"], each["name"]) == (id, name)]
             if not data.get("tool_call_chunks"):  # else the text is incomplete
                 texts = [text for text in texts if _is_json_of(arguments, text)]
             text = next((text for text in texts if isinstance(text, str)), None)
@@ -247,9 +247,9 @@ class _Reader(Reader):
 
 def _plain_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return id, name and arguments of a call in the shape of a provider."""
-    said = call["function"] if isinstance(call.get("function"), dict) else call
+    function = call["function"] if isinstance(call.get("function"), dict) else call
     id, arguments = call.get("call_id") or call.get("id"), ("args", "arguments", "input")
-    return {"id": id, "name": said.get("name"), "args": first_in(said, *arguments)}
+    return {"id": id, "name": function.get("name"), "args": first_in(function, *arguments)}
 
 
 def _is_json_of(value: Any, text: Any) -> bool:
@@ -394,8 +394,8 @@ class _Writer(PartWriter):
         for call in self.calls_of(message):
             arguments = _arguments(call.arguments)
             type = "invalid_tool_call" if arguments is None else "tool_call"
-            said = call.arguments if arguments is None else arguments
-            written = {"name": call.name, "args": said, "id": call.id, "type": type}
+            value = call.arguments if arguments is None else arguments
+            written = {"name": call.name, "args": value, "id": call.id, "type": type}
             written |= {"error": None} if arguments is None else {}
             data.setdefault(f"{type}s", []).append(written)
         yield {"type": "ai", "data": data}

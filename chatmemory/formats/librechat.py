@@ -69,7 +69,7 @@ class _Reader(Reader):
         files = {str(name): None for each in _files(message) if (name := each)}
         if message.get("isCreatedByUser"):
             self.calls.interrupted()
-            contents: list[Content] = [TextContent(said) for said in map(_text, parts) if said]
+            contents: list[Content] = [TextContent(text) for text in map(_text, parts) if text]
             contents += [stand_in("file", name) for name in files]
             if contents:
                 yield UserMessage(contents, attributes=_about(message))
@@ -90,13 +90,13 @@ class _Reader(Reader):
                     thoughts.append(_text(part) or "")
                 case "tool_call":
                     call = object_in(part.get("tool_call"), "a tool call must be an object")
-                    said = "\n".join(texts) or None
+                    text = "\n".join(texts) or None
                     thinking = "\n".join(filter(None, thoughts)) or None
-                    yield AiMessage(said, (self.request(call),), thinking, _about(message))
+                    yield AiMessage(text, (self.request(call),), thinking, _about(message))
                     texts, thoughts = [], []
                     yield from self.result(call)
-                case _ if said := _text(part):
-                    texts.append(said)
+                case _ if text := _text(part):
+                    texts.append(text)
                 case "text" | "agent_update" | "":
                     pass
                 case kind:

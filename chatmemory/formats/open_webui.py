@@ -76,8 +76,8 @@ class _Reader(Reader):
 
 def _contents(message: Mapping[str, Any]) -> Iterator[Content]:
     content = message.get("content")
-    said = [content] if isinstance(content, str) else texts_in(content)
-    texts = [text for text in said if text] or [*texts_in(message.get("output"))]
+    parts = [content] if isinstance(content, str) else texts_in(content)
+    texts = [text for text in parts if text] or [*texts_in(message.get("output"))]
     yield from map(TextContent, texts)
     error = message.get("error")
     error = error.get("content") if isinstance(error, dict) else error

@@ -214,15 +214,15 @@ class _Reader(Reader):
         elif type == "message":
             yield from self.message(item)
         elif type == "reasoning":
-            said = {name: item.get(name) for name in ("summary", "content")}
-            thoughts = dict.fromkeys(texts_in(said))  # some hosts repeat one in the other
+            kept = {name: item.get(name) for name in ("summary", "content")}
+            thoughts = dict.fromkeys(texts_in(kept))  # some hosts repeat one in the other
             yield _part(item, AiMessage(None, (), "\n".join(thoughts) or None))
         elif type in _CALLS:
             yield from self.call(item, type)
         elif type in _RESULTS:
             id = text_in(item, _RESULTS[type].id)
             yield ReadMessage(self.result(item, type, id), [item])
-        elif type in _SETTINGS and self.said:
+        elif type in _SETTINGS and self.messages:
             self.keep(item)
         else:
             yield _part(item, AiMessage("\n".join(texts_in(item)) or None))
@@ -296,34 +296,34 @@ class _Reader(Reader):
     def keep(self, item: dict[str, Any]) -> None:
         """Keep an item that makes no message of its own with the message before it."""
         if self._answer is None:
-            self.said[-1] = replace(self.said[-1], values=[*self.said[-1].values, item])
+            self.messages[-1] = replace(self.messages[-1], values=[*self.messages[-1].values, item])
         else:
-            last = self.said[self._answer]
-            self.said[self._answer] = _joined(last, _part(item, AiMessage(None)))
+            last = self.messages[self._answer]
+            self.messages[self._answer] = _joined(last, _part(item, AiMessage(None)))
 
-    def add(self, said: ReadMessage) -> None:
+    def add(self, read: ReadMessage) -> None:
         """Add a message; an item of an answer may become part of the AiMessage before it."""
-        if isinstance(said.message, AiMessage):
-            if self._answer is not None and self._continues(said.message):
-                self.said[self._answer] = _joined(self.said[self._answer], said)
+        if isinstance(read.message, AiMessage):
+            if self._answer is not None and self._continues(read.message):
+                self.messages[self._answer] = _joined(self.messages[self._answer], read)
                 return
-            self._answer = len(self.said)
-        elif _types_of(said.message, _BOTH) == []:
+            self._answer = len(self.messages)
+        elif _types_of(read.message, _BOTH) == []:
             self._answer = None
-        super().add(said)
+        super().add(read)
 
     def _continues(self, message: AiMessage) -> bool:
         assert self._answer is not None
-        answer = self.said[self._answer].message
+        answer = self.messages[self._answer].message
         assert isinstance(answer, AiMessage)
         before = set(answer.tool_execution_requests) - set(message.tool_execution_requests)
         if any(call and self.calls.is_open(call.id) for call in before):
             return True  # else the call and its output would be separated
-        has_results = self._answer < len(self.said) - 1
+        has_results = self._answer < len(self.messages) - 1
         return not has_results and (answer.text is None or message.has_tool_execution_requests)
 
     def finished(self) -> Iterable[ReadMessage]:
-        return map(_shown, self.said)
+        return map(_shown, self.messages)
 
 
 def _without_parsed(item: dict[str, Any]) -> dict[str, Any]:
@@ -354,9 +354,9 @@ def _part(item: dict[str, Any], message: AiMessage) -> ReadMessage:
     return ReadMessage(message, [{"items": [item]}])
 
 
-def _joined(said: ReadMessage, more: ReadMessage) -> ReadMessage:
+def _joined(first: ReadMessage, more: ReadMessage) -> ReadMessage:
     """Return two parts of an answer as one part."""
-    one, other = said.message, more.message
+    one, other = first.message, more.message
     assert isinstance(one, AiMessage)
     assert isinstance(other, AiMessage)
     calls = one.tool_execution_requests + other.tool_execution_requests
@@ -373,18 +373,18 @@ def _joined(said: ReadMessage, more: ReadMessage) -> ReadMessage:
         "\n".join(thoughts) if thoughts else None,
         _of_types(types, "function_call"),
     )
-    items = [item for each in (said, more) for item in each.values[0]["items"]]
-    return ReadMessage(message, [{"items": items}], response=said.response or more.response)
+    items = [item for each in (first, more) for item in each.values[0]["items"]]
+    return ReadMessage(message, [{"items": items}], response=first.response or more.response)
 
 
-def _shown(said: ReadMessage) -> ReadMessage:
+def _shown(read: ReadMessage) -> ReadMessage:
     """Return an answer; if it would be empty, its text names the first item."""
-    match said.message:
+    match read.message:
         case AiMessage(text=None, tool_execution_requests=(), thinking=None):
-            item = said.values[0]["items"][0]
+            item = read.values[0]["items"][0]
             text = stand_in(_type_of(item), name_of(item, "id")).text
-            return replace(said, message=AiMessage(text))
-    return said
+            return replace(read, message=AiMessage(text))
+    return read
 
 
 def _content(part: Any) -> Content | None:

@@ -47,10 +47,10 @@ def _is_event(value: Any) -> bool:
 
 def said(event: Any) -> Any:
     """Return the parts of an event that have text. A condensation is the program's own."""
-    said = {name: event[name] for name in _SAID if name in event}
+    words = {name: event[name] for name in _SAID if name in event}
     kinds = ("action", "observation")  # in version 0 these are names
     return {
-        name: each for name, each in said.items() if name not in kinds or isinstance(each, dict)
+        name: each for name, each in words.items() if name not in kinds or isinstance(each, dict)
     }
 
 
@@ -112,11 +112,11 @@ class _Reader(SessionReader):
         return None
 
     def message(self, event: dict[str, Any], about: dict[str, Any]) -> int | None:
-        said = dict_in(event, "llm_message")
-        contents = _contents(said.get("content")) + _contents(event.get("extended_content"))
-        if said.get("role") == "assistant":
+        message = dict_in(event, "llm_message")
+        contents = _contents(message.get("content")) + _contents(event.get("extended_content"))
+        if message.get("role") == "assistant":
             texts = [each.text for each in contents if isinstance(each, TextContent)]
-            thinking = text_in(said, "reasoning_content")
+            thinking = text_in(message, "reasoning_content")
             return self.add(AiMessage("\n".join(texts), (), thinking, self.own(about)))
         if not contents:
             self.miss("messages without content")
@@ -150,8 +150,8 @@ class _Reader(SessionReader):
             content = _observed(event.get("content"))
             if call:
                 return self.result(call, content, observation == "error" or None, about)
-            said = UserMessage(content or f"[{observation}]", None, self.own(about))
-            return self.add(said, by_program=True)
+            observed = UserMessage(content or f"[{observation}]", None, self.own(about))
+            return self.add(observed, by_program=True)
         if action == "condensation":
             self.forget(_forgotten(args, self._places), args)
         elif action in ("system", "message") and isinstance(text, str):

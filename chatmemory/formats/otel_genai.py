@@ -150,11 +150,13 @@ class _Reader(Reader):
         """Yield the messages of a turn: one for each result, one for the parts between results."""
         if not parts and role != "assistant":
             raise InvalidMessage("its parts are empty")
-        said = turn
+        wrapper = turn
         for run in [*runs_of(parts, _is_result)] or [[]]:
-            message = self.piece(role, run, text_in(said, "name"))
-            yield ReadMessage(message, [{**said, "parts": run}], joins=said is not turn or None)
-            said = {"role": role}
+            message = self.piece(role, run, text_in(wrapper, "name"))
+            yield ReadMessage(
+                message, [{**wrapper, "parts": run}], joins=wrapper is not turn or None
+            )
+            wrapper = {"role": role}
 
     def piece(self, role: str, run: list[dict[str, Any]], name: str | None) -> ChatMessage:
         if run and _is_result(run[0]):
@@ -189,8 +191,8 @@ class _Reader(Reader):
         if property not in part and _OLD_RESULT in part:
             property = _OLD_RESULT
         id, name = self.calls.answered(text_in(part, "id"), text_in(part, "name"))
-        said = [role, part["type"], property]
-        own = {} if said == _USUAL else {_NAME: {"types": said}}
+        kinds = [role, part["type"], property]
+        own = {} if kinds == _USUAL else {_NAME: {"types": kinds}}
         text = arguments_text(part.get(property)) or ""
         return ToolExecutionResultMessage(id, name, text, None, own)
 
@@ -270,8 +272,8 @@ class _Writer(PartWriter):
         if len(types) != len(calls) or not all(type in [*_CALLS] for type in types):
             types = ["tool_call"] * len(calls)
         for call, type in zip(calls, types, strict=True):
-            said = {_CALLS[type]: _value(call.arguments or "")}
-            parts.append({"type": type, "id": call.id, "name": call.name, **said})
+            arguments = {_CALLS[type]: _value(call.arguments or "")}
+            parts.append({"type": type, "id": call.id, "name": call.name, **arguments})
         yield {"role": "assistant", "parts": parts}
 
     def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:

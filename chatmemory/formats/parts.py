@@ -234,7 +234,7 @@ class TurnReader(Reader):
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
         """Return whether a message must be marked as joined. Results in a row are joined anyway."""
-        last = self.said[-1].message if self.said else None
+        last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
         return None if joins == are_results else joins
 

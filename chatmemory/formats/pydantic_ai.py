@@ -80,13 +80,13 @@ class _Reader(Reader):
             raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")
         parts = objects_in(turn, "parts")
         about = {name: value for name, value in turn.items() if name != "parts"}
-        said = [*self.instructions(about)] if kind == "request" else []
-        said += self.request(parts) if kind == "request" else self.response(parts)
-        if not said:
+        messages = [*self.instructions(about)] if kind == "request" else []
+        messages += self.request(parts) if kind == "request" else self.response(parts)
+        if not messages:
             kinds = (part.get("part_kind") for part in parts)
             raise nothing_in(f"part of the {kind}", "parts of kind ", kinds)
-        for i, (message, value) in enumerate(said):
-            value = {"kind": kind, **(about if i == len(said) - 1 else {}), **value}
+        for i, (message, value) in enumerate(messages):
+            value = {"kind": kind, **(about if i == len(messages) - 1 else {}), **value}
             yield ReadMessage(message, [value], joins=i > 0 or None)
 
     def instructions(self, about: dict[str, Any]) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:

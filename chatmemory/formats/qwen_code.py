@@ -115,12 +115,12 @@ class _Reader(SessionReader):
         about = {name: record.get(name) for name in ("uuid", "timestamp", "model")}
         by_program = record.get("subtype") in ("notification", "cron")
         for read in _read(message):
-            place = self.said(read, about, by_program)
+            place = self.add_message(read, about, by_program)
             tokens = whole(dict_in(record, "usageMetadata").get("promptTokenCount"))
             if tokens and isinstance(read, AiMessage):
                 self.built.count_prompt(place, tokens)
 
-    def said(self, read: ChatMessage, about: dict[str, Any], by_program: bool) -> int:
+    def add_message(self, read: ChatMessage, about: dict[str, Any], by_program: bool) -> int:
         attributes = getattr(read, "attributes", {})
         return self.add(with_attributes(read, {**attributes, **self.own(about)}), by_program)
 

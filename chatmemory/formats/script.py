@@ -55,7 +55,7 @@ def read_script(text: str) -> list[ChatMessage]:
         for refused in reading.refused:
             raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
         return [message for each in reading.transcripts for message in each.messages]
-    return _with_tool_names([_message(role, said) for role, said in _turns(text)])
+    return _with_tool_names([_message(role, words) for role, words in _turns(text)])
 
 
 def unknown_role(text: str) -> tuple[int, str] | None:

@@ -62,16 +62,16 @@ class SessionReader(ABC):
                 left_out.append(SkippedTurn(self._turn, str(error)))
         session = self.built.session()
         messages, summaries = session.messages, session.summaries
-        said = [place for place in range(len(messages)) if place not in summaries]
+        places = [place for place in range(len(messages)) if place not in summaries]
         losses = [
             Loss("session", f"{what} ({n:,})", self._first[what])
             for what, n in self._missing.items()
         ]
         return Transcript(
             None,
-            Packed(messages[place] for place in said) if summaries else messages,
+            Packed(messages[place] for place in places) if summaries else messages,
             tuple(losses),
-            turns=tuple(self._turns[place] for place in said),
+            turns=tuple(self._turns[place] for place in places),
             session=session,
             left_out=tuple(left_out),
             named=frozenset(self._named),

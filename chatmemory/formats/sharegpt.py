@@ -59,15 +59,15 @@ def find(value: Any) -> RawTranscript | None:
 
 
 class _Reader(Reader):
-    def add(self, said: ReadMessage) -> None:
+    def add(self, read: ReadMessage) -> None:
         """Add a message. Calls become part of the AI message just before them."""
-        last = self.said[-1] if self.said else None
-        calls = said.message.tool_execution_requests if isinstance(said.message, AiMessage) else ()
+        last = self.messages[-1] if self.messages else None
+        calls = read.message.tool_execution_requests if isinstance(read.message, AiMessage) else ()
         if calls and last and isinstance(last.message, AiMessage):
             whole = AiMessage(last.message.text, last.message.tool_execution_requests + calls)
-            self.said[-1] = ReadMessage(whole, [*last.values, *said.values])
+            self.messages[-1] = ReadMessage(whole, [*last.values, *read.values])
         else:
-            super().add(said)
+            super().add(read)
 
     def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
         speaker, value = turn.get("from"), turn.get("value")
