@@ -8,6 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.core.checks import run_checks
+from django.core.management import call_command
 from django.test import Client
 
 from chatmemory import MemoryNotFound, MessageWindow, UserMessage, services
@@ -20,6 +21,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import recall_history
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import Erased
+from chatmemory.rooms import providers_in_use
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
@@ -157,7 +159,13 @@ def test_styles_are_served_where_the_room_says(operator_client):
 
 @pytest.mark.parametrize(
     ("hook", "path"),
-    [("parts", PAGE), ("parts", f"{PAGE}?msg=4"), ("badges", "/"), ("news", "/")],
+    [
+        ("parts", PAGE),
+        ("parts", f"{PAGE}?msg=4"),
+        ("badges", "/"),
+        ("news", "/"),
+        ("questions", "/"),
+    ],
 )
 def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog, hook, path):
     room.failing = {hook}
@@ -166,6 +174,21 @@ def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog,
     assert (NOT_AVAILABLE in answer.text) == (hook != "badges")
     assert "message 4" in answer.text
     assert "on purpose" in caplog.text
+
+
+def test_a_room_asks_a_question_on_the_overview(operator_client):
+    page = operator_client.get("/").text
+    assert page.index("A question") < page.index('id="search"')
+
+
+def test_a_room_knows_the_providers_in_use():
+    assert providers_in_use("m") == {"openai": ["the model of m"]}
+    assert providers_in_use() == {"openai": ["the model of all"]}
+
+
+def test_a_room_repairs_its_index(capsys):
+    call_command("verify_memories", "m", repair_index=True)
+    assert "put into the search index: 7" in capsys.readouterr().out
 
 
 def test_a_flag_is_a_filter_of_pages_and_the_api(operator_client, api):

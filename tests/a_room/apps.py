@@ -79,6 +79,16 @@ class ARoom(room.SiteRoom):
         badge = room.Badge("a_room/_said.html", {"said": "A badge"})
         return {row.id: [badge] for row in rows if row.id == "m"}
 
+    def questions(self):
+        self._fail("questions")
+        yield room.Fragment("a_room/_said.html", {"said": "A question"})
+
+    def in_use(self, memory_id):
+        return {"openai": [f"the model of {memory_id or 'all'}"]}
+
+    def repairing(self, memory_id):
+        return 7 if memory_id == "m" else 0
+
     def news(self, size):
         self._fail("news")
         yield room.News("a_room/_said.html", {"said": f"The first of {size}"}, is_first=True)
