@@ -85,6 +85,17 @@ class Incident:
         return (self.tool or "A tool") if self.result else facts_words(self)
 
     @property
+    def are_several(self) -> bool:
+        """Whether `what` names several facts."""
+        return self.result is None and len(self.facts) > 1
+
+    @property
+    def happened(self) -> str:
+        """What happened to `what`, with its verb in the right number."""
+        several = self.words.to_several if self.are_several else ""
+        return several or self.words.happened
+
+    @property
     def fact(self) -> str:
         """The fact to show: the best known one, or the tool."""
         return self.facts[0].fact if self.facts else self.tool
@@ -330,7 +341,7 @@ NAMED = 3  # facts that a sentence names
 
 def incident_words(incident: Incident) -> str:
     """Return an incident in one sentence, without its last point."""
-    came = f"{incident.what} {incident.words.happened} in #{incident.again}{call_words(incident)}"
+    came = f"{incident.what} {incident.happened} in #{incident.again}{call_words(incident)}"
     origin = "the result in" if incident.result else "said in"
     return f"{came}; {forgotten_words(incident.shown, origin)}"
 

@@ -25,25 +25,35 @@ class IncidentKind(StrEnum):
 
 @dataclass(frozen=True)
 class KindWords:
-    """The words of a kind: as a title, as the event of the fact or the tool, and in short for the
-    last message.
+    """The words of a kind: as a title, as the event of the fact or the tool, in short for the last
+    message, and as the event of several facts, if that differs.
     """
 
     title: str
     happened: str
     short: str
+    to_several: str = ""
 
 
 WORDS: Mapping[IncidentKind, KindWords] = {
     IncidentKind.USER_REPEATED: KindWords(
-        "Said again by the user", "was said again after it had left", "said again"
+        "Said again by the user",
+        "was said again after it had left",
+        "said again",
+        "were said again after they had left",
     ),
     IncidentKind.CALL_REPEATED: KindWords("Called again", "was called again", "called again"),
     IncidentKind.USER_SUPPLIED: KindWords(
-        "Supplied by the user", "was supplied by the user after it had left", "supplied"
+        "Supplied by the user",
+        "was supplied by the user after it had left",
+        "supplied",
+        "were supplied by the user after they had left",
     ),
     IncidentKind.USED_UNSEEN: KindWords(
-        "Used unseen", "was used with no recorded mention in memory", "used"
+        "Used unseen",
+        "was used with no recorded mention in memory",
+        "used",
+        "were used with no recorded mention in memory",
     ),
 }
 # Of what the user said again because the assistant asked for it, or as the user says

@@ -188,6 +188,19 @@ def test_the_parts_of_an_incident():
     )
 
 
+def test_the_verb_has_the_number_of_what_it_is_about():
+    pair = UserMessage("Orders A-1182 and B-2293.")
+    for again, said in (
+        (UserMessage("A-1182"), "A-1182 was said again after it had left in"),
+        (UserMessage("A-1182, B-2293"), "A-1182, B-2293 were said again after they had left in"),
+        (AiMessage("A-1182, B-2293"), "A-1182, B-2293 were used with no recorded mention in"),
+    ):
+        assert incident_words(incident_of(pair, *FILLED, UserMessage("z"), again)).startswith(said)
+    results = [call("get"), result("A-1182 B-2293"), UserMessage("x"), UserMessage("y")]
+    found = incident_of(*results, call("get"), result("A-1182 B-2293"))
+    assert incident_words(found).startswith("get was called again in #6, with the same result")
+
+
 @pytest.mark.parametrize(
     ("asked", "again", "is_forced", "is_asked"),
     [

@@ -51,7 +51,7 @@ class IncidentCard:
         self.newer = shown.number - 1 or None
         self.older = shown.number + 1 if shown.number < shown.count else None
         self.what = shown.incident.what
-        self.happened = shown.incident.words.happened
+        self.happened = shown.incident.happened
         self.cost = call_words(shown.incident)
         self.is_forced = shown.incident.is_forced
         self.enough, self.cure = words.cure(shown, state.memory.policy)

@@ -75,15 +75,16 @@ def newest_said_again(memory_id: str) -> str:
         return ""
     incident, first = found.incident, found.incident.shown
     request = f"asked for in {named(incident.asked)}, " if incident.asked else ""
+    was = "were" if incident.are_several else "was"
     return (
-        f"{incident.what} was in {named(first.said)}, left at step {first.left_step:,}, "
+        f"{incident.what} {was} in {named(first.said)}, left at step {first.left_step:,}, "
         f"{request}{incident.words.short} in {named(incident.again)}"
     )
 
 
 def came_up_again(found: NewestIncident) -> str:
     """Return the words for an incident: `A-1182 had to be said again`."""
-    return f"{found.incident.what} {found.incident.words.happened}"
+    return f"{found.incident.what} {found.incident.happened}"
 
 
 def _with_messages(kept: Sequence[KeptIncidents]) -> NewestIncidents:

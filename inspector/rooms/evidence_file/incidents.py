@@ -53,7 +53,7 @@ def _card(shown: Shown, incident: Incident) -> dict[str, Any]:
     text = shown.masker.text
     return {
         "what": "A masked term" if is_masked else text(incident.what),
-        "happened": incident.words.happened,
+        "happened": incident.words.happened if is_masked else incident.happened,
         "cost": "" if is_masked else text(call_words(incident)),
         "forced": incident.is_forced,
         "left": incident.shown.left_step,
