@@ -19,7 +19,7 @@ LABELS = {
     "low_water": "When full, trim down to this share of the limit",
     "snap_to_user": "After a trim, begin with a user message",
     "oversized": "A message that is too big for the limit",
-    "clear_tool_results": "When full, first clear tool results but so many of the newest (0: none)",
+    "clear_tool_results": "When full, first clear tool results, except the newest N (0: off)",
     "free_system": "The system message does not count",
     "meters_only": "Only measure: evict and refuse nothing",
 }
