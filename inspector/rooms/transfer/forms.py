@@ -49,13 +49,17 @@ class ImportForm(forms.Form):
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
-        limit = upload_limit()
-        if file.size is None or file.size > limit.size:
-            raise forms.ValidationError(
-                f"The file is larger than {limit}. "
-                f"Import it with {inspector_configuration().MANAGE} import_transcripts."
-            )
+        if file.size is None or file.size > upload_limit().size:
+            raise forms.ValidationError(self.too_large())
         return file
+
+    @staticmethod
+    def too_large() -> str:
+        """Why a file is refused that is larger than the limit. The page says it, too, if the server
+        has refused the body without reading it.
+        """
+        command = f"{inspector_configuration().MANAGE} import_transcripts"
+        return f"The file is larger than {upload_limit()}. Import it with {command}."
 
     def clean(self) -> dict[str, Any]:
         """Check that the options are compatible with the limit."""

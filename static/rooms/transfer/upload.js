@@ -45,6 +45,7 @@ function answered(request) {
   const answer = new DOMParser().parseFromString(request.responseText, "text/html");
   if (!isHere) return tell("You are signed out. Sign in in another window, then reload this page.");
   if (request.status === 200) return show(answer);
+  if (request.status === 413) return tell(form().dataset.tooLarge);
   const why = request.status === 422 && answer.querySelector("[data-problem]")?.textContent.trim();
   tell(why || `${reason(request.status)} ${AGAIN}`);
 }
