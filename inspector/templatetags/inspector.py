@@ -237,7 +237,10 @@ def day_or_time(moment: datetime) -> str:
 
 @register.filter
 def ends(text: str) -> tuple[str, str]:
-    """Return a long id in two parts: a page shortens the first one, and keeps the second."""
+    """Return a long id in two parts: a page shortens the first one, and keeps the second. A blank
+    id has quotes around it, or nobody could press it.
+    """
+    text = text if text.strip() else f"“{text}”"
     tail = ENDS_TAIL if len(text) > 2 * ENDS_TAIL else 0
     return text[: len(text) - tail], text[len(text) - tail :]
 

@@ -117,6 +117,12 @@ def test_pages_are_stable_both_ways(operator_client, db, monkeypatch, sort):
     assert [row.memory.id for row in back["rows"]] == seen[-2]
 
 
+def test_a_blank_id_can_be_seen_and_pressed(operator_client, db):
+    services.create(" ", MessageWindow(3))
+    (link,) = markup.tree(operator_client.get("/").text).findall(".//td[@class='who']/a")
+    assert (link.get("href"), "".join(link.itertext()).strip()) == ("/c/~20/", "“ ”")
+
+
 def test_htmx_gets_the_table_and_a_restore_the_page(operator_client, memory_id):
     fragment = operator_client.get("/", headers={"HX-Request": "true"})
     assert markup.roots(fragment) == [("title", None), ("div", "conversation-table")]
