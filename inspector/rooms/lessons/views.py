@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from chatmemory.access.roles import WRITE
 from inspector.display import cookie
 from inspector.rooms.lessons.catalogue import Catalogue, Staged, catalogue
 from inspector.rooms.lessons.page import LessonPage, screens
@@ -25,9 +26,10 @@ _STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
 @require_safe
 @login_not_required
 def lessons(request: HttpRequest) -> HttpResponse:
-    """Show all lessons, and which of them are done."""
+    """Show all lessons, and which of them are done. Operators see which files are left out."""
     known = catalogue()
-    return render(request, "rooms/lessons/lessons.html", _path(request, known))
+    context = {**_path(request, known), "left_out": _left_out(request, known)}
+    return render(request, "rooms/lessons/lessons.html", context)
 
 
 @require_safe
@@ -35,7 +37,7 @@ def lessons(request: HttpRequest) -> HttpResponse:
 def lesson(request: HttpRequest, slug: str) -> HttpResponse:
     """Show `step` of a lesson. An answer is in the address, so it can be shared and reloaded."""
     known = catalogue()
-    staged = _staged(known, slug)
+    staged = _staged(request, known, slug)
     number = _number(request, "step", len(staged.moments))
     answer = Answer.of(request.GET, staged.moments[number - 1].step)
     page = LessonPage(staged, number, answer)
@@ -53,7 +55,7 @@ def lesson(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 def present(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a lesson on a projector, one screen after the other."""
-    staged = _staged(catalogue(), slug)
+    staged = _staged(request, catalogue(), slug)
     shown = screens(staged)
     number = _number(request, "screen", len(shown))
     context = {
@@ -67,10 +69,16 @@ def present(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "rooms/lessons/present.html", context)
 
 
-def _staged(known: Catalogue, slug: str) -> Staged:
+def _staged(request: HttpRequest, known: Catalogue, slug: str) -> Staged:
     if slug not in known.lessons:
-        raise Http404("there is no such lesson")
+        left_out = "".join(f" Left out: {each}." for each in _left_out(request, known))
+        raise Http404(f"There is no such lesson.{left_out}")
     return known.lessons[slug]
+
+
+def _left_out(request: HttpRequest, known: Catalogue) -> tuple[str, ...]:
+    """Return the faults of files, which name a folder of the server, for operators only."""
+    return known.problems if request.user.has_perm(WRITE) else ()
 
 
 def _number(request: HttpRequest, name: str, most: int) -> int:
