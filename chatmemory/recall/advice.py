@@ -38,12 +38,14 @@ class AdviceReason(StrEnum):
 class Goals:
     """The goals of a window: the share of facts to hold, and the share of the cost to save.
 
-    `context` is how many tokens the model takes; None if that is not known.
+    `context` is how many tokens the model takes; None if that is not known. With `spares_users` a
+    window is not enough under which a user has to repeat anything.
     """
 
     share: float = SHARE
     saving: float = SAVING
     context: int | None = None
+    spares_users: bool = False
 
 
 USUAL = Goals()
@@ -157,11 +159,13 @@ class Chooser:
         holding = [
             each
             for each in self.points
-            if each.tally.held >= least.held and each.tally.again <= least.again
+            if each.tally.held >= least.held
+            and each.tally.again <= least.again
+            and self._spares_users(each)
         ]
         advice = self._advised(holding, share=0)
         pick = advice.pick
-        if today and pick and advice.why is AdviceReason.SAVES and pick.cost > today.cost + CLOSE:
+        if today and pick and advice.why is AdviceReason.SAVES and self._is_cheaper(today, pick):
             return replace(advice, why=AdviceReason.NOTHING_CHEAPER, pick=None)
         return advice
 
@@ -197,7 +201,17 @@ class Chooser:
         today, recalls = self.today, self.sums.recalls
         least = percent_of(today.tally.held, recalls) if today else 0
         is_as_today = percent_of(point.tally.held, recalls) >= least
-        return is_as_today and _holds_share(self.sums, point, self.goals.share)
+        return is_as_today and self.is_enough(point)
+
+    def is_enough(self, point: CostedPolicy) -> bool:
+        """Return whether a policy holds the share of facts, and spares users if that is a goal."""
+        return _holds_share(self.sums, point, self.goals.share) and self._spares_users(point)
+
+    def _is_cheaper(self, today: CostedPolicy, pick: CostedPolicy) -> bool:
+        return today.cost < pick.cost - CLOSE and self._spares_users(today)
+
+    def _spares_users(self, point: CostedPolicy) -> bool:
+        return not (self.goals.spares_users and point.tally.user_repeated)
 
     def _is_affordable(self, point: CostedPolicy) -> bool:
         """Return whether a policy costs no more than everything and fits the model."""

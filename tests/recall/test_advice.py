@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chatmemory import MessageWindow
-from chatmemory.recall.advice import AdviceReason, Chooser
+from chatmemory.recall.advice import AdviceReason, Chooser, Goals
 from chatmemory.recall.cost import NO_BOUNDS, Prices
 from chatmemory.recall.frontier import Figures, tried_policies
 from chatmemory.recall.tallies import Tally
@@ -27,6 +29,16 @@ def test_a_policy_that_costs_more_than_todays_is_not_advised():
     assert (chooser.today.cost, chooser.cost_of(OTHER)) == (0.75, 0.76)
     advice = chooser.as_today()
     assert (advice.why, advice.pick) == (AdviceReason.NOTHING_CHEAPER, None)
+
+
+def test_a_policy_under_which_users_repeat_themselves_is_no_remedy_for_that():
+    """The other one is cheaper and holds all facts, but a user has to repeat one."""
+    cheap = Tally(held=2, user_repeated=1, tokens=500)
+    told = replace(figures(900, 500), points={0: {4: Tally(held=2, tokens=800)}, 1: {5: cheap}})
+    assert Chooser(TRIED, [told], Prices()).advice().pick.policy == OTHER
+    goals = Goals(spares_users=True)
+    advice = Chooser(TRIED, [told], Prices(), goals).advice()
+    assert (advice.why, advice.pick.policy) == (AdviceReason.SAVES, IN_FORCE)
 
 
 def test_a_policy_that_costs_less_than_todays_is_advised():

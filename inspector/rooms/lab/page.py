@@ -31,6 +31,7 @@ from inspector.rooms.lab.reads import Fleet, Group, Loser, Measured
 from inspector.rooms.lab.words import (
     Headline,
     cost_words,
+    enough_words,
     held_words,
     limits_words,
     policy_long,
@@ -139,7 +140,8 @@ class FleetPage:
 
     def _chooser(self, measured: Sequence[Measured]) -> Chooser:
         saving = inspector_configuration().LEAST_SAVING / 100
-        goals = Goals(saving=saving, context=self.context)
+        repeats = self.address.flagged == "user_repeated"
+        goals = Goals(saving=saving, context=self.context, spares_users=repeats)
         figures = [each.figures for each in measured]
         return Chooser(self.found.tried, figures, self.address.prices.prices, goals)
 
@@ -303,7 +305,7 @@ class FleetPage:
         if as_today and as_today.policy:
             named.append((as_today, "as much as you hold today, cheapest", ""))
         sliding = [each for each in points if each.policy and each.policy.low_water == WHOLE]
-        enough = [each for each in sliding if each.tally.held >= 0.95 * self.sums.recalls]
+        enough = list(filter(self.chooser.is_enough, sliding))
         if enough:
             cheapest = min(enough, key=lambda each: each.cost)
             named.append((cheapest, f"the cheapest sliding one with {self._share}", ""))
@@ -311,7 +313,7 @@ class FleetPage:
 
     @property
     def _share(self) -> str:
-        return f"{100 * self.chooser.goals.share:.0f} %"
+        return enough_words(self.chooser.goals)
 
     def _way(self, point: CostedPolicy, name: str, note: str, css: str) -> Way:
         tally, calls = point.tally, self.sums.calls

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from chatmemory import Policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit
-from chatmemory.recall.advice import FEW, Advice, AdviceReason, Chooser, CostedPolicy
+from chatmemory.recall.advice import FEW, Advice, AdviceReason, Chooser, CostedPolicy, Goals
 from chatmemory.recall.cost import Prices
 from chatmemory.windows.policies import WHOLE, written_share
 
@@ -71,6 +71,12 @@ def limits_words(policies: Iterable[Policy | None]) -> str:
     return "Your limits"
 
 
+def enough_words(goals: Goals) -> str:
+    """Return what a window must hold to be enough, such as `95 %`."""
+    spared = " without a repetition by users" if goals.spares_users else ""
+    return f"{100 * goals.share:.0f} %{spared}"
+
+
 def held_words(point: CostedPolicy, recalls: int) -> str:
     return wording.percent(point.tally.held, recalls)
 
@@ -126,7 +132,8 @@ class Headline:
         yield Piece(", they ")
         yield from self._change(pick, *verb)
         held, before = pick.tally.held, today.tally.held
-        yield Piece(f" and hold {held:,} facts in place of {before:,}.")
+        instead = "as today" if held == before else f"in place of {before:,}"
+        yield Piece(f" and hold {held:,} facts {instead}.")
 
     def _instead(self, policy: Policy) -> str:
         if self._policy is not None and policy.limit == self._policy.limit:
@@ -158,7 +165,7 @@ class Headline:
         """Why, in a sentence or two."""
         advice, conversations = self._advice, self._chooser.sums.count
         found = []
-        share = f"{100 * self._chooser.goals.share:.0f} %"
+        share = enough_words(self._chooser.goals)
         if advice.why is AdviceReason.NOTHING_SAVES:
             found.append(
                 "Sending everything costs about the same as the cheapest limit that holds "

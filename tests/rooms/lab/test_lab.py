@@ -29,7 +29,7 @@ from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.rooms.lab.words import policy_long, policy_short
 from inspector.shell.files import csv_file
-from tests.conversations import create_and_add
+from tests.conversations import create_and_add, keep
 from tests.inspector.markup import tree, words
 
 SAID = [
@@ -325,6 +325,14 @@ def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     assert "2 facts: too few to choose by." in computed(operator_client)
 
 
+def test_without_any_conversation_it_leads_to_where_they_come_in(operator_client, db):
+    text = words(operator_client.get("/lab/").content)
+    assert "There are no conversations yet. How they come in" in text
+    assert "No conversation matches. Choose all" in words(
+        operator_client.get("/lab/?prefix=shop/").content
+    )
+
+
 def test_a_limit_that_is_asked_for_has_a_row(operator_client, lab):
     lab(f"{MESSAGES}&limit=3")
     rows = table(operator_client, f"{MESSAGES}&limit=3")
@@ -438,6 +446,23 @@ def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
     form = {"kind": "message_window", "limit": "4", "flagged": "over_limit", "confirmed": "1"}
     operator_client.post("/lab/adopt/", form)
     assert [policy(id).limit for id in ("over", "fits")] == [4, 9]
+
+
+def test_a_limit_for_users_who_repeated_themselves_ends_that(operator_client, db):
+    """A limit that is cheaper, holds 95 % and leaves the repetition is suggested to others only."""
+    for n in range(2):
+        early = [UserMessage(f"My order is A-{n}182."), *long_session(n)[1:]]
+        create_and_add(f"m{n}", TokenWindow(1_500), [*early, UserMessage(f"A-{n}182, as I said.")])
+    keep()
+    query = "provider=own&input=2.5&cached=0.25"
+    computed(operator_client, query)
+    (suggested,) = (row for name, row in table(operator_client, query).items() if "sugg" in name)
+    assert suggested[2] == "2"
+    text = computed(operator_client, f"{query}&flagged=user_repeated")
+    rows = table(operator_client, f"{query}&flagged=user_repeated")
+    (suggested,) = (row for name, row in rows.items() if "suggested" in name)
+    assert suggested[2] == "0"
+    assert "95 % without a repetition by users" in text
 
 
 def test_many_conversations_change_in_slices(conversations):
