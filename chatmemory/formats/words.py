@@ -137,10 +137,10 @@ class _Words:
     """The texts of a conversation's messages, in the order of the turns they were read from."""
 
     def __init__(self, read: Transcript) -> None:
-        session = read.session
-        self._messages = session.messages if session else read.messages
+        self._messages = read.session.messages if read.session else read.messages
         count = len(self._messages)
-        self._turns = read.turns if len(read.turns) == count else range(count)
+        turns = _turns_with_summaries(read)
+        self._turns = turns if len(turns) == count else range(count)
         is_in_order = all(map(le, self._turns, islice(self._turns, 1, None)))
         self._order = range(count) if is_in_order else sorted(range(count), key=self._turn)
         self._rest = LOOKED_THROUGH
@@ -163,6 +163,19 @@ class _Words:
             if _is_in(forms, texts):
                 return True
         return False
+
+
+def _turns_with_summaries(read: Transcript) -> Sequence[int]:
+    """Return the turns of all messages of a session. A summary has the turn of the message after
+    it, or at the end of the one before it.
+    """
+    if read.session is None or not read.session.compactions:
+        return read.turns
+    turns = list(read.turns)
+    for place in sorted(read.session.summaries):
+        if turns:
+            turns.insert(place, turns[min(place, len(turns) - 1)])
+    return turns
 
 
 def _is_in(forms: Sequence[str], texts: Iterable[str]) -> bool:

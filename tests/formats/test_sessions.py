@@ -183,6 +183,21 @@ def test_a_compaction_replaces_the_window(claude, logical):
     assert any("restored context" in loss for loss in what_is_missing(transcript))
 
 
+def test_no_word_of_a_long_session_is_reported_as_lost_behind_a_compaction(claude):
+    """Each answer has three records, so a message is far from the record of the same number. All
+    texts together are too long to be looked through for each of them.
+    """
+    claude.user("first", "Start")
+    claude.compact("compacted", "Summary: a start", "first", trigger="auto", preTokens=90)
+    for n in range(200):
+        claude.user(f"u{n}", f"Question {n} " + "and so on " * 500)
+        for part in ("thought", "said", "added"):
+            claude.ai(f"{part}{n}", f"m{n}", f"{part} {n} " + "as it were " * 500)
+    transcript = read(claude.records)
+    assert len(transcript.messages) == 401
+    assert [what for what in what_is_missing(transcript) if what.startswith("words")] == []
+
+
 def test_a_second_summary_replaces_the_first(claude):
     claude.user("1", "Start")
     claude.compact("2", "Summary one", "1")
@@ -572,6 +587,7 @@ def test_the_real_sessions_are_read(request, sessions, expected):
         (transcript,) = reading.transcripts
         assert (reading.format, reading.refused) == ("claude_code", ())
         compactions += len(transcript.session.compactions)
+        assert [loss for loss in transcript.losses if loss.what.startswith("words")] == []
         assert all(not each.kept for each in transcript.session.compactions)
         opened: set[str] = set()
         for message in transcript.messages:
