@@ -343,6 +343,20 @@ def test_a_file_of_a_folder_that_breaks_off_is_imported_without_its_end_and_so_i
     assert "refused line 3: not JSON" in capsys.readouterr().err
 
 
+def test_a_named_file_that_cannot_be_read_is_refused_and_the_others_are_imported(
+    db, tmp_path, capsys
+):
+    files = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for name, file in zip("abc", files, strict=True):
+        file.write_text("no chat" if name == "b" else f"{chat('one', name)}\n")
+    with pytest.raises(CommandError, match="1 refused, 2 conversations imported"):
+        call_command("import_transcripts", *files)
+    assert f"left out {files[1]}: not valid JSON" in capsys.readouterr().err
+    assert set(Memory.objects.values_list("pk", flat=True)) == {"a-one", "c-one"}
+    with pytest.raises(CommandError, match="not valid JSON"):
+        call_command("import_transcripts", files[1])
+
+
 def test_a_folder_without_transcripts_is_refused(db, tmp_path):
     with pytest.raises(CommandError, match="the folder has no file that ends with"):
         call_command("import_transcripts", tmp_path)

@@ -57,7 +57,12 @@ class Command(DatabaseCommand):
         try:
             for file in files:
                 reports.append(Report(""))
-                self.import_file(file, policy, options, printer, reports[-1])
+                try:
+                    self.import_file(file, policy, options, printer, reports[-1])
+                except ChatMemoryError as error:
+                    if len(files) == 1 and not file.is_in_folder:
+                        raise
+                    self.leave_out(file, reports[-1], error)
         finally:
             printer.total(_totals(reports))
         if refused := sum(report.refused_count for report in reports):
@@ -73,27 +78,28 @@ class Command(DatabaseCommand):
         printer: Printer,
         report: Report,
     ) -> None:
-        """Import one file into the `report`. Files in a folder that cannot be read are reported."""
-        try:
-            with opened(file.path) as content:
-                report.format, results = _results(content, file, policy, options)
-                known = list[Imported]()
-                with (
-                    self.summarised(file.path, report, known, printer),
-                    _progress(content, options["progress"]) as tell,
-                ):
-                    for result in results:
-                        report.add(result)
-                        if not result.refused and len(known) < SHOWN:
-                            known.append(result)
-                        printer.row(_row(file.path, report.format, result))
-                        tell(report)
-        except ChatMemoryError as error:
-            if not file.is_in_folder:
-                raise
-            is_rest = bool(report.stored_count or report.already)
-            report.refused_count += is_rest
-            self.stderr.write(f"left out {'the rest of ' if is_rest else ''}{error}")
+        """Import one file into the `report`. Raises ChatMemoryError if it cannot be read."""
+        with opened(file.path) as content:
+            report.format, results = _results(content, file, policy, options)
+            known = list[Imported]()
+            with (
+                self.summarised(file.path, report, known, printer),
+                _progress(content, options["progress"]) as tell,
+            ):
+                for result in results:
+                    report.add(result)
+                    if not result.refused and len(known) < SHOWN:
+                        known.append(result)
+                    printer.row(_row(file.path, report.format, result))
+                    tell(report)
+
+    def leave_out(self, file: TranscriptFile, report: Report, error: ChatMemoryError) -> None:
+        """Report a file that cannot be read; the others are imported. One that was named, or of
+        which a part was imported, counts as refused.
+        """
+        is_rest = bool(report.stored_count or report.already)
+        report.refused_count += is_rest or not file.is_in_folder
+        self.stderr.write(f"left out {'the rest of ' if is_rest else ''}{error}")
 
     @contextmanager
     def summarised(
