@@ -101,6 +101,7 @@ class GroupRow(NamedTuple):
     incidents: str = ""
     cost: str = ""
     policy: str = ""
+    only_measures: bool = False
     change: Change = Change()
 
 
@@ -254,15 +255,14 @@ class FleetPage:
     def pick_policy(self) -> str:
         """The text of the suggested policy, if it is not in force already; empty for none."""
         pick = self.advice.pick
-        policy = (pick.policy or self._everything) if pick else None
+        policy = (pick.policy or self._everything(self.measured)) if pick else None
         return "" if policy in (None, self.today_policy) else text_of_policy(policy)
 
-    @property
-    def _everything(self) -> Policy | None:
+    def _everything(self, measured: Iterable[Measured]) -> Policy | None:
         """The policy with which everything is sent: the highest limit in force, which then only
         measures; None where no limit is in force.
         """
-        in_force = (each.chosen.policy for each in self.measured)
+        in_force = (each.chosen.policy for each in measured)
         limits = [each.limit for each in in_force if each and each.unit == self.kind.unit]
         return replace(self.kind, limit=max(limits)).metering() if limits else None
 
@@ -356,11 +356,13 @@ class FleetPage:
         if pick is None:
             why = "nothing was needed in three calls or more"
             return row._replace(note=why if advice.why is AdviceReason.NOTHING_NEEDED else "")
-        is_same = pick is today or (pick.policy is not None and policies == [pick.policy])
+        advised = pick.policy or self._everything(group.members)
+        is_same = pick is today or (advised is not None and policies == [advised])
         row = row._replace(
             suggested="as today" if is_same else policy_short(pick.policy),
             note=_group_note(advice),
-            policy="" if is_same or pick.policy is None else text_of_policy(pick.policy),
+            policy="" if is_same or advised is None else text_of_policy(advised),
+            only_measures=pick.policy is None,
             held=f"{pick.tally.held:,}",
             incidents=f"{pick.tally.again:,}",
             cost=cost_words(pick.cost),

@@ -218,6 +218,21 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 4
 
 
+def test_sending_everything_can_be_adopted_for_a_group(operator_client, db):
+    """As the highest limit in force, which then only measures."""
+    for n in range(4):
+        create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
+        create_and_add(f"bot-{n}", TokenWindow(500 + 100 * n), SAID)
+    computed(operator_client)
+    assert "Everything" in table(operator_client, "", "Groups")["bot- id begins with"][3]
+    assert "Preview bot-" in operator_client.get("/lab/").text
+    form = {"group": "bot-"}
+    assert "the limit only measures." in words(operator_client.post("/lab/fix/", form).content)
+    assert operator_client.post("/lab/fix/", form | {"confirmed": "1"}).status_code == 302
+    assert {policy(f"bot-{n}") for n in range(4)} == {TokenWindow(800).metering()}
+    assert policy("long-0") == TokenWindow(1_500)
+
+
 def test_what_needs_far_more_and_what_clients_decide_is_left_out(operator_client, db):
     """One agent's session does not move the advice for bots that need far less."""
     for n in range(12):
