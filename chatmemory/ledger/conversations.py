@@ -89,9 +89,9 @@ def adopt_policy(
 ) -> int:
     """Set a policy for conversations that have another one, and return how many were changed.
 
-    Conversations that cannot be changed are left out, such as one that is being imported or cannot
-    be read. The call ends after about `seconds`; call it again for the rest. Raises InvalidValue,
-    UnknownEstimator.
+    Conversations whose clients decide their windows are left out, and those that cannot be changed,
+    such as one that is being imported or cannot be read. The call ends after about `seconds`; call
+    it again for the rest. Raises InvalidValue, UnknownEstimator.
     """
     policy = check_policy(policy)
     changed = 0

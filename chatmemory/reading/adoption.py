@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES
-from chatmemory.models import Memory, Stay
+from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import NOTHING, Entry, Totals
@@ -27,13 +27,15 @@ class PolicyAdoption:
     """The changes of a policy: `differing` of the `matching` conversations have another one.
 
     `over` of them have more in memory than it allows, so that their next add evicts. `recounted`
-    ones were counted by another estimator, so that it is not known in advance.
+    ones were counted by another estimator, so that it is not known in advance. `of_clients` ones
+    are left out of all these numbers.
     """
 
     matching: int
     differing: int
     over: int
     recounted: int
+    of_clients: int
 
 
 def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
@@ -54,7 +56,9 @@ def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
             else:
                 known.append(row)
         over += sum(map(policy.is_exceeded_by, _windows_under(policy, known)))
-    return PolicyAdoption(which.rows().count(), differing, over, recounted)
+    of_clients = which.rows().filter(decided_by_clients()).count()
+    matching = which.rows().count() - of_clients
+    return PolicyAdoption(matching, differing, over, recounted, of_clients)
 
 
 def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
@@ -69,13 +73,23 @@ def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
     return [each._replace(cost=costs[memory_id]) for memory_id, each in totals.items()]
 
 
+def decided_by_clients() -> Q:
+    """Return the condition for conversations whose windows are lists of their clients: they have no
+    policy, or one that only measures these lists. Another limit has no effect on them.
+    """
+    lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
+    return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")
+
+
 def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:
-    """Return the conversations that have another policy than this one, by id."""
+    """Return the conversations that have another policy than this one, by id. Those whose clients
+    decide their windows are left out.
+    """
     same = Q(
         policy_kind=policy.kind,
         policy_limit=policy.limit,
         policy_estimator=policy.estimator,
         policy_options=policy.options,
     )
-    rows: MemoryQuerySet = which.rows().exclude(same & Q(policy_kind__isnull=False)).order_by("id")
-    return rows
+    rows: MemoryQuerySet = which.rows().exclude(decided_by_clients()).exclude(same)
+    return rows.order_by("id")

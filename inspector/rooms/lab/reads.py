@@ -7,7 +7,7 @@ import heapq
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -16,6 +16,7 @@ from django.db.models import Count
 
 from chatmemory.conf import fact_words
 from chatmemory.models import Memory
+from chatmemory.reading.adoption import decided_by_clients
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.advice import needs_of
@@ -218,6 +219,13 @@ def group_of(row: Memory) -> str:
         return f"{name}:{value}" if value else name
     found = _PREFIX.match(row.id)
     return found[0] if found else ""
+
+
+def decided_by_clients_in(found: Fleet, groups: Collection[str]) -> int:
+    """Return how many conversations of some groups an adoption leaves out."""
+    ids = [each.chosen.id for each in found.known if each.chosen.group in groups]
+    count: int = Memory.objects.filter(decided_by_clients(), id__in=ids).count()
+    return count
 
 
 def tried_of(query: FleetQuery) -> TriedPolicies:

@@ -158,5 +158,6 @@ def fix(request: HttpRequest) -> HttpResponse:
         "sums": page.fixing(rows),
         "remaining": remaining,
         "confirmed": is_confirmed,
+        "of_clients": reads.decided_by_clients_in(page.found, {row.group.name for row in rows}),
     }
     return render(request, "rooms/lab/fix.html", context)

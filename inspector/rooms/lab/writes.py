@@ -22,6 +22,7 @@ from chatmemory.exceptions import (
 from chatmemory.ledger.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
+from chatmemory.reading.adoption import decided_by_clients
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.frontier import Figures, TriedPolicies, figures_of
 from chatmemory.windows.policies import Policy
@@ -104,10 +105,11 @@ def _is_unchanged(each: Chosen) -> bool:
 def adopt(policies: Mapping[str, Policy], actor: str = "", seconds: float = SECONDS) -> int:
     """Set the policy of each conversation by its id; return how many remain.
 
-    Those that cannot be changed are left out, such as one that is being imported. The call ends
-    after about `seconds`; call it again for the rest.
+    Those that cannot be changed are left out, such as one that is being imported, and those whose
+    clients decide their windows. The call ends after about `seconds`; call it again for the rest.
     """
-    in_force = {row.id: row.policy for row in Memory.objects.filter(id__in=list(policies))}
+    rows = Memory.objects.filter(id__in=list(policies)).exclude(decided_by_clients())
+    in_force = {row.id: row.policy for row in rows}
     waiting = [id for id, policy in policies.items() if id in in_force and in_force[id] != policy]
     done = 0
     for memory_id in database.for_seconds(seconds, waiting):

@@ -29,7 +29,7 @@ from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.rooms.lab.words import policy_long, policy_short
 from inspector.shell.files import csv_file
-from tests.conversations import create_and_add, keep
+from tests.conversations import create_and_add
 from tests.inspector.markup import tree, words
 
 SAID = [
@@ -463,21 +463,43 @@ def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
     assert [policy(id).limit for id in ("over", "fits")] == [4, 9]
 
 
-def test_a_limit_for_users_who_repeated_themselves_ends_that(operator_client, db):
-    """A limit that is cheaper, holds 95 % and leaves the repetition is suggested to others only."""
-    for n in range(2):
-        early = [UserMessage(f"My order is A-{n}182."), *long_session(n)[1:]]
-        create_and_add(f"m{n}", TokenWindow(1_500), [*early, UserMessage(f"A-{n}182, as I said.")])
-    keep()
-    query = "provider=own&input=2.5&cached=0.25"
-    computed(operator_client, query)
-    (suggested,) = (row for name, row in table(operator_client, query).items() if "sugg" in name)
-    assert suggested[2] == "2"
-    text = computed(operator_client, f"{query}&flagged=user_repeated")
-    rows = table(operator_client, f"{query}&flagged=user_repeated")
-    (suggested,) = (row for name, row in rows.items() if "suggested" in name)
-    assert suggested[2] == "0"
-    assert "95 % without a repetition by users" in text
+@pytest.fixture
+def of_clients(conversations):
+    """Two conversations whose windows are lists of their clients: one has a limit that measures."""
+    services.set_default_policy("shop/metered", MessageWindow(4))
+    for memory_id in ("shop/metered", "shop/client"):
+        protocol.update_messages(memory_id, SAID)
+        services.change(memory_id, labels={"team": "a"})
+    return {id: policy(id) for id in ("shop/metered", "shop/client")}
+
+
+def test_what_clients_decide_is_left_out_of_an_adoption(operator_client, of_clients):
+    form = {"kind": "message_window", "limit": "3", "label": "team:a"}
+    preview = words(operator_client.post("/lab/adopt/", form).content)
+    assert "Use Message window 3 for 3 conversations?" in preview
+    assert "2 conversations are left out: the client decides what is in memory." in preview
+    operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
+    assert {policy(f"shop/{n}") for n in (0, 2, 4)} == {MessageWindow(3)}
+    assert {id: policy(id) for id in of_clients} == of_clients
+    assert "left out" not in words(
+        operator_client.post("/lab/adopt/", form | {"label": "team:b"}).content
+    )
+
+
+def test_what_clients_decide_is_left_out_of_a_fix_for_all(operator_client, of_clients):
+    computed(operator_client, MESSAGES)
+    preview = words(operator_client.post("/lab/fix/", {"kind": "message_window"}).content)
+    assert "2 conversations are left out: the client decides what is in memory." in preview
+    form = {"kind": "message_window", "group": ["team:a", "team:b"], "confirmed": "1"}
+    assert operator_client.post("/lab/fix/", form).status_code == 302
+    assert TWO not in {policy(f"shop/{n}") for n in range(COUNT)}
+    assert {id: policy(id) for id in of_clients} == of_clients
+
+
+def test_one_that_only_measures_can_be_given_a_limit_again(operator_client, conversations):
+    """Its messages are added, so that a limit has an effect."""
+    services.adopt_policy(MemoryFilter(), TWO.metering())
+    assert services.adopt_policy(MemoryFilter(), MessageWindow(3)) == COUNT
 
 
 def test_many_conversations_change_in_slices(conversations):
