@@ -4,7 +4,7 @@ many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
     from chatmemory.messages.estimators import count_tokens, estimator_for
     from chatmemory.recall.comparison import curve_of, replay
-    from chatmemory.recall.frontier import figures_of, tried_of_kind
     from chatmemory.recall.history import history_of
     from chatmemory.recall.prompts import Refusals
 
@@ -55,24 +54,33 @@ def figures(folder: str) -> Iterator[Figure]:
         },
         ROUNDS,
     )
-    said_by_bots = list(support_conversations())
-    counted = [history_of(each, estimator) for each in said_by_bots]
-    tried = tried_of_kind(TokenWindow(1))
-
-    def count_bots() -> None:
-        for each in support_conversations():
-            history_of(each, estimator)
-
-    def frontier() -> None:
-        for each in counted:
-            figures_of(each, tried, TokenWindow(2_000))
-
-    bots = in_turns({"frontier": frontier, "tokenising": count_bots}, ROUNDS)
     whole = f"of {MESSAGES:,} messages"
     tokenising = {"tokenising": times["tokenising"]}
     yield compared(f"recall curve {whole}", 2, {"curve": times["curve"]} | tokenising)
     yield compared(f"four policies {whole}", 2, {"replays": times["four"]} | tokenising)
-    yield compared(f"frontier of {CONVERSATIONS} conversations", 2, bots)
+    several = f"frontier of {CONVERSATIONS} conversations"
+    yield compared(several, 2, _frontier(support_conversations))
+    yield compared(f"{several} with tool results", 2, _frontier(agents_conversations))
+
+
+def _frontier(conversations: Callable[[], Iterator[list[ChatMessage]]]) -> dict[str, float]:
+    from chatmemory import TokenWindow
+    from chatmemory.messages.estimators import estimator_for
+    from chatmemory.recall.frontier import figures_of, tried_of_kind
+    from chatmemory.recall.history import history_of
+
+    estimator, tried = estimator_for("gpt-4o"), tried_of_kind(TokenWindow(1))
+    counted = [history_of(each, estimator) for each in conversations()]
+
+    def count_again() -> None:
+        for each in conversations():
+            history_of(each, estimator)
+
+    def find() -> None:
+        for each in counted:
+            figures_of(each, tried, TokenWindow(2_000))
+
+    return in_turns({"frontier": find, "tokenising": count_again}, ROUNDS)
 
 
 def support_conversations() -> Iterator[list[ChatMessage]]:
@@ -87,3 +95,17 @@ def support_conversations() -> Iterator[list[ChatMessage]]:
             fact = f" A-{number}-{turn // 6}"
             said.append((UserMessage, AiMessage)[turn % 2](line + fact))
         yield said
+
+
+def agents_conversations() -> Iterator[list[ChatMessage]]:
+    """Conversations with long tool results, of which old ones can be cleared, not yet counted."""
+    from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage
+
+    lines = texts()
+    for said in support_conversations():
+        found = said[:1]
+        for turn, asked in enumerate(said[1::2]):
+            call = ToolExecutionRequest(str(turn), "find", "{}")
+            result = ToolExecutionResultMessage(str(turn), "find", " ".join(islice(lines, 5)))
+            found += [asked, AiMessage(None, (call,)), result]
+        yield found

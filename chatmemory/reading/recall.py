@@ -256,16 +256,19 @@ def _offered(
 ADVISED_MESSAGES, ADVISED_CLEARED = 1_000, 250
 
 
-def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
+def advised(found: Comparison, prices: Prices, rules: CacheRules) -> tuple[Advice, int]:
     """Return the cheapest policy that holds as many facts as the one in force, or as all messages
-    would, for a compared conversation. For a long one, its latest messages count.
+    would, for a compared conversation, and how many of its latest messages were replayed.
+
+    Results are cleared only if the kind does so already, because the answer is a page's.
     """
     in_force = found.in_force if can_decide(found.in_force) else None
     today = in_force.enforced() if in_force else None
     kind = today or found.policies[0].policy or TokenWindow(1)
     history = found.history.newest(ADVISED_CLEARED if kind.whole_results else ADVISED_MESSAGES)
-    tried = tried_of_kind(kind, [today.limit] if today else [], rules)
-    return Chooser(tried, [figures_of(history, tried, today)], prices).as_today()
+    tried = tried_of_kind(kind, [today.limit] if today else [], rules, clears_results=False)
+    figures = figures_of(history, tried, today)
+    return Chooser(tried, [figures], prices).as_today(), len(history)
 
 
 def _mentions(messages: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:

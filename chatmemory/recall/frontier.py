@@ -18,15 +18,17 @@ from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules
 from chatmemory.recall.history import History, needs
 from chatmemory.recall.prompts import prompt_sizes
 from chatmemory.recall.tallies import NOTHING, Tallies, Tally
-from chatmemory.windows.policies import WHOLE, Policy, has_own_rule
+from chatmemory.windows.policies import WHOLE, Policy, TokenWindow, has_own_rule
 
 FEWEST_CALLS = 3  # of a conversation that weighs anything
 MOST_ADDS = 400_000  # messages that are added in all where a replay is needed for each policy
+MOST_CLEARED = 20_000  # the same to clear tool results, which takes about ten times as long
 
 
 LOW_WATERS = tuple(map(Decimal, ("1", "0.8", "0.6", "0.5")))
 LEAST = {"tokens": 100}  # the smallest limit that is tried; of another unit 2
 ANY_LIMIT = 10**9  # goes together with all options
+RESULTS_KEPT = 3  # tool results that stay whole where old ones are cleared, as Anthropic's default
 _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 
@@ -45,12 +47,20 @@ class TriedPolicies:
     def kind(self) -> Policy:
         return self.variants[0]
 
+    def clears_beside(self, variant: int) -> bool:
+        """Whether a variant clears old tool results beside a kind that clears none. Each of its
+        limits needs a replay, so that it is tried under every second limit of the grid.
+        """
+        is_of_grid = self.given is None and not self.kind.whole_results
+        return is_of_grid and self.variants[variant].whole_results > 0
+
     def limits(self, variant: int, most: int) -> Sequence[int]:
         """Return the limits of a variant; of a grid those below a load."""
         if self.given is not None:
             return self.given[variant]
         least = self.variants[variant].least_limit
-        limits = limits_of(self.kind.unit, most, self.also)
+        steps = _STEPS[::2] if self.clears_beside(variant) else _STEPS
+        limits = limits_of(self.kind.unit, most, self.also, steps)
         return [limit for limit in limits if limit >= least]
 
     def place_of(self, policy: Policy) -> tuple[int, int]:
@@ -59,15 +69,21 @@ class TriedPolicies:
 
 
 def tried_of_kind(
-    kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO_BOUNDS
+    kind: Policy,
+    also: Iterable[int] = (),
+    rules: CacheRules = NO_BOUNDS,
+    clears_results: bool = True,
 ) -> TriedPolicies:
     """Return the policies of a frontier: a kind with each low water, beginning as it does or with a
-    user message. Its own options come first.
+    user message. Its own options come first, and last, if wanted, the kind that clears old tool
+    results.
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
     begun = (kind,) if kind.takes_whole_turns else (kind, replace(kind, snap_to_user=True))
     found = [kind, *(replace(each, low_water=water) for each in begun for water in waters)]
+    if clears_results and isinstance(kind, TokenWindow) and not kind.whole_results:
+        found.append(replace(kind, clear_tool_results=RESULTS_KEPT))
     return TriedPolicies(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
 
 
@@ -84,11 +100,13 @@ def _variant(policy: Policy) -> Policy:
     return replace(policy, limit=ANY_LIMIT)
 
 
-def limits_of(unit: str, most: int, also: Iterable[int] = ()) -> list[int]:
+def limits_of(
+    unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
+) -> list[int]:
     """Return the limits that are tried below a load, about 11 in each power of ten, and `also`."""
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
-        tried = (step * power // 4 for step in _STEPS if step * power % 4 == 0)
+        tried = (step * power // 4 for step in steps if step * power % 4 == 0)
         found |= {limit for limit in tried if least <= limit < most}
         power *= 10
     return sorted(found)
@@ -113,6 +131,7 @@ class Figures:
     today: Tally | None = None
     need: int | None = None
     is_unreadable: bool = False
+    clears: bool = False
 
     @property
     def has_weight(self) -> bool:
@@ -147,12 +166,12 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
         tallies = Tallies(history, tried.kind, tried.rules)
     everything = history.loads.departures(None).of_texts
     most = tried.kind.load(tried.kind.total(history.entries))
-    points = {
-        number: {
-            limit: tallies.of(replace(variant, limit=limit)) for limit in tried.limits(number, most)
-        }
-        for number, variant in enumerate(tried.variants)
-    }
+    clears = _can_clear(history, tried, most)
+    points: dict[int, dict[int, Tally]] = {}
+    for number, variant in enumerate(tried.variants):
+        same = variant if clears or not tried.clears_beside(number) else tried.kind
+        limits = tried.limits(number, most)
+        points[number] = {limit: tallies.of(replace(same, limit=limit)) for limit in limits}
     own = Tallies(history, today, tried.rules).of(today) if today else None
     sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
     return Figures(
@@ -164,7 +183,16 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
         points=points,
         today=own,
         need=curve_of(history, sliding).smallest_limit(),
+        clears=clears,
     )
+
+
+def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:
+    """Return whether a history has old tool results, and few enough messages for the replays."""
+    results = sum(entry.type is MessageType.TOOL_EXECUTION_RESULT for entry in history.entries)
+    clearing = filter(tried.clears_beside, range(len(tried.variants)))
+    replays = sum(len(tried.limits(number, most)) for number in clearing)
+    return replays > 0 and results > RESULTS_KEPT and len(history) * replays <= MOST_CLEARED
 
 
 def longest_prompt(history: History) -> int:
@@ -192,6 +220,7 @@ class Sums:
     def __init__(self, tried: TriedPolicies, figures: Iterable[Figures] = ()) -> None:
         self.tried = tried
         self.count = self.recalls = self.calls = self.longest = self.todays = 0
+        self.clears = False
         self.everything = self.today = NOTHING
         self._less: dict[tuple[int, int], Tally] = {}
         for each in figures:
@@ -202,6 +231,7 @@ class Sums:
         self.recalls += figures.recalls
         self.calls += figures.calls
         self.longest = max(self.longest, figures.longest)
+        self.clears = self.clears or figures.clears
         self.everything = self.everything.plus(figures.everything)
         if figures.today is not None:
             self.todays += 1
@@ -212,11 +242,14 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """Return the tally of each policy at whose limit anything leaves."""
+        """Return the tally of each policy at whose limit anything leaves. The variant that clears
+        tool results is left out where there is nothing to clear.
+        """
         variants = self.tried.variants
         return [
             Point(replace(variants[variant], limit=limit), self.everything.plus(less))
             for (variant, limit), less in sorted(self._less.items())
+            if self.clears or not self.tried.clears_beside(variant)
         ]
 
     def at(self, policy: Policy | None) -> Tally:

@@ -4,17 +4,44 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from importlib import import_module
 from itertools import accumulate, cycle, islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import InvalidValue, MessageWindow, TokenWindow
+from chatmemory import (
+    AiMessage,
+    InvalidValue,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 from chatmemory.known_models import known_model, smallest_prompt
+from chatmemory.messages.estimators import estimator_for
 from chatmemory.recall.comparison import replay
-from chatmemory.recall.cost import Bill, CacheRules, Call, Prices, bill_of, providers, rules_of
-from chatmemory.recall.frontier import limits_of, tried_of_kind
+from chatmemory.recall.cost import (
+    NO_BOUNDS,
+    Bill,
+    CacheRules,
+    Call,
+    Prices,
+    bill_of,
+    providers,
+    rules_of,
+)
+from chatmemory.recall.frontier import (
+    RESULTS_KEPT,
+    Sums,
+    figures_of,
+    limits_of,
+    tried_of_kind,
+)
+from chatmemory.recall.history import history_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tallies, Tally
 from tests.recall.test_recall import first, histories, many_systems, none, one_system
@@ -137,5 +164,47 @@ def test_limits_and_options_that_are_tried():
         ("1", False),
         ("0.8", False),
     ]
-    assert len(variants) == 9
+    assert len(variants) == 10
+    assert variants[-1] == replace(variants[0], clear_tool_results=RESULTS_KEPT)
+    assert len(tried_of_kind(TokenWindow(50), clears_results=False).variants) == 8
+    assert tried_of_kind(TokenWindow(50, clear_tool_results=1)).variants[-1].whole_results == 1
     assert len(tried_of_kind(Halving(1)).variants) == 2
+
+
+def agent(results: int) -> list:
+    """An agent's history whose results are long, and whose facts its answers repeat."""
+    said = [SystemMessage("Be brief.")]
+    for n in range(results):
+        call = AiMessage(None, (ToolExecutionRequest(str(n), "find", "{}"),))
+        result = ToolExecutionResultMessage(str(n), "find", f"A-{n}182 " + "was seen. " * 40)
+        said += [UserMessage("Where?"), call, result, AiMessage(f"A-{n}182 is in Porto.")]
+    return [*said, AiMessage(f"A-0182 and A-{results - 1}182.")]
+
+
+def test_clearing_is_tried_where_there_are_old_results():
+    tried = tried_of_kind(TokenWindow(1))
+    number = len(tried.variants) - 1
+    long, short = (history_of(agent(n), estimator_for("gpt-4o")) for n in (8, RESULTS_KEPT))
+    found = figures_of(long, tried)
+    assert found.clears
+    for limit, tally in found.points[number].items():
+        policy = TokenWindow(limit, clear_tool_results=RESULTS_KEPT)
+        assert tally == slowly(long, policy, NO_BOUNDS), policy
+    sliding = found.points[0]
+    assert any(tally != sliding[limit] for limit, tally in found.points[number].items())
+    nothing = figures_of(short, tried)
+    assert not nothing.clears
+    for limit, tally in nothing.points[number].items():
+        assert tally == nothing.points[0][limit]
+    assert limits_that_clear(Sums(tried, [found, nothing])) == {*found.points[number]}
+    assert limits_that_clear(Sums(tried, [nothing])) == set()
+
+
+def limits_that_clear(sums: Sums) -> set[int]:
+    return {each.policy.limit for each in sums.points() if each.policy.whole_results}
+
+
+def test_a_history_that_takes_long_to_clear_counts_as_not_cleared(monkeypatch):
+    history, tried = history_of(agent(8), estimator_for("gpt-4o")), tried_of_kind(TokenWindow(1))
+    monkeypatch.setattr(import_module("chatmemory.recall.frontier"), "MOST_CLEARED", 100)
+    assert not figures_of(history, tried).clears

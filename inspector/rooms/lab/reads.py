@@ -35,7 +35,7 @@ from inspector.rooms.lab import models
 LISTED = 5
 ROWS_AT_ONCE = 500
 LIMITS_IN_FORCE = 8  # that have figures of their own
-VERSION = 7  # of the figures
+VERSION = 8  # of the figures
 _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
 
 

@@ -13,6 +13,7 @@ from chatmemory import Policy, policy_kinds, text_of_policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit, option_words, policy_words
 from chatmemory.reading.recall import FACTS_ENOUGH, ComparedRow, Comparison, advised
+from chatmemory.recall.advice import Advice
 from chatmemory.recall.comparison import PhraseFate, Replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
@@ -223,11 +224,20 @@ class ComparePage:
         return f"From {limit} on, nothing has to be said or fetched again."
 
     @cached_property
+    def _advised(self) -> tuple[Advice, int]:
+        return advised(self.found, self.query.prices.prices, self.query.prices.rules)
+
+    @property
     def suggested(self) -> Policy | None:
         """The cheapest limit with its low water that holds as many facts as today, if it saves."""
-        prices = self.query.prices
-        pick = advised(self.found, prices.prices, prices.rules).pick
+        pick = self._advised[0].pick
         return pick.policy if pick and pick.policy != self.found.in_force else None
+
+    @property
+    def suggested_for(self) -> str:
+        """The messages that were replayed for the suggestion, if these are not all."""
+        replayed = self._advised[1]
+        return f"in its latest {replayed:,} messages" if replayed < len(self.found.history) else ""
 
     @property
     def suggestion(self) -> str:

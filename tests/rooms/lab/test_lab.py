@@ -463,6 +463,23 @@ def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
     assert [policy(id).limit for id in ("over", "fits")] == [4, 9]
 
 
+def test_a_limit_for_users_who_repeated_themselves_ends_that(operator_client, db):
+    """A limit that is cheaper, holds 95 % and leaves the repetition is suggested to others only."""
+    for n in range(2):
+        early = [UserMessage(f"My order is A-{n}182."), *long_session(n)[1:]]
+        create_and_add(f"m{n}", TokenWindow(1_500), [*early, UserMessage(f"A-{n}182, as I said.")])
+    keep()
+    query = "provider=own&input=2.5&cached=0.25"
+    computed(operator_client, query)
+    (suggested,) = (row for name, row in table(operator_client, query).items() if "sugg" in name)
+    assert suggested[2] == "2"
+    text = computed(operator_client, f"{query}&flagged=user_repeated")
+    rows = table(operator_client, f"{query}&flagged=user_repeated")
+    (suggested,) = (row for name, row in rows.items() if "suggested" in name)
+    assert suggested[2] == "0"
+    assert "95 % without a repetition by users" in text
+
+
 @pytest.fixture
 def of_clients(conversations):
     """Two conversations whose windows are lists of their clients: one has a limit that measures."""

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from html import escape, unescape
+from importlib import import_module
 from urllib.parse import parse_qs, quote
 
 import pytest
@@ -202,6 +203,18 @@ def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     assert "nobody said it" not in html
     assert "never said" not in html
     assert told(page)[0]["messages"] == 10
+
+
+def test_a_suggestion_names_the_latest_messages_for_which_it_was_replayed(
+    operator_client, db, monkeypatch
+):
+    turns = [[UserMessage(f"B-{n} " + "word " * 100), AiMessage(f"B-{n}")] for n in range(31)]
+    create_and_add("long", TokenWindow(1_500), [each for turn in turns for each in turn])
+    limit, kept = "The cheapest that holds as many facts as today", "latest 60 messages"
+    html = operator_client.get("/c/long/compare/").text
+    assert (limit in html, kept in html) == (True, False)
+    monkeypatch.setattr(import_module("chatmemory.reading.recall"), "ADVISED_MESSAGES", 60)
+    assert f"{limit}, in its {kept}:" in operator_client.get("/c/long/compare/").text
 
 
 def test_an_empty_conversation_is_compared(operator_client, db):
