@@ -84,10 +84,13 @@ class Why(StrEnum):
 
 
 class Dropped(NamedTuple):
-    """A call that is left out."""
+    """A call that is left out. `sender` is the name of the instrumentation; `key` is that of the
+    call, if an event with its messages may still come.
+    """
 
     why: Why
-    sender: str = ""  # the name of the instrumentation
+    sender: str = ""
+    key: str = ""
 
 
 class Remedy(NamedTuple):

@@ -178,7 +178,7 @@ class CallEnd(_OfConversation):
 
 class DroppedCalls(models.Model):
     """The number of calls of a sender that could not be stored for one reason: only numbers and
-    names.
+    names. `awaited` are keys of the newest ones, whose messages may still come in an event.
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")
@@ -186,6 +186,7 @@ class DroppedCalls(models.Model):
     sender = models.CharField(max_length=100, blank=True)
     count = models.BigIntegerField(default=0)
     last_at = models.DateTimeField()
+    awaited = models.TextField(default="[]", help_text="JSON")
 
     objects = TableManager()
 

@@ -8,6 +8,7 @@ again, after a failure in between or as another signal, changes nothing that is 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any
 
-from django.db.models import F
 from django.utils import timezone
 
 from chatmemory import database, services
 from chatmemory.conf import configuration
+from chatmemory.database import in_list
 from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
 from chatmemory.ledger import protocol
 from chatmemory.ledger.protocol import RecordedCall
@@ -42,7 +43,7 @@ from inspector.rooms.calls.bodies import (
     tools_in,
     with_content,
 )
-from inspector.rooms.calls.call import Dropped, GivenCall
+from inspector.rooms.calls.call import Dropped, GivenCall, Why
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
 from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
@@ -50,6 +51,7 @@ from inspector.rooms.calls.reads import call_after, call_compared_with, context_
 from inspector.rooms.calls.spelling import difference_and_style, plain
 from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
+AWAITED = 500  # keys of dropped calls of one sender
 SENDERS = 100  # names of senders of dropped calls under one prefix
 ERROR = 20_000  # characters
 
@@ -283,25 +285,52 @@ def _compare(call: ModelCall, prompt: Prompt, tokens: int) -> None:
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Count dropped calls by reason and sender."""
-    counts: dict[Dropped, int] = {}
-    for each in dropped:
-        each = each._replace(sender=plain(each.sender, 100))
-        counts[each] = counts.get(each, 0) + 1
-    for (why, sender), count in sorted(counts.items()):
-        rows = DroppedCalls.objects.filter(prefix=prefix)
-        with database.atomic():
-            if not rows.filter(why=why, sender=sender).exists() and rows.count() >= SENDERS:
-                sender = ""
-            row, is_new = DroppedCalls.objects.select_for_update().get_or_create(
-                prefix=prefix,
-                why=why,
-                sender=sender,
-                defaults={"count": count, "last_at": timezone.now()},
-            )
-            if not is_new:
-                changed = {"count": F("count") + count, "last_at": timezone.now()}
-                DroppedCalls.objects.filter(pk=row.pk).update(**changed)
+    """Count dropped calls by reason and sender. A call whose messages came in an event is stored,
+    and not counted.
+    """
+    found: defaultdict[tuple[Why, str], list[str]] = defaultdict(list)
+    for why, sender, key in dropped:
+        found[why, plain(sender, 100)].append(key and key_of(key, prefix))
+    for (why, sender), keys in sorted(found.items()):
+        _count(prefix, why, sender, keys)
+    awaited = {key for keys in found.values() for key in keys if key}
+    if awaited:
+        stored = ModelCall.objects.filter(in_list("key", awaited))
+        _count_no_more(stored.values_list("key", flat=True), prefix)
+
+
+def count_no_more(stored: Iterable[GivenCall], prefix: str) -> None:
+    """Correct the count after calls are stored whose spans had come without messages."""
+    _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
+
+
+def _count(prefix: str, why: Why, sender: str, keys: Sequence[str]) -> None:
+    """Count calls, each with its key or "". A span that comes again is not counted again."""
+    rows = DroppedCalls.objects.filter(prefix=prefix)
+    with database.atomic():
+        if not rows.filter(why=why, sender=sender).exists() and rows.count() >= SENDERS:
+            sender = ""
+        row, _ = DroppedCalls.objects.select_for_update().get_or_create(
+            prefix=prefix, why=why, sender=sender, defaults={"last_at": timezone.now()}
+        )
+        known = json.loads(row.awaited)
+        new = [key for key in keys if not key or key not in known]
+        row.count, row.last_at = row.count + len(new), timezone.now()
+        row.awaited = json.dumps([*known, *filter(None, new)][-AWAITED:])
+        row.save()
+
+
+def _count_no_more(keys: Iterable[str], prefix: str) -> None:
+    stored = set(keys)
+    with database.atomic():
+        rows = DroppedCalls.objects.filter(prefix=prefix).exclude(awaited="[]").order_by("pk")
+        for row in rows.select_for_update():
+            known = json.loads(row.awaited)
+            awaited = [key for key in known if key not in stored]
+            if len(awaited) < len(known):
+                row.count -= len(known) - len(awaited)
+                row.awaited = json.dumps(awaited)
+                row.save() if row.count > 0 else row.delete()
 
 
 def forget_old_calls() -> None:

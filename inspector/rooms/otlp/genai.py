@@ -63,8 +63,9 @@ def read(record: Record) -> GivenCall | Dropped:
     given = record.attributes
     turns = _list(given.get(INPUT))
     if not turns:
-        is_lost = record.lost and INPUT not in given
-        return Dropped(Why.DROPPED_ATTRIBUTES if is_lost else Why.NO_MESSAGES, record.scope)
+        if record.lost and INPUT not in given:
+            return Dropped(Why.DROPPED_ATTRIBUTES, record.scope)
+        return Dropped(Why.NO_MESSAGES, record.scope, record.key)
     if _is_hidden(turns):
         return Dropped(Why.HIDDEN, record.scope)
     format = format_of(record)

@@ -20,7 +20,7 @@ from chatmemory.api.guard import Guarded, OneFormat, prefix_of
 from chatmemory.exceptions import ChatMemoryError
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.call import Dropped, GivenCall
-from inspector.rooms.calls.writes import count_dropped, store
+from inspector.rooms.calls.writes import count_dropped, count_no_more, store
 from inspector.rooms.otlp.records import (
     JSON,
     LOGS,
@@ -104,12 +104,16 @@ def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> li
             dropped.append(each)
     calls.sort(key=lambda each: each.at)
     failed = [_TOO_MANY for _ in calls[AT_ONCE:]]
+    new: list[GivenCall] = []
     for call in without_doubles(calls[:AT_ONCE]):
         try:
-            store(call, prefix, actor)
+            if store(call, prefix, actor).is_new:
+                new.append(call)
         except ChatMemoryError as error:
             failed.append(str(error))
     count_dropped(dropped, prefix)
+    if new:
+        count_no_more(new, prefix)
     return failed
 
 

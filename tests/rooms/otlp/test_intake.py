@@ -16,6 +16,7 @@ from chatmemory.models import Message
 from chatmemory.reading.history import Part, history
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.otlp import intake
+from inspector.rooms.otlp.spans import EVENT
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
 from .recordings import bodies, names, read, sent
@@ -229,6 +230,55 @@ def test_dropped_calls_are_counted_by_reason(app):
     assert counts == {("no_messages", 3), ("per_message_events", 3), ("dropped_attributes", 1)}
     send(app, "openai-v2-true")
     assert DroppedCalls.objects.get(why="per_message_events").count == 6
+
+
+def genai(number: int, **more: object) -> dict:
+    """The members that a span and its event have in common, in OpenTelemetry's own conventions."""
+    values = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", **more}
+    return {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "attributes": [
+            {"key": key, "value": {"stringValue": each}} for key, each in values.items()
+        ],
+    }
+
+
+def send_span(app, *numbers: int, sender: str = "genai") -> None:
+    spans = [genai(n) | {"startTimeUnixNano": "1795696526000000000"} for n in numbers]
+    scopes = [{"scope": {"name": sender}, "spans": spans}]
+    answer = app.post("/otlp/v1/traces", {"resourceSpans": [{"scopeSpans": scopes}]}, format="json")
+    assert answer.status_code == 200
+
+
+def send_event(app, number: int) -> None:
+    said = [{"role": "user", "parts": [{"type": "text", "content": f"Question {number}"}]}]
+    event = genai(number, **{"gen_ai.input.messages": json.dumps(said)})
+    event |= {"timeUnixNano": "1795696526100000000", "eventName": EVENT}
+    scopes = [{"scope": {"name": "genai"}, "logRecords": [event]}]
+    answer = app.post("/otlp/v1/logs", {"resourceLogs": [{"scopeLogs": scopes}]}, format="json")
+    assert answer.status_code == 200
+
+
+def counted() -> list[tuple[str, int]]:
+    return sorted(DroppedCalls.objects.values_list("sender", "count"))
+
+
+def test_a_span_whose_event_has_the_messages_is_not_counted(app):
+    """In either order: an app sends spans and events in requests of their own."""
+    send_event(app, 1)
+    send_span(app, 1, 2, 3)
+    assert counted() == [("genai", 2)]
+    send_span(app, 2, 3)  # an exporter may send a batch again
+    assert counted() == [("genai", 2)]
+    send_event(app, 2)
+    assert counted() == [("genai", 1)]
+    send_event(app, 2)
+    assert counted() == [("genai", 1)]
+    send_span(app, 4, sender="other")
+    send_event(app, 3)
+    assert counted() == [("other", 1)]
+    assert ModelCall.objects.count() == 3
 
 
 def test_a_prefix_holds(db):
