@@ -17,6 +17,8 @@ import pytest
 from inspector.project.management.commands.serve import _listen
 from inspector.project.worker import behind_unix_socket
 
+from ..serving import free_port
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 20
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -73,3 +75,33 @@ def test_behind_a_unix_socket_the_client_is_the_last_that_no_proxy_of_ours_is(fo
     behind = behind_unix_socket(application, ["127.0.0.1", "10.0.0.0/8"])
     asyncio.run(behind(scope, None, None))
     assert seen == [(client, "https")]
+
+
+# Says what is loaded when uvicorn begins to listen, and ends the server.
+LOADED = """
+import sys
+import uvicorn
+from django.core.management import execute_from_command_line
+
+async def startup(server, sockets=None):
+    from chatmemory.messages.estimators import must_load
+    from chatmemory.windows.policies import DEFAULT_ESTIMATOR
+    has_views = {"inspector.views.conversation", "chatmemory.api.views.messages"} <= {*sys.modules}
+    print("views:", has_views, "encoding:", not must_load(DEFAULT_ESTIMATOR), file=sys.stderr)
+    server.should_exit = True
+
+uvicorn.Server.startup = startup
+execute_from_command_line(["manage.py", "serve", "--skip-checks", "--port", sys.argv[1]])
+"""
+
+
+def test_views_and_the_usual_encoding_are_loaded_before_the_first_request(template):
+    settings = {"DJANGO_SETTINGS_MODULE": "inspector.project.settings"}
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED, str(free_port())],
+        env=os.environ | settings | {"DATABASE_URL": template.url},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert ran.stderr == "views: True encoding: True\n"
