@@ -9,7 +9,11 @@ from django.urls import NoReverseMatch, reverse
 from chatmemory.access.rates import check_requests_are_counted
 from chatmemory.access.roles import make_groups
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
-from chatmemory.database import check_tables_are_together, check_transactions_are_short
+from chatmemory.database import (
+    check_sessions_are_kept,
+    check_tables_are_together,
+    check_transactions_are_short,
+)
 from chatmemory.leftovers import check_leftover_tables
 from chatmemory.rooms import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
@@ -31,6 +35,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_requests_are_counted, checks.Tags.caches)
         checks.register(check_rooms, checks.Tags.models)
         checks.register(check_schema, checks.Tags.database)
+        checks.register(check_sessions_are_kept, checks.Tags.database)
         checks.register(check_leftover_tables, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)

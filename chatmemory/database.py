@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from django.apps import apps
 from django.core.checks import Error
 from django.core.checks import Warning as Caution
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
+from django.db import Error as AnyDatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 
 TABLE = "chatmemory_memory"  # of conversations
+POOL_TRIES = 5
 AT_A_STRETCH, PAUSE = 1.0, 0.11  # seconds after which a writer of SQLite lets others in
 
 Part = TypeVar("Part")
@@ -199,6 +202,43 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
             id="chatmemory.W001",
         )
     ]
+
+
+def check_sessions_are_kept(**_: object) -> list[Error]:
+    """A system check: on PostgreSQL, each connection has a session of its own. PgBouncer in
+    transaction mode gives one session to several connections in turn, so that the cursors of long
+    lists and the notices of live pages get lost.
+    """
+    if not _shares_sessions():
+        return []
+    hint = "Set pool_mode = session for this database in pgbouncer.ini."
+    text = f"{described()} is behind PgBouncer in transaction mode: use session mode."
+    return [Error(text, hint=hint, id="chatmemory.E012")]
+
+
+def _shares_sessions() -> bool:
+    """Return whether two connections that are open at once get the same session. A database that is
+    down is skipped.
+    """
+    ours = connection()
+    if ours.vendor != "postgresql" or ours.in_atomic_block:
+        return False
+    query = "SELECT pg_backend_pid()"
+    try:
+        with ours.cursor() as cursor, closing(_another(ours)) as other:
+            for _ in range(POOL_TRIES):
+                cursor.execute(query)
+                if cursor.fetchone() == other.execute(query).fetchone():
+                    return True
+    except (AnyDatabaseError, ours.Database.Error, ImproperlyConfigured):  # type: ignore[attr-defined]
+        pass
+    return False
+
+
+def _another(ours: BaseDatabaseWrapper) -> Any:
+    """Open a connection beside Django's own."""
+    parameters = {**ours.get_connection_params(), "autocommit": True}
+    return ours.Database.connect(**parameters)  # type: ignore[attr-defined]
 
 
 def check_tables_are_together(**_: object) -> list[Error]:

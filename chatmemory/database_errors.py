@@ -45,6 +45,10 @@ _SLOW = Outage("slow", "the query took too long: try again in a moment")
 _CLOSED = Outage(
     "down", "its file cannot be opened: check that its folder exists and can be written"
 )
+_POOLED = Outage(
+    "behind PgBouncer in transaction mode",
+    "use session mode: set pool_mode = session in pgbouncer.ini",
+)
 _DOWN = Outage("down", "it does not respond: try again in a moment")
 _NODE_DOWN = Outage("down", "a node of its cluster does not respond", is_of_node=True)
 
@@ -69,6 +73,8 @@ _POSTGRESQL = {
     "25006": _READ_ONLY,  # read_only_sql_transaction
     "42P01": _NOT_MIGRATED,  # undefined_table
     "42703": _NOT_MIGRATED,  # undefined_column
+    "42P03": _POOLED,  # duplicate_cursor: another connection of the pool has one of this name
+    "34000": _POOLED,  # invalid_cursor_name: the cursor is in another session
     "57014": _SLOW,  # query_canceled
     "57P": _DOWN,  # admin_shutdown, crash_shutdown, cannot_connect_now
     "08": _NODE_DOWN,  # connection exceptions that a server reports: it has lost another one

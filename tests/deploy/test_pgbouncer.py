@@ -15,7 +15,12 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from django.db import DatabaseError, connection
 
+from chatmemory.database import check_sessions_are_kept
+from chatmemory.database_errors import explain_error
+
+from ..connecting import connected_to
 from ..deployed import Deployed
 from ..load.cluster import USER
 from ..serving import ROOT, Served, database, free_port
@@ -102,3 +107,38 @@ def test_adds_reads_and_live_pages_go_through_it(template, tmp_path):
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [role]
             )
             admin.execute(f"DROP ROLE {role}")
+
+
+def error_of(statement: str) -> str | None:
+    """The words for the error of a statement on Django's connection, if it has one."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+    except DatabaseError as error:
+        return explain_error(error)
+    return None
+
+
+DECLARED = "DECLARE rows CURSOR WITH HOLD FOR SELECT 1"
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_transaction_mode_is_refused_by_name(mode, template, tmp_path, django_db_blocker):
+    """Connections share sessions in this mode, and so the cursors of long lists."""
+    settings = (f"pool_mode = {mode}", "ignore_startup_parameters = options")
+    with (
+        database(tmp_path, copy_of=template.url) as url,
+        django_db_blocker.unblock(),
+        pooling(url, *settings) as pooled,
+        connected_to(pooled),
+        psycopg.connect(pooled, autocommit=True) as other,
+    ):
+        found = check_sessions_are_kept()
+        other.execute(DECLARED)
+        error = error_of(DECLARED)
+    if mode == "session":
+        assert (found, error) == ([], None)
+    else:
+        assert "is behind PgBouncer in transaction mode: use session mode." in found[0].msg
+        assert error is not None
+        assert "the database is behind PgBouncer in transaction mode: use session mode" in error
