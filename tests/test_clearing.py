@@ -124,7 +124,7 @@ def test_an_add_that_is_refused_clears_nothing():
     said = [*memory.messages(), big, *turn(3)]
     memory.add(*turn(3))
     found = replay(history_of(said, estimator_for("gpt-4o")), memory.policy())
-    assert found.left.stubs.keys() == {2}
+    assert found.departures.stubs.keys() == {2}
     assert found.departures.of_texts[6] == 6, "it was refused"
     assert found.prompt_sizes()[-1] == tokens_of(memory.messages())
 
