@@ -193,4 +193,4 @@ class CausePage:
         self.verb = words.verb(visit.rule) if visit.rule else "Repair these…"
         counts = doctor_counts("", visit.which.choices)
         self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused
-        self.is_mendable = any(row.is_mendable for row in rows)
+        self.is_mendable = bool(self.verb) and any(row.is_mendable for row in rows)

@@ -9,7 +9,7 @@ from inspector.overview.causes import counted_headlines
 from inspector.rooms.doctor.choosing import choose_providers
 
 from ...conversations import HI, call, create_and_add, keep, result, users
-from ...inspector.markup import words
+from ...inspector.markup import tree, words
 
 pytestmark = pytest.mark.django_db
 TOLD = users("My order is A-1182.", "a", "b", "A-1182, as I said.")
@@ -52,6 +52,16 @@ def test_the_doctor_leads_only_to_flags_that_conversations_have(operator_client)
     shown = words(operator_client.get("/doctor/").content).partition("Also worth a look")[2]
     assert "Never reached the model 1 conversation" in shown
     assert "0 conversations" not in shown
+
+
+def test_a_rule_without_a_repair_has_no_button_where_another_one_has(operator_client):
+    twice = [*users("a"), call("1"), result("1"), *users("b"), call("1"), result("1")]
+    create_and_add("m", MessageWindow(20), [*twice, call("2"), HI])
+    keep()
+    page = tree(operator_client.get("/doctor/?rule=reused_call_id").text)
+    assert "Repair…" in "".join(page.itertext()), "call 2 has no result"
+    labels = ["".join(each.itertext()).strip() for each in page.findall(".//main//button")]
+    assert "" not in labels
 
 
 def test_each_line_says_what_happened_in_its_newest_case(fleet):
