@@ -29,7 +29,7 @@ from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.rooms.lab.words import policy_long, policy_short
 from inspector.shell.files import csv_file
-from tests.conversations import create_and_add
+from tests.conversations import create_and_add, keep
 from tests.inspector.markup import tree, words
 
 SAID = [
