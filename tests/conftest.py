@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.core.management import call_command
 from django.db import connection
 from django.test import Client, TransactionTestCase
 from django.test.utils import override_settings
@@ -98,14 +97,8 @@ def demo_conversations_of_the_module(django_db_setup, django_db_blocker, images)
 
     They are made once by each test process. A test's changes are rolled back.
     """
-    with django_db_blocker.unblock():
-        images.bring_about("demo of a module", demo.load)
-    yield
-    with django_db_blocker.unblock():
-        if "migrated" in images.kept:
-            images.restore("migrated")
-        else:
-            call_command("flush", verbosity=0, interactive=False)
+    with django_db_blocker.unblock(), images.lasting("demo of a module", demo.load):
+        yield
 
 
 @pytest.fixture(autouse=True)

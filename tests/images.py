@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from django.core.management import call_command
 from django.db import connection
 
 KEPT = {"auth_permission", "django_content_type", "django_migrations"}  # written by a migration
@@ -52,6 +54,18 @@ class Images:
         make()
         if connection.vendor == "sqlite":
             self.take(name)
+
+    @contextmanager
+    def lasting(self, name: str, make: Callable[[], object]) -> Iterator[None]:
+        """Begin with the state with this name, and end with an empty database: for all tests of a
+        module, each of which rolls back its own changes.
+        """
+        self.bring_about(name, make)
+        yield
+        if "migrated" in self.kept:
+            self.restore("migrated")
+        else:
+            call_command("flush", verbosity=0, interactive=False)
 
     def close(self) -> None:
         for image in self.kept.values():

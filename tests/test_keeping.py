@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import timedelta
 
@@ -12,15 +11,13 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from chatmemory import MessageWindow, services
-from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import QUICK_MESSAGES
-from chatmemory.kept import KeptRow
 from chatmemory.ledger.keeping import STALE_AT_ONCE, current
 from chatmemory.models import Memory, Message
 from chatmemory.reading import conversations
 from chatmemory.services import Rounds, keepers
 from inspector.rooms.evidence.incidents import IncidentKeeper, incidents
-from inspector.rooms.evidence.models import KeptCompactions, KeptIncidents
+from inspector.rooms.evidence.models import KeptIncidents
 from inspector.shell.keeping import KeeperThread
 
 from .conversations import create_and_add, users
@@ -264,85 +261,3 @@ def test_the_command_keeps_all_that_has_changed(days):
     call_command("keep", "--once")
     for model in MODELS:
         assert known_steps(model) == dict.fromkeys(names, 1)
-
-
-# Rows that somebody altered
-
-COLUMNS = [
-    (model, field.name)
-    for model in MODELS
-    for field in model._meta.concrete_fields
-    if field.name not in ("memory", "version", "kept_at")
-]
-OTHER_JSON = ["", "null", "{}", "[1]", '[["said_again"]]', '{"rule": "unknown"}', "[[null]]"]
-
-
-def keep_one(memory_id: str) -> None:
-    create_and_add(memory_id, MessageWindow(3), SAID)
-    services.compact(memory_id, "A summary.", keep_last=0)
-    services.add(memory_id, users("A-1182."))
-    services.keep(memory_id)
-
-
-@pytest.fixture
-def kept():
-    keep_one("a")
-    create_and_add("b", MessageWindow(2), SAID)
-    services.keep("b")
-
-
-@pytest.fixture
-def altered():
-    """Alter a column of kept rows: each value in a conversation of its own.
-
-    Return the values that stood there before, by the ids of the conversations.
-    """
-
-    def alter(model: type[KeptRow], name: str) -> dict[str, object]:
-        values = OTHER_JSON if name == "content" else [-1, 0, 7, 2**31 - 1]
-        for n in range(len(values)):
-            keep_one(f"a{n}")
-        before = dict(model.objects.filter(memory__id__startswith="a").values_list("memory", name))
-        for n, value in enumerate(values):
-            model.objects.filter(memory=f"a{n}").update(**{name: value})
-        return before
-
-    return alter
-
-
-@pytest.mark.parametrize(("model", "name"), COLUMNS)
-def test_a_row_that_cannot_be_read_breaks_no_page_and_no_list(
-    kept, altered, model, name, operator_client
-):
-    pages = [f"/c/{memory_id}/" for memory_id in altered(model, name)]
-    pages += ["/", "/doctor/", "/lab/compactions/", "/api/v1/memories/", "/api/v1/doctor/"]
-    for page in pages:
-        assert operator_client.get(page).status_code == 200, page
-
-
-def test_an_unreadable_row_is_named_where_it_is_listed(kept, operator_client):
-    newest = {"newest_at": 1, "newest_step": 4, "newest_seq": 4}
-    KeptIncidents.objects.filter(memory="a").update(content="[1]", **newest)
-    named = "The incidents kept of “a” cannot be read: manage.py verify_memories makes"
-    assert operator_client.get("/").content.decode().count(named) == 2  # row and feed
-    assert named in operator_client.get("/c/a/").content.decode()
-    KeptCompactions.objects.filter(memory="a").update(content="[1]", compacted=1)
-    named = "The losses of compactions kept of “a” cannot be read"
-    assert named in operator_client.get("/lab/compactions/").content.decode()
-    with pytest.raises(CorruptRow, match=r"'a' cannot be read: manage\.py verify_memories"):
-        incidents("a")
-
-
-@pytest.mark.parametrize(("model", "name"), COLUMNS)
-def test_a_verification_makes_altered_rows_anew_and_finds_the_ledger_whole(
-    altered, model, name, capsys
-):
-    if name == "step":
-        pytest.skip("a row of another step is stale, and is made anew by the next round")
-    good = altered(model, name)
-    now = dict(model.objects.values_list("memory", name))
-    differ = sum(now[memory_id] != value for memory_id, value in good.items())
-    call_command("verify_memories", "--json")
-    *_, total = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (total["total"]["contradictions"], total["total"]["made_anew"]) == (0, differ)
-    assert good.items() <= dict(model.objects.values_list("memory", name)).items()

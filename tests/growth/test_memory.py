@@ -17,10 +17,10 @@ from chatmemory.recall.held import is_held
 from chatmemory.recall.incidents import incidents_under
 
 from ..peaks import GROWTH_MAX
-from .shapes import MOST
+from .shapes import MOST, TIMES
 
-LONG = 80_000
-MEGABYTE = 2**20  # what takes less tells nothing
+LONG = 40_000
+LEAST = 2**19  # bytes; what takes less tells nothing
 WORDS = words_of([], ["-", "A-"])
 
 
@@ -66,9 +66,9 @@ READERS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_long_text_takes_memory_in_line_with_its_length(reader, shape):
-    one, two = (peak_of(READERS[reader], SHAPES[shape](size)) for size in (LONG // 2, LONG))
-    assert two <= MOST * max(one, MEGABYTE)
-    assert two <= GROWTH_MAX
+    small, large = (peak_of(READERS[reader], SHAPES[shape](n)) for n in (LONG // TIMES, LONG))
+    assert large <= MOST * TIMES * max(small, LEAST)
+    assert large <= GROWTH_MAX // 2
 
 
 def peak_of(read: Callable[[str], object], text: str) -> int:

@@ -89,7 +89,7 @@ def test_results_are_added_where_no_user_message_follows():
         policy = MessageWindow(n, snap_to_user=True)
         return lambda: [*fold(window, arrivals, policy)]
 
-    assert_grows_in_line(prepared, N // 4)
+    assert_grows_in_line(prepared, N // 2)
 
 
 @pytest.mark.parametrize("shape", SHAPES_CLEARED)
@@ -131,7 +131,7 @@ def test_what_summaries_lost(shape, compacted):
         session = compacted(SHAPES[shape](n))
         return lambda: compaction_evidence(session)
 
-    assert_grows_in_line(prepared, N)
+    assert_grows_in_line(prepared, 2 * N, times=2)  # of shorter sessions, nothing is packed
 
 
 def test_terms_that_are_looked_for_in_a_long_summary():
@@ -142,7 +142,7 @@ def test_terms_that_are_looked_for_in_a_long_summary():
         summary = "A-9" * (20 * n)
         return lambda: dropped_terms(replaced, summary)
 
-    assert_grows_in_line(prepared, 5_000)
+    assert_grows_in_line(prepared, 8_000)
 
 
 def test_terms_for_which_there_is_no_room():

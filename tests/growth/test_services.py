@@ -28,9 +28,9 @@ from inspector.project.server import load_what_requests_need
 
 from ..conversations import numbered
 from ..rooms import of_rooms
-from .shapes import POLICIES, SHAPES, assert_grows_in_line
+from .shapes import POLICIES, SHAPES, TIMES, assert_grows_in_line
 
-N = 1_000
+N = TIMES * (MANY + 1)  # of the smaller size, too, lists are compared before the lock
 QUICK = {"one call with n results", "n equal texts"}
 NEW = [UserMessage(f"one more, {n}") for n in range(10)]
 
@@ -138,18 +138,15 @@ def filled_of(shape: str, policy: str, n: int) -> Filled:
 
 def fill_quick_shapes() -> None:
     for shape in sorted(QUICK):
-        for n in (N, 2 * N):
+        for n in (N // TIMES, N):
             filled_of(shape, "plain", n)
 
 
 @pytest.fixture(scope="module")
 def quick_shapes(django_db_setup, django_db_blocker, images) -> Iterator[None]:
     """The conversations that most cases read, filled once for all tests of this module."""
-    with django_db_blocker.unblock():
-        images.bring_about("quick shapes", fill_quick_shapes)
-    yield
-    with django_db_blocker.unblock():
-        images.restore("migrated")
+    with django_db_blocker.unblock(), images.lasting("quick shapes", fill_quick_shapes):
+        yield
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="the CPU of this process is the same")

@@ -158,7 +158,7 @@ def test_any_lists_come_back_and_adds_are_told_as_adds(db):
 def test_any_lists_come_back_over_http(served):
     with HttpChatMemoryStore(served.url, served.token) as store:
 
-        @examples(40)
+        @examples(24)
         @given(changes)
         def any_lists(made):
             name, known = uuid4().hex, []
