@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from . import processes
 from .serving import Served, Template, database
+from .waiting import until
 
 SECONDS = 30
 WORKERS = 2  # the default of deploy/gunicorn.conf.py
@@ -48,8 +49,8 @@ class Deployed:
         command = [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
         self.process = processes.start(command, self.served.environment, stderr=self.served.log)
         self.wait_for(b"READY=1")
-        while sum(map(ends_in_order, self.workers())) < WORKERS:
-            pass  # gunicorn has forked them, and a reload would kill one that imports
+        # gunicorn has forked them, and a reload would kill one that imports
+        until(lambda: sum(map(ends_in_order, self.workers())) >= WORKERS)
 
     def wait_for(self, notice: bytes) -> None:
         """The exit code that systemd would get."""

@@ -28,6 +28,12 @@ LONG = 60.0  # seconds, enough for all
 MODELS = [keeper.model for keeper in keepers()]
 
 
+@pytest.fixture(autouse=True)
+def _nothing_rests(monkeypatch):
+    """On a busy machine any row may take so long that its conversation would rest."""
+    monkeypatch.setattr("chatmemory.ledger.keeping.SLOW", LONG)
+
+
 def known_steps(model=KeptIncidents) -> dict[str, int]:
     """The step up to which conversations are known."""
     return dict(model.objects.values_list("memory_id", "step"))
@@ -228,6 +234,19 @@ def test_a_conversation_that_went_on_or_is_deleted_meanwhile_is_found_the_next_t
     rounds.keep_some(LONG)
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 5}
+
+
+@pytest.mark.parametrize(("rest", "step"), [(10**6, 4), (0, 5)])
+def test_a_conversation_whose_row_took_long_rests_before_the_next(monkeypatch, rest, step):
+    monkeypatch.setattr("chatmemory.ledger.keeping.SLOW", 0)
+    monkeypatch.setattr("chatmemory.ledger.keeping.REST", rest)
+    rounds = Rounds([IncidentKeeper()])
+    create_and_add("a", MessageWindow(2), SAID)
+    rounds.keep_some(LONG)
+    services.add("a", users("more"))
+    create_and_add("b", MessageWindow(2), SAID)
+    rounds.keep_some(LONG)
+    assert known_steps() == {"a": step, "b": 4}
 
 
 class Failing(Rounds):

@@ -28,6 +28,7 @@ from .connecting import row_locked
 from .conversations import create_and_add, users
 from .load.cluster import Cluster, binaries
 from .serving import Served, database, served_by
+from .waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -190,8 +191,7 @@ def test_a_read_only_database_file(template, tmp_path):
             return write.status_code, read.status_code, ready.text
 
         file.chmod(0o444)
-        while is_open(file, served.process.pid):  # by the thread of derived rows
-            pass
+        until(lambda: not is_open(file, served.process.pid))  # the thread of derived rows had it
         assert ask() == (503, 200, "ready, read-only\n")
         for each in tmp_path.glob("served.sqlite3*"):  # including the new write-ahead log
             each.chmod(0o644)

@@ -212,7 +212,7 @@ def test_a_held_leap_ends_when_its_key_is_released(open_page, demo_conversations
 def test_presses_go_on_beyond_the_part_of_the_history_that_is_shown(open_page, path):
     page = open_page(f"{path}?at=9000&msg=5000")
     page.keyboard.type("j" * 40)
-    expect(page).to_have_url(re.compile(r"msg=5040$"))
+    expect(page).to_have_url(re.compile(r"msg=5040$"), timeout=60_000)  # each press is a request
 
 
 def asked(page) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import requests
 import yaml
 
 from ..serving import ROOT, database, free_port
+from ..waiting import SECONDS, until
 from .test_monitors import probes
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -48,7 +50,9 @@ def test_the_installed_wheel_starts_as_in_the_container(installed, template, tmp
         }
         server = subprocess.Popen([app / "deploy" / "start"], cwd=app, env=environment)
         try:
-            assert answer_of(server, f"http://127.0.0.1:{port}/readyz") == "ready\n"
+            until(lambda: server.poll() is not None or accepts(port))
+            ready = requests.get(f"http://127.0.0.1:{port}/readyz", timeout=SECONDS)
+            assert ready.text == "ready\n"
             page = requests.get(
                 f"http://127.0.0.1:{port}/sign-in/",
                 headers={"Host": "memory.example.org"},
@@ -61,13 +65,9 @@ def test_the_installed_wheel_starts_as_in_the_container(installed, template, tmp
     assert list((var / "static" / "inspector" / "css").glob("base.*.css.gz"))
 
 
-def answer_of(server: subprocess.Popen, url: str) -> str:
-    while server.poll() is None:
-        try:
-            return requests.get(url, timeout=5).text
-        except requests.ConnectionError:
-            continue
-    raise AssertionError("the server has ended")
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_the_image_copies_existing_files_and_runs_without_root():

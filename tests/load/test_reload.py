@@ -20,6 +20,7 @@ from django.db import connection
 from ..deploy.test_nginx import MISSING, proxying
 from ..deployed import SECONDS, deploying
 from ..serving import Served
+from ..waiting import until
 from .clients import IDS, Load, check
 
 SLOWEST = 40  # times the median: what waits for a reload took 40 to 84 times
@@ -65,8 +66,8 @@ def test_old_workers_answer_until_a_new_one_has_started(deployed):
     served.create("meanwhile", limit=10)
     old = deployed.workers()
     deployed.process.send_signal(signal.SIGHUP)
-    while len(new := set(deployed.workers()) - {*old}) < len(old):
-        pass
+    until(lambda: len(deployed.workers()) >= 2 * len(old))
+    new = set(deployed.workers()) - {*old}
     for worker in new:
         os.kill(worker, signal.SIGSTOP)  # it imports, which takes long
     try:

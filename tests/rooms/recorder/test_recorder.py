@@ -24,6 +24,7 @@ from inspector.rooms.recorder.storing import Storing
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
 from ...connecting import connected_to
+from ...waiting import until
 from .upstream import ANSWER, CHAT, answer_json, chunk, recorder
 
 REQUEST = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Grüße"}], "new": [1.0, {}]}
@@ -179,8 +180,7 @@ def test_a_client_that_leaves_ends_the_request_and_the_part_is_stored(db, upstre
     with client.stream("POST", CHAT, json=REQUEST) as found:
         next(found.iter_raw())
     assert upstream.left.wait(5)
-    while not list(folder.glob("*.call")):
-        pass
+    until(lambda: list(folder.glob("*.call")))
     (call,) = stored(folder)
     assert call.finish == "cancelled"
     assert "left" in call.error
