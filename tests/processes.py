@@ -44,7 +44,7 @@ PACKAGES = """
     rest_framework.exceptions chatmemory.messages.estimators
     chatmemory.recall chatmemory.formats
 """
-FORKED = ([sys.executable, "-m"], [sys.executable, str(ROOT / "manage.py")])
+FORKED = [[sys.executable, each] for each in ("-m", "-c", str(ROOT / "manage.py"))]
 _LONGEST = 200_000  # bytes of a command line with its environment
 _channel: socket.socket | None = None
 
@@ -54,7 +54,9 @@ def warm_up() -> None:
     global _channel
     _channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.processes", str(theirs.fileno())]
-    forking = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
+    forking = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+    )
     theirs.close()
     atexit.register(forking.wait)
     atexit.register(_channel.close)  # before the channel closes; the process ends then
@@ -177,6 +179,9 @@ def main() -> None:
     if first == "-m":
         sys.argv = others
         runpy.run_module(others[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *others[1:]]
+        exec(others[0], {"__name__": "__main__"})
     else:
         sys.argv = [first, *others]
         sys.path[0] = str(Path(first).parent)

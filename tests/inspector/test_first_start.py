@@ -11,33 +11,30 @@ from pathlib import Path
 
 import pytest
 
+from .. import processes
 from ..wheels import environment
 
-ROOT = Path(__file__).parents[2]
 TYPED = "import sys; sys.argv[0] = 'chatmemory'; from inspector.command import main; main()"
 
 
 @pytest.fixture
-def typed(tmp_path):
+def typed(warm_processes, tmp_path):
     """Types a command in an empty home folder; returns the process."""
 
-    def typed(*arguments: str, **others: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", TYPED, *arguments],
-            cwd=tmp_path,
-            env=environment(ROOT, CHATMEMORY_VAR=str(tmp_path / "var"), **others),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def typed(*arguments: str, **others: str) -> processes.Forked:
+        kept = environment(CHATMEMORY_VAR=str(tmp_path / "var"), **others)
+        del kept["PYTHONPATH"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [sys.executable, "-c", TYPED, *arguments]
+        return processes.start(command, kept, cwd=tmp_path, **pipes)
 
     return typed
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, errors = process.communicate()
-    return process.returncode, out, errors
+def ended(process: processes.Forked) -> tuple[int, str, str]:
+    with process.stdout, process.stderr:
+        out, errors = process.stdout.read(), process.stderr.read()
+    return process.wait(), out, errors
 
 
 @pytest.fixture
