@@ -271,8 +271,8 @@ def why_words(advice: Advice, goals: Goals, conversations: int) -> str:
             return "no conversation with three calls or more needed a fact again"
         case AdviceReason.NOTHING_HOLDS, _:
             return (
-                f"everything does not fit {goals.context:,} tokens, and no policy holds {share} "
-                "for no more than that"
+                f"everything does not fit {goals.context:,} tokens, and none of the policies "
+                f"tried holds {share} for no more than that"
             )
         case AdviceReason.NOTHING_SAVES | AdviceReason.NOT_CHECKED, _:
             elsewhere = (
@@ -281,8 +281,8 @@ def why_words(advice: Advice, goals: Goals, conversations: int) -> str:
                 else ""
             )
             reason = (
-                f"no policy that holds {share} saves {saving}{elsewhere}, and sending everything "
-                "loses nothing"
+                f"of the policies tried, none that holds {share} saves {saving}{elsewhere}, and "
+                "sending everything loses nothing"
             )
         case _, CostedPolicy(_, tally, cost):
             reason = f"it holds {tally.held:,} facts for {cost:.2f} of the cost of everything"
