@@ -159,9 +159,9 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
     yield part
 
 
-def on_commit(call: Callable[[], Any]) -> None:
+def on_commit(call: Callable[..., Any], *arguments: Any) -> None:
     """Call a function after the commit. Its errors are logged: the change is already committed."""
-    transaction.on_commit(call, using=alias(), robust=True)
+    transaction.on_commit(lambda: call(*arguments), using=alias(), robust=True)
 
 
 class _IsAny(Func):

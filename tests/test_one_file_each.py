@@ -39,9 +39,9 @@ def test_a_rule(operator_client, api, monkeypatch):
 
 def test_a_card(operator_client, settings):
     create_and_add("m", MessageWindow(9), numbered(2))
-    assert "A card of m" not in operator_client.get(PAGE).text
+    assert "Part card at 2" not in operator_client.get(PAGE).text
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.a_room"]
-    assert "A card of m" in operator_client.get(PAGE).text
+    assert "Part card at 2" in operator_client.get(PAGE).text
     assert "A badge" in operator_client.get("/").text
 
 

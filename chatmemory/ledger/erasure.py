@@ -49,7 +49,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         _ask_rooms(Erased(memory_id))
-        database.on_commit(lambda: notify_followers(memory_id))
+        database.on_commit(notify_followers, memory_id)
         if source := source_of(memory):
             # Its branches become branches of its own source.
             branches = Memory.objects.filter(branched_from=memory_id)
@@ -60,7 +60,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         else:
             _erase_findings(memory)
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
-            database.on_commit(lambda: _purge(memory_id))
+            database.on_commit(_purge, memory_id)
         database.on_commit(empty_log_after_erasure)
 
 

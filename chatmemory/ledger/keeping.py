@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from itertools import chain
 from time import monotonic
 
@@ -116,7 +115,7 @@ def store(some: Sequence[RemadeRow]) -> None:
             each.row.kept_at = microseconds(timezone.now())
             _upsert(each.row)
     for each in kept:
-        database.on_commit(partial(_tell, each))
+        database.on_commit(_tell, each)
 
 
 def _upsert(row: KeptRow) -> None:

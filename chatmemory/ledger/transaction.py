@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.utils import timezone
@@ -85,7 +84,7 @@ def locked(
                     recorder = Recorder(memory, actor, is_new=is_new, note=note)
                 yield recorder
                 if recorder.write():
-                    database.on_commit(partial(_announce, recorder, actor))
+                    database.on_commit(_announce, recorder, actor)
                 return
         load(memory.policy_estimator)
 

@@ -185,7 +185,7 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
             where = f"lines {first.number} to {last.number}"
             raise InvalidValue(f"{where}: {found.row}: {found.what}")
         audit(f"import {memory.pk!r}", action="import", actor=actor, memory_id=memory.pk)
-        database.on_commit(lambda: notify_followers(memory.pk))
+        database.on_commit(notify_followers, memory.pk)
 
 
 class _FileRows:
