@@ -13,7 +13,6 @@ from django.apps import apps
 from chatmemory.database import atomic
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.ledger.adding import Recount, count_ahead
-from chatmemory.ledger.branches import branch
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.compaction import (
     CompactionPreview,
@@ -21,7 +20,7 @@ from chatmemory.ledger.compaction import (
     plan_compaction,
     preview_compaction,
 )
-from chatmemory.ledger.conversations import adopt_policy, change, create, label
+from chatmemory.ledger.conversations import change, create, label
 from chatmemory.ledger.defaults import (
     NamedDefault,
     chosen_policy,
@@ -49,15 +48,6 @@ from chatmemory.ledger.messages import (
     set_messages,
     unpin,
 )
-from chatmemory.ledger.repair import (
-    RepairPreview,
-    Repairs,
-    newest_repair,
-    preview_repair,
-    repair,
-    repair_all,
-    undo_repair,
-)
 from chatmemory.ledger.slices import import_conversation
 from chatmemory.ledger.transaction import CHANNEL
 from chatmemory.ledger.validation import storable_messages
@@ -74,13 +64,9 @@ __all__ = [
     "NamedDefault",
     "NewMessage",
     "Recount",
-    "RepairPreview",
-    "Repairs",
     "Rounds",
     "add",
-    "adopt_policy",
     "atomic",
-    "branch",
     "change",
     "change_and_add",
     "chosen_policy",
@@ -101,22 +87,17 @@ __all__ = [
     "label",
     "new_messages",
     "newest_kept",
-    "newest_repair",
     "pin",
     "plan_compaction",
     "plan_list",
     "preview_compaction",
-    "preview_repair",
     "remade",
     "remove_default_policy",
-    "repair",
-    "repair_all",
     "set_default_policy",
     "set_messages",
     "storable_messages",
     "try_to_empty_log",
     "unaudited_deletions",
-    "undo_repair",
     "unpin",
 ]
 

@@ -7,19 +7,16 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from chatmemory import database
-from chatmemory.exceptions import CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.defaults import Default, chosen_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import audit, check_imported, locked, sizes_of, unsaved_memory
 from chatmemory.ledger.validation import check_id, check_labels, check_policy
 from chatmemory.models import Memory
-from chatmemory.reading.adoption import having_another
-from chatmemory.reading.finding import MemoryFilter
 from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.windows.policies import Policy
 
-ADOPTION_SECONDS = 2.0
 LABELLED_AT_ONCE = 200  # conversations that take about a third of a second
 
 
@@ -82,25 +79,6 @@ def change(
         if new_labels is not None:
             _set_labels(recorder, new_labels)
         return recorder.memory
-
-
-def adopt_policy(
-    which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
-) -> int:
-    """Set a policy for conversations that have another one, and return how many were changed.
-
-    Conversations whose clients decide their windows are left out, and those that cannot be changed,
-    such as one that is being imported or cannot be read. The call ends after about `seconds`; call
-    it again for the rest. Raises InvalidValue, UnknownEstimator.
-    """
-    policy = check_policy(policy)
-    changed = 0
-    ids = list(having_another(which, policy).values_list("id", flat=True))
-    for memory_id in database.for_seconds(seconds, ids):
-        with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
-            change(memory_id, policy=policy, actor=actor)
-            changed += 1
-    return changed
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:

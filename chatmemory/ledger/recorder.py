@@ -203,7 +203,7 @@ class Recorder:
             Stay.objects.filter(memory=self.memory, n=n).update(overrides=erased(overrides or ""))
 
     def repair(self, transition: Transition, note: str) -> ChangeResult:
-        """Record a window that was mended (see `ledger.repairing`), as one step."""
+        """Record a repaired window, as one step."""
         return self._step(transition, Step.Kind.REPAIR, note=note)
 
     def duplicate(self, seq: int) -> ChangeResult:

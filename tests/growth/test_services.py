@@ -52,14 +52,8 @@ class Filled:
         return [*self.messages]
 
 
-def undo(it: Filled) -> None:
-    change = services.repair(it.id, "anthropic")
-    services.undo_repair(it.id, change.step or 0)
-
-
 ROWS: dict[str, Callable[[Filled], object]] = {
     "add": lambda it: services.add(it.id, NEW),
-    "branch": lambda it: services.branch(it.id, "branch", NEW),
     "change": lambda it: services.change(it.id, policy=MessageWindow(9_999, estimator="gpt-4")),
     "change_and_add": lambda it: services.change_and_add(it.id, NEW, policy=TokenWindow(50)),
     "clear_messages": lambda it: services.clear_messages(it.id),
@@ -71,18 +65,13 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     ),
     "keep": lambda it: services.keep(it.id),
     "new_messages": lambda it: services.new_messages(it.id, it.messages),
-    "newest_repair": lambda it: services.newest_repair(it.id),
     "pin": lambda it: services.pin(it.id, it.text),
     "plan_compaction": lambda it: services.plan_compaction(it.id, "They talked.", keep_tokens=9),
     "plan_list": lambda it: services.plan_list(it.id, [*it.list[::2], *NEW]),
     "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
-    "preview_repair": lambda it: services.preview_repair(it.id, "openai"),
     "remade": lambda it: (services.keep(it.id), services.remade(it.id)),
-    "repair": lambda it: services.repair(it.id, "anthropic"),
-    "repair_all": lambda it: services.repair_all([it.id], "openai"),
     "set_messages": lambda it: services.set_messages(it.id, [*it.list[::2], *NEW]),
     "storable_messages": lambda it: services.storable_messages(it.messages),
-    "undo_repair": undo,
     "unpin": lambda it: (services.pin(it.id, it.text), services.unpin(it.id, it.text)),
 }
 OF_ROOMS = {name: act for room in of_rooms("growth") for name, act in room.ROWS.items()}
@@ -105,8 +94,8 @@ READS: dict[str, Callable[[Filled], object]] = {
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
     "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage",
-    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Rounds",
-    "CHANNEL", "keepers", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
+    "NamedDefault", "NewMessage", "Recount", "Rounds",
+    "CHANNEL", "keepers", "QUICK_MESSAGES", "atomic", "chosen_policy",
     "create", "default_policies", "default_policy", "delete_all",
     "empty_leftover_log", "finish_deletions",
     "known_branches", "label", "newest_kept", "remove_default_policy",

@@ -26,6 +26,18 @@ class Doctor(room.SiteRoom):
     also_on = ("conversation",)
     flags: Sequence[Flag] = flagged.FLAGS
     parameters: Mapping[str, type] = {"repaired": str}
+    services: Mapping[str, str] = dict.fromkeys(
+        (
+            "RepairPreview",
+            "Repairs",
+            "newest_repair",
+            "preview_repair",
+            "repair",
+            "repair_all",
+            "undo_repair",
+        ),
+        "inspector.rooms.doctor.repairs",
+    )
 
     def ready(self) -> None:
         from inspector.rooms.doctor.choosing import forget, remember

@@ -13,16 +13,17 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import ChatMemoryError, ChatMessage, Policy, services
+from chatmemory import ChatMemoryError, ChatMessage, Policy
 from chatmemory.access.roles import actor_of
 from chatmemory.explain import wording
+from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.messages.texts import readable_text
 from chatmemory.reading import conversations
 from chatmemory.reading.rows import MemoryRow
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form
-from inspector.rooms.doctor import words
+from inspector.rooms.doctor import repairs, words
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.forms import RepairForm, shown_policies, shown_versions
 from inspector.rooms.doctor.largest import short_windows
@@ -48,11 +49,11 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
     if form.is_valid() and request.method == "POST":
         try:
-            made = services.repair(memory_id, **form.arguments, actor=actor_of(request))
+            made = repairs.repair(memory_id, **form.arguments, actor=actor_of(request))
             return redirect(f"{conversation_url(memory_id)}?repaired={made.step}")
         except ChatMemoryError as error:
             form.add_error(None, str(error))
-    preview = services.preview_repair(memory_id, provider)
+    preview = repairs.preview_repair(memory_id, provider)
     remaining = [(each, RULES[each.rule].prevention) for each in preview.refused]
     return render_form(
         request,
@@ -62,7 +63,7 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
         preview=preview,
         remaining=remaining,
         places=_places(preview),
-        undoable=services.newest_repair(memory_id),
+        undoable=repairs.newest_repair(memory_id),
     )
 
 
@@ -72,13 +73,13 @@ def _usual(memory_id: str) -> str:
 
 
 def _asked(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
-    found = current_diagnosis(memory.id, services.QUICK_MESSAGES)
+    found = current_diagnosis(memory.id, QUICK_MESSAGES)
     refused_by = found.under(choices().of(memory.id)).refused_by if found else ()
     first = refused_by[0] if refused_by else _usual(memory.id)
     return {"provider": request.GET.get("provider", first), "version": memory.version}
 
 
-def _places(preview: services.RepairPreview) -> dict[str, list[dict[str, Any]]]:
+def _places(preview: repairs.RepairPreview) -> dict[str, list[dict[str, Any]]]:
     """Return the messages of both windows as rows, marked if they leave, come or move."""
     before = [seq for seq, _ in preview.before]
     after = [seq for seq, _ in preview.after if seq is not None]
@@ -105,7 +106,7 @@ def _line(message: ChatMessage) -> str:
 @require_POST
 def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse:
     """Undo the repair of a step, then show the conversation."""
-    services.undo_repair(memory_id, step, actor=actor_of(request))
+    repairs.undo_repair(memory_id, step, actor=actor_of(request))
     return redirect(conversation_url(memory_id))
 
 
@@ -121,7 +122,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
     ids = ill_ids(visit.which, AT_ONCE) if versions is None else list(versions)
     actor = actor_of(request)
-    repairs = services.repair_all(
+    made = repairs.repair_all(
         ids,
         provider,
         reason=request.POST.get("reason", ""),
@@ -130,19 +131,19 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         versions=versions,
     )
     can_snap = "begin_with_user" in RULES[visit.rule].repairs if visit.rule else False
-    snaps = snapped(repairs.done) if can_snap else {}
+    snaps = snapped(made.done) if can_snap else {}
     is_snapping = confirmed and "snap" in request.POST
     changed = change_policies(snaps, actor) if is_snapping else Changed({}, {})
     context = {
         "visit": visit,
         "provider": words.provider_names([provider]),
-        "repairs": repairs,
+        "repairs": made,
         "confirmed": confirmed,
-        "versions": json.dumps(repairs.versions),
-        "steps": json.dumps(repairs.steps),
+        "versions": json.dumps(made.versions),
+        "steps": json.dumps(made.steps),
         "policies": json.dumps(changed.before),
-        "example": _example(repairs, provider) if not confirmed else None,
-        "sums": [] if confirmed else words.repair_sums(repairs, _of_snapping(snaps)),
+        "example": _example(made, provider) if not confirmed else None,
+        "sums": [] if confirmed else words.repair_sums(made, _of_snapping(snaps)),
         "can_snap": bool(snaps),
         "snapped": len(changed.before),
         "most": AT_ONCE if len(ids) == AT_ONCE else 0,
@@ -180,12 +181,12 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/doctor/raised.html", context)
 
 
-def _example(repairs: services.Repairs, provider: str) -> dict[str, Any] | None:
+def _example(made: repairs.Repairs, provider: str) -> dict[str, Any] | None:
     """Return the first repair, message by message, or None."""
-    first = next(iter(repairs.done), None)
+    first = next(iter(made.done), None)
     if first is None:
         return None
-    preview = services.preview_repair(first, provider)
+    preview = repairs.preview_repair(first, provider)
     return {"id": first, "provider": PROVIDERS[provider], **_places(preview)}
 
 
@@ -200,7 +201,7 @@ def undo_many(request: HttpRequest) -> HttpResponse:
     undone = 0
     for memory_id, step in steps.items():
         try:
-            services.undo_repair(memory_id, step, actor=actor)
+            repairs.undo_repair(memory_id, step, actor=actor)
             undone += 1
         except ChatMemoryError as error:
             refused[memory_id] = str(error)

@@ -11,13 +11,13 @@ from chatmemory.lint.linter import example, outline
 from chatmemory.lint.recognition import Recognized
 from chatmemory.lint.rules import Example, Law, Rule
 from chatmemory.messages.texts import named
-from chatmemory.services import Repairs
 from inspector.rooms.doctor.choosing import Choices
 from inspector.rooms.doctor.diagnosing import KnownDiagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
 from inspector.rooms.doctor.largest import ShortWindow
 from inspector.rooms.doctor.reads import Issue
 from inspector.rooms.doctor.recalled import Recalled
+from inspector.rooms.doctor.repairs import Repairs
 from inspector.rooms.doctor.using import InUse
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from chatmemory.room import Erased
@@ -21,6 +21,7 @@ class Lab(room.SiteRoom):
     styles = ("rooms/lab/lab.css",)
     also_on = ("conversation", "simulate", "add", "branch")
     flags = flagged.FLAGS
+    services: Mapping[str, str] = {"adopt_policy": "inspector.rooms.lab.adoption"}
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming

@@ -16,7 +16,6 @@ from django.db.models import Count
 
 from chatmemory.conf import fact_words
 from chatmemory.models import Memory
-from chatmemory.reading.adoption import decided_by_clients
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.advice import needs_of
@@ -31,6 +30,7 @@ from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.written_policies import text_of_policy
 from inspector.rooms.lab import models
+from inspector.rooms.lab.adoption import decided_by_clients
 
 LISTED = 5
 ROWS_AT_ONCE = 500

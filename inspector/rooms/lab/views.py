@@ -9,13 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import InvalidValue, Policy, policies_from_text, services, text_of_policy
+from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
 from chatmemory.access.roles import actor_of
 from chatmemory.explain.wording import policy_words
-from chatmemory.reading import adoption
 from chatmemory.reading.budget import budget_of_all
 from inspector.conversation.budget import BudgetBar
-from inspector.rooms.lab import reads, writes
+from inspector.rooms.lab import adoption, reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.page import FleetPage
 from inspector.shell.files import csv_file, no_numbers
@@ -105,7 +104,7 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     is_confirmed = "confirmed" in request.POST
     changed = 0
     if is_confirmed:
-        changed = services.adopt_policy(address.which, policy, actor=actor_of(request))
+        changed = adoption.adopt_policy(address.which, policy, actor=actor_of(request))
     preview = adoption.adopting(address.which, policy)
     if is_confirmed and not preview.differing:
         return redirect(address.link())

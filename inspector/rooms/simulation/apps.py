@@ -17,6 +17,7 @@ class Simulation(room.SiteRoom):
     api_urls = "inspector.rooms.simulation.api"
     parameters: Mapping[str, type] = {"trial": str, "limit": int, "edit": int}
     services: Mapping[str, str] = {
+        "branch": "inspector.rooms.simulation.branches",
         "forget_old_trials": "inspector.rooms.simulation.trials",
         "keep_trial": "inspector.rooms.simulation.trials",
     }

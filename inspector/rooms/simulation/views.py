@@ -16,6 +16,7 @@ from inspector.conversation.page import page_of
 from inspector.conversation.state import ConversationQuery
 from inspector.display import render_page_or_fragment
 from inspector.forms.fields import first_problem
+from inspector.rooms.simulation import branches
 from inspector.rooms.simulation.composer import BranchForm, DraftForm
 from inspector.rooms.simulation.presenting import trying, writing
 from inspector.rooms.simulation.showing import simulated_state
@@ -92,7 +93,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     try:
         trial = _trial(form, memory_id)
         new_id = form.cleaned_data["new_id"]
-        services.branch(
+        branches.branch(
             memory_id,
             new_id,
             trial.drafts,

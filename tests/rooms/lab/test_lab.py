@@ -20,11 +20,10 @@ from chatmemory.explain import wording
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger import protocol
 from chatmemory.models import Memory, Message, Step
-from chatmemory.reading import adoption
 from chatmemory.reading.conversations import policy
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import all_memories
-from inspector.rooms.lab import reads, writes
+from inspector.rooms.lab import adoption, reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.rooms.lab.words import policy_long, policy_short

@@ -289,7 +289,7 @@ def test_a_branch_that_was_interrupted_at_its_end_goes_on_there(monkeypatch):
     create_and_add("source", MessageWindow(3), numbered(10))
     services.pin("source", 9)
     with monkeypatch.context() as patched:
-        patched.setattr("chatmemory.ledger.branches.add_all", interrupt)
+        patched.setattr("inspector.rooms.simulation.branches.add_all", interrupt)
         with pytest.raises(Interrupted):
             services.branch("source", "long", numbered(1))
     assert conversations.memory("long").said_count == 10

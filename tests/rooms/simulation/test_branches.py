@@ -21,9 +21,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.reading import conversations, history, windows
 from chatmemory.reading.simulation import simulate
-
-from .conversations import BRIEF, create_and_add, texts, users
-from .properties import examples
+from tests.conversations import BRIEF, create_and_add, texts, users
+from tests.properties import examples
 
 KIND = SystemMessage("Be kind.")
 DRAFT = UserMessage("draft")

@@ -11,7 +11,6 @@ from chatmemory.ledger.adding import counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.repairing import before_repair, mended
 from chatmemory.ledger.transaction import planned
 from chatmemory.lint import PROVIDERS, RULES, Finding
 from chatmemory.lint.linter import lint
@@ -24,6 +23,7 @@ from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry
+from inspector.rooms.doctor.mending import before_repair, mended
 
 NOTE = 255
 

@@ -1,24 +1,30 @@
-"""A preview of the changes by another policy in many conversations."""
+"""Another policy for many conversations: a preview of the changes, and the changes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from django.db.models import Exists, OuterRef, Q
 
+from chatmemory import database
+from chatmemory.exceptions import CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound
+from chatmemory.ledger.validation import check_policy
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter
+from chatmemory.services import change
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import NOTHING, Entry, Totals
 from chatmemory.windows.written_policies import measured
 
 ROWS_AT_ONCE = 500
+ADOPTION_SECONDS = 2.0
 _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 
@@ -71,6 +77,25 @@ def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
     for memory_id, type, has_calls, tokens in stays.values_list(*_COLUMNS).iterator():
         costs[memory_id] += policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
     return [each._replace(cost=costs[memory_id]) for memory_id, each in totals.items()]
+
+
+def adopt_policy(
+    which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
+) -> int:
+    """Set a policy for conversations that have another one, and return how many were changed.
+
+    Conversations whose clients decide their windows are left out, and those that cannot be changed,
+    such as one that is being imported or cannot be read. The call ends after about `seconds`; call
+    it again for the rest. Raises InvalidValue, UnknownEstimator.
+    """
+    policy = check_policy(policy)
+    changed = 0
+    ids = list(having_another(which, policy).values_list("id", flat=True))
+    for memory_id in database.for_seconds(seconds, ids):
+        with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
+            change(memory_id, policy=policy, actor=actor)
+            changed += 1
+    return changed
 
 
 def decided_by_clients() -> Q:

@@ -1,9 +1,9 @@
 """Repairs of a window, and their undoing: messages move, leave or come back, and placeholders come
 or leave.
 
-A repair is a list, as `set_messages` takes it (see `client_list`), with two differences. Messages
-are identified by their numbers. Nobody said its new messages: they are SYNTHETIC, and not part of
-the history.
+A repair is a list, as `set_messages` takes it (see `ledger.client_list`), with two differences.
+Messages are identified by their numbers. Nobody said its new messages: they are SYNTHETIC, and not
+part of the history.
 """
 
 from __future__ import annotations
