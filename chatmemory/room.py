@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
     from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.models import Memory, Message
-    from chatmemory.reading.rows import MessageDetail
-    from chatmemory.recall.incidents import Forgotten, Incident
+    from chatmemory.recall.incidents import Incident
 
 
 class Recorded(NamedTuple):
@@ -43,16 +42,6 @@ class Erased:
 
     memory_id: str
     seqs: Sequence[int] | None = None
-
-
-class NextNeed(NamedTuple):
-    """The incident for which a message was next needed, and the needed fact, among the incidents up
-    to step `until`.
-    """
-
-    incident: Incident | None
-    fact: Forgotten | None
-    until: int
 
 
 class Room(AppConfig):
@@ -95,21 +84,6 @@ class Room(AppConfig):
     def incidents(self, memory_id: str) -> Iterable[Incident]:
         """Return the incidents, in which something left memory and came up again."""
         return ()
-
-    def next_need(
-        self,
-        memory: Memory,
-        message: MessageDetail,
-        left_step: int,
-        at: int,
-        parameters: Mapping[str, str],
-        read: dict[str, Any],
-    ) -> NextNeed | None:
-        """Return the next need of a message that left at a step, as known at step `at`; None if the
-        room does not know. `parameters` are the rooms' parameters in the URL, and `read` has the
-        values that rooms have read for the page.
-        """
-        return None
 
     def step_fields(self) -> Mapping[str, Any]:
         """Return fields that the API's answer about a step has, too. Their `get_attribute` gets the

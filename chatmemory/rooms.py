@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.core.checks import CheckMessage, Error
 
-from chatmemory.room import NextNeed, Recorded, Room
+from chatmemory.room import Recorded, Room
 
 if TYPE_CHECKING:
     from chatmemory.recall.incidents import Incident
@@ -60,11 +60,6 @@ def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
 def known_incidents(memory_id: str) -> Iterator[Incident]:
     """Yield the incidents of a conversation that rooms find."""
     return (each for room in rooms() for each in room.incidents(memory_id))
-
-
-def next_need(*departure: Any) -> NextNeed | None:
-    """Return the next need of a message that left, from the first room that knows."""
-    return next((need for room in rooms() if (need := room.next_need(*departure))), None)
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import chatmemory
 from chatmemory import ChatMemoryError
-from chatmemory.reports.printing import Printer, discard_unwritten
+from chatmemory.printing import Printer, discard_unwritten
 from inspector.completion import SHELLS, completion
 
 if TYPE_CHECKING:

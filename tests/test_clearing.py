@@ -30,15 +30,16 @@ from chatmemory.messages.message import text_of
 from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, simulation, steps, windows
 from chatmemory.reading.history import history
-from chatmemory.reading.keeping import replayed_window
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.history import history_of
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.clearing import STUB
+from inspector.conversation.forecasts import change_of_policy
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.evidence_file.reads import evidence
+from inspector.rooms.simulation.showing import replayed_window
 
 from .properties import examples
 
@@ -224,7 +225,7 @@ def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
     services.create("whole", policy=TokenWindow(900))
     services.add("whole", SAID)
     lowered = simulation.simulate("whole", [], CLEARS).outlook()
-    change = captions.change_of_policy(lowered)
+    change = change_of_policy(lowered)
     assert "may leave at the next add: #1 to #7" in change
     assert change.endswith(" Results #3, #7 and #11 would become stubs first.")
 

@@ -25,10 +25,10 @@ from chatmemory.ledger.verification import verify
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, steps, windows
-from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.transitions import admit_beside_pins
 from chatmemory.windows.window import Entry
+from inspector.conversation.pins import PinPreview, pin_preview, pinning
 
 from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .explain.test_receipts import changes, make, policies
@@ -110,7 +110,7 @@ def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
         services.pin("m", 2)
     preview = pin_preview(windows.outline("m"), 1)
     assert (preview.hidden, preview.shown) == ((1,), (4,))
-    words = captions.pinning(preview)
+    words = pinning(preview)
     assert "The lowered limit would then hide #1 too." in words
     assert "The lowered limit would no longer hide #4." in words
     services.unpin("m", 1)

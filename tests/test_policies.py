@@ -29,11 +29,11 @@ from chatmemory.models import DefaultPolicy
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import memory_page
-from chatmemory.reading.recall import comparison
 from chatmemory.reading.simulation import simulate
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.written_policies import measured
 from inspector.rooms.lab import adoption
+from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.transfer.imports import import_all
 
 from .conversations import numbered

@@ -6,7 +6,6 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
-from decimal import Decimal
 from typing import Any, TypedDict, cast
 
 from django.utils.http import parse_etags
@@ -27,7 +26,6 @@ from chatmemory.ledger.validation import ID_LENGTH
 from chatmemory.lint import PROVIDERS
 from chatmemory.managers import CLIENT
 from chatmemory.reading.overview import orderings
-from chatmemory.recall.cost import providers
 from chatmemory.windows.policies import policy_kinds
 
 NUMBER_MAX = 10**18 - 1
@@ -55,12 +53,6 @@ def _moment(help_text: str) -> serializers.DateTimeField:
 
 def _text(help_text: str) -> serializers.CharField:
     return serializers.CharField(required=False, allow_blank=True, help_text=help_text)
-
-
-def _price(help_text: str) -> serializers.DecimalField:
-    return serializers.DecimalField(
-        max_digits=12, decimal_places=6, min_value=Decimal(0), required=False, help_text=help_text
-    )
 
 
 # Bodies
@@ -177,43 +169,6 @@ class AddRequest(MessagesRequest):
         return attrs
 
 
-class _Priced(_Named):
-    """Prices of prompts, and the provider with the cache."""
-
-    input = _price("The price of a million input tokens.")
-    cached = _price("The price of a million input tokens that are read from the provider's cache.")
-    write = _price("The price of a million tokens that are written to it.")
-    provider = fields.CacheField(
-        providers, "Whose cache it is: its least length, steps and life; by default no bounds."
-    )
-
-
-class RecallRequest(_Priced, Body):
-    """Conversations in one of the formats, and policies to compare."""
-
-    conversations = serializers.ListField(
-        child=fields.MessagesField(),
-        help_text="Lists of messages, in all as many as one list may have.",
-        error_messages={
-            "not_a_list": "must be a list of conversations, each a list of messages",
-        },
-    )
-    format = fields.FormatField()
-    policies = fields.PoliciesField()
-
-    def validate(self, attrs: Any) -> Any:
-        """Adds `said`, the messages of each conversation. Raises InvalidField with the invalid
-        one's place.
-        """
-        attrs["said"], before = [], 0
-        for number, values in enumerate(attrs["conversations"]):
-            field = f"conversations[{number}]"
-            sent = fields.read_messages(values, attrs["format"], field, before=before)
-            attrs["said"].append(sent.messages)
-            before += len(sent.messages)
-        return attrs
-
-
 class ListRequest(serializers.BaseSerializer[Any]):
     """A bare array of messages, as LangChain4j writes them."""
 
@@ -258,14 +213,6 @@ class MemoryListQuery(Query):
     )
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
-
-
-class RecallQuery(_Priced, Query):
-    label = _text(  # type: ignore[assignment]
-        "A label, as `name` or `name:value`."
-    )
-    prefix = _text("The beginning of the ids.")
-    policies = fields.PoliciesField()
 
 
 class WindowQuery(Query):

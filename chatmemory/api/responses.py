@@ -22,13 +22,10 @@ from chatmemory.messages.codec import message_to_dict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading.budget import budget_at
 from chatmemory.reading.windows import WindowView
-from chatmemory.recall import RecallSums
-from chatmemory.recall.cost import Prices
 from chatmemory.rooms import rooms
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.written_policies import text_of_policy
 
 Json = serializers.Serializer[Any]
 
@@ -227,70 +224,6 @@ class MessageChangesSerializer(ChangesSerializer):
     """What adding or setting messages did."""
 
     lost = lost_of_request()
-
-
-class RecallRowSerializer(Json):
-    """The recall under one policy."""
-
-    policy = serializers.SerializerMethodField(help_text="As it was asked for.")
-    conversations = serializers.IntegerField()
-    recalls = serializers.IntegerField(
-        help_text="Facts that the assistant used again, and messages in which users or calls had "
-        "to repeat something."
-    )
-    held = serializers.IntegerField(help_text="Those that were in the window then.")
-    nothing_lost = serializers.IntegerField(help_text="Conversations that held all of them.")
-    user_repeated = serializers.IntegerField(
-        help_text="Messages in which users repeated something that was forgotten by then."
-    )
-    call_repeated = serializers.IntegerField(
-        help_text="Results that were fetched again and forgotten then."
-    )
-    prompt_tokens = serializers.IntegerField()
-    calls = serializers.IntegerField(help_text="AI messages.")
-    reusable_tokens = serializers.IntegerField(
-        help_text="Prompt tokens that begin like the previous call's prompt."
-    )
-    read_tokens = serializers.IntegerField(
-        help_text="Those of them that are read from the provider's cache."
-    )
-    written_tokens = serializers.IntegerField(
-        help_text="Prompt tokens that are not, of prompts that are long enough for the cache."
-    )
-    relative_cost = serializers.FloatField(
-        allow_null=True,
-        help_text="Of the prompts: 1.0 is sending everything. Null without any prompt.",
-    )
-    priced = serializers.CharField(
-        help_text="`cache` where a cached price was given; else `tokens` are compared."
-    )
-
-    def get_policy(self, row: Any) -> str:
-        return text_of_policy(row["policy"])
-
-
-class RecallSerializer(Json):
-    results = RecallRowSerializer(many=True)
-    recommended = serializers.CharField(
-        allow_null=True,
-        help_text="The policy of `results`, or `everything`, that is worth its cost; null if no "
-        "advice is possible.",
-    )
-    why = serializers.CharField(help_text="Why it is, in a sentence.")
-
-
-def recall_answer(found: RecallSums, prices: Prices) -> dict[str, Any]:
-    """Return the sums of policies with their cost, and the recommended policy."""
-    rows = [
-        {
-            **vars(row),
-            "relative_cost": row.relative_cost(prices),
-            "priced": prices.priced,
-        }
-        for row in found.rows
-    ]
-    pick, why = found.recommended(prices)
-    return {"results": rows, "recommended": pick, "why": why}
 
 
 class FindingSerializer(Json):

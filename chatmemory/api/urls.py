@@ -10,7 +10,6 @@ import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import Compaction, MemoryMessage, MemoryMessages, Pin, Store
-from chatmemory.api.views.recall import RecallOf
 from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.rooms import patterns_of, rooms
 
@@ -28,7 +27,6 @@ _v1 = [
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
-    path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
     *patterns_of(room.api_urls for room in rooms()),
     path("memories/<path:rest>", unknown, name="unknown-memory"),

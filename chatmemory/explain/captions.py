@@ -1,9 +1,8 @@
-"""Captions: one sentence for a step, or for the effect of drafts, another limit or a pin."""
+"""Captions: one sentence for a step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chatmemory.explain.wording import (
     REPAIRED,
@@ -14,19 +13,15 @@ from chatmemory.explain.wording import (
     decapitalized,
     happened,
     in_unit,
-    is_of_turns,
     oldest,
     policy_words,
     role,
     seqs,
-    why_no_fit,
 )
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.models import Step
-from chatmemory.reading.simulation import Outlook, PinPreview
-from chatmemory.reading.windows import NoRoom, WindowView
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -74,10 +69,10 @@ def _fit(change: ChangeResult) -> str:
     if change.kind != "add" or not can_decide(change.policy):
         return ""
     is_, fits = ("would be", "would fit") if change.is_of_draft else ("is", "fits")
-    return _over(change.policy, change.after, is_) or f"It {fits}."
+    return how_far_over(change.policy, change.after, is_) or f"It {fits}."
 
 
-def _over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
+def how_far_over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
     """Say how much memory is over its limit, or ""."""
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
@@ -168,267 +163,3 @@ def _calls(change: ChangeResult) -> str:
     orphaned = (each for each in change.evicted if each.reason is Reason.ORPHANED)
     calls = dict.fromkeys(each.because_seq for each in orphaned if each.because_seq is not None)
     return seqs(list(calls)) if calls else "a call"
-
-
-# Forecasts
-
-
-def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a verdict on simulated changes and on the limit that is tried with them."""
-    if outlook.no_room and not changes:
-        return Caption("No room", detail=change_of_policy(outlook))
-    misfits = [(change, change.misfit) for change in changes if change.misfit]
-    too_big = {misfit.seq for _, misfit in misfits}
-    left = tuple(seq for seq in outlook.leaving if seq not in too_big)
-    outlook = replace(outlook, leaving=left)
-    loss = counted(len(left), "message") if left else ""
-    if misfits:
-        also = f" Would also evict {loss}: {_named(outlook)}." if left else ""
-        return _no_fit(*misfits[-1], also)
-    over, cleared = _over(policy, outlook.after), would_clear(outlook)
-    if left:
-        rest = (decapitalized(each).removesuffix(".") for each in (over, cleared))
-        detail = "; ".join(filter(None, [_named(outlook), *rest]))
-        return Caption("Would evict", loss=loss, detail=detail)
-    event = "Over the limit" if over else "Fits"
-    sentences = filter(None, [over, cleared, *_nothing_leaves(outlook, "would come")])
-    return Caption(event, detail=" ".join(sentences))
-
-
-def would_clear(outlook: Outlook) -> str:
-    """Say which tool results would become stubs, or ""."""
-    return f"{_stubs(outlook.stubbed)}." if outlook.stubbed else ""
-
-
-def _stubs(results: Sequence[int]) -> str:
-    if len(results) == 1:
-        return f"Result {seqs(results)} would become a stub"
-    return f"Results {seqs(results)} would become stubs"
-
-
-def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:
-    """Say that a message could not stay, and name the other effects of its add."""
-    detail = f"{why_no_fit(change, message)}{also}"
-    if message.misfit is not None and message.misfit.is_of_system:
-        cause = cause_of(message.reason, message.misfit).sentence_for(is_conditional=True)
-        return Caption("No room", detail=f"{cause} {detail}")
-    return Caption("Too big", detail=detail)
-
-
-def change_of_policy(outlook: Outlook) -> str:
-    """Describe in sentences the effect of another policy alone."""
-    no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
-    return f"{_difference(outlook)}{no_add}"
-
-
-def tried_limit(limit: int, outlook: Outlook) -> Caption:
-    """Return the caption of a simulation that tries another limit alone."""
-    first, *others = change_of_policy(outlook).split(". ", 1)
-    event = f"With a limit of {limit:,}, {decapitalized(first.removesuffix('.'))}"
-    return Caption(event, detail="".join(others))
-
-
-def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
-    """Return the caption of a replay, which holds `more` messages and not the `fewer` ones."""
-    sentences = [f"It would also hold {seqs(more)}." if more else ""]
-    sentences.append(f"It would not hold {seqs(fewer)}." if fewer else "")
-    detail = " ".join(filter(None, sentences)) or "It would hold the same messages."
-    return Caption(f"Replayed with a limit of {limit:,} from the first message on", detail=detail)
-
-
-def _difference(outlook: Outlook) -> str:
-    if outlook.leaving:
-        many = counted(len(outlook.leaving), "message")
-        if outlook.no_room:
-            return f"{many} would be hidden: {_named(outlook)}."
-        if not outlook.to_clear:
-            return f"{many} would leave at the next add: {_named(outlook)}."
-        first = f"{_stubs(outlook.to_clear)} first"
-        return f"{many} may leave at the next add: {_named(outlook)}. {first}."
-    if outlook.returning:
-        comes = "comes" if len(outlook.returning) == 1 else "come"
-        many = counted(len(outlook.returning), "message")
-        still = f" {_hidden(outlook)}." if outlook.hidden else ""
-        return f"{many} {comes} back: {seqs(outlook.returning)}.{still}"
-    if outlook.hidden:
-        return " ".join(_nothing_leaves(outlook))
-    return "Nothing would leave, and nothing comes back."
-
-
-def _nothing_leaves(outlook: Outlook, come: str = "") -> Iterator[str]:
-    """Yield sentences on an outlook in which nothing leaves that the model sees."""
-    more = " more" if outlook.hidden else ""
-    yield f"Nothing{more} would leave."
-    if outlook.hidden:
-        yield f"{_hidden(outlook)}."
-    if outlook.returning and come:
-        yield f"{seqs(outlook.returning)} {come} back."
-
-
-def _named(outlook: Outlook) -> str:
-    """Name the messages that leave first, then the ones that leave with them or come back."""
-    parts = [seqs(outlook.leaving)]
-    if outlook.hidden:
-        parts.append(_hidden(outlook, "with it" if len(outlook.leaving) == 1 else "with them"))
-    if outlook.returning:
-        parts.append(f"{seqs(outlook.returning)} would come back")
-    return "; ".join(parts)
-
-
-def _hidden(outlook: Outlook, when: str = "at the next add") -> str:
-    is_one = len(outlook.hidden) == 1
-    are, leave = ("is", "leaves") if is_one else ("are", "leave")
-    hidden = f"{seqs(outlook.hidden)} {are} hidden already"
-    return hidden if outlook.no_room else f"{hidden} and {leave} {when}"
-
-
-# Windows over their limit
-
-
-_NO_ROOM = {
-    NoRoom.BESIDE_PINS: "beside what is pinned no message fits: unpin one, or raise the limit",
-    NoRoom.BESIDE_TURNS: (
-        "beside the turns that are pinned no other can begin: unpin one, or raise the limit"
-    ),
-    NoRoom.REJECTED: "no message fits, and the policy rejects what does not fit: raise the limit",
-}
-_WOULD_BE_NO_ROOM = {
-    NoRoom.BESIDE_PINS: (
-        "no message would fit beside what is pinned: unpin one, or choose a higher limit"
-    ),
-    NoRoom.BESIDE_TURNS: (
-        "no other turn could begin beside those that are pinned: unpin one, or choose a higher "
-        "limit"
-    ),
-    NoRoom.REJECTED: (
-        "no message would fit, and the policy rejects what does not fit: choose a higher limit"
-    ),
-}
-
-
-def over_limit(window: WindowView) -> str:
-    """Describe the next evictions of a window over its limit; "" within the limit."""
-    policy = window.policy
-    if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
-        return ""
-    if policy.meters_only:
-        return "only measured: the client decides what leaves"
-    parts = [what_is_hidden(window)] if window.over_limit else []
-    if not (parts and window.no_room) and policy.is_exceeded_by(window.totals):
-        parts.append(_what_exceeds(window))
-    return "; ".join(parts)
-
-
-def _what_exceeds(window: WindowView) -> str:
-    """Name the messages that cannot leave and are more than the limit."""
-    kept = [row for row in window.rows if not row.pinned and row != window.first_system]
-    names = {
-        "the system message": window.first_system is not None,
-        "what is pinned": any(row.pinned for row in window.rows),
-        "the newest message": bool(kept),
-    }
-    found = [name for name, is_there in names.items() if is_there]
-    if found == ["the system message"]:
-        return "the system message alone is larger than the limit: nothing else can stay"
-    is_larger = "alone is larger" if len(found) == 1 else "together are larger"
-    return f"{' and '.join(found)} {is_larger} than the limit"
-
-
-def what_is_hidden(window: WindowView) -> str:
-    """Say how many messages a lowered limit hides, and whether they will leave."""
-    count = len(window.over_limit)
-    if not window.no_room:
-        return leaving(count, _will(window))
-    are = "is" if count == 1 else "are"
-    return f"{counted(count, 'message')} over the limit {are} hidden; {_NO_ROOM[window.no_room]}"
-
-
-def beyond_limit(window: WindowView) -> str:
-    """Say the same in sentences, for the list of messages that the model sees."""
-    is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
-    many = f"{count} more message is" if is_one else f"{count} more messages are"
-    consequence = f"The model no longer sees {'it' if is_one else 'them'}."
-    if window.no_room:
-        return f"{many} over the limit. {consequence} {capitalized(_NO_ROOM[window.no_room])}."
-    return f"{many} over the limit and {_will(window)} leave at the next add. {consequence}"
-
-
-def _will(window: WindowView) -> str:
-    """Return `may` if clearing results can make room for the hidden messages, or else `will`."""
-    return "may" if window.next_to_clear() else "will"
-
-
-def why_nothing_fits(window: WindowView) -> str:
-    """Say in a sentence why every message is refused; empty if one can be let in."""
-    return f"{capitalized(_NO_ROOM[window.no_room])}." if window.no_room else ""
-
-
-def one_beyond_limit(no_room: NoRoom | None) -> str:
-    """Say whether a message that a limit hides will leave."""
-    if no_room:
-        no_add = capitalized(_NO_ROOM[no_room])
-        return f"The model no longer sees it. {no_add}. A higher limit brings it back."
-    return (
-        "The model no longer sees it, and it leaves at the next add. A higher limit before that "
-        "brings it back."
-    )
-
-
-def beyond_tried_limit(no_room: NoRoom | None) -> str:
-    """Say whether a message that a tried limit would hide would leave."""
-    if no_room:
-        return f"The model would no longer see it. {would_be_no_room(no_room)}"
-    return "The model would no longer see it, and it would leave at the next add."
-
-
-def would_be_no_room(no_room: NoRoom) -> str:
-    """Say in a sentence why a limit that is tried would let no message in."""
-    return f"{capitalized(_WOULD_BE_NO_ROOM[no_room])}."
-
-
-def leaving(count: int, will: str = "will") -> str:
-    """Say how many messages a lowered limit hides until the next add evicts them."""
-    return f"{counted(count, 'message')} over the limit {will} leave at the next add"
-
-
-# What pins leave for other messages
-
-
-def pinning(preview: PinPreview) -> str:
-    """Say how much would be pinned after a pin or its end, and which messages would leave next."""
-    return " ".join(_sentences(preview))
-
-
-def _sentences(preview: PinPreview) -> Iterator[str]:
-    policy = preview.policy
-    if len(preview.seqs) > 1:
-        yield f"{seqs(preview.seqs)} go together: a tool call and its results."
-    pin = "Without this pin" if preview.is_pinned else "With this pin"
-    if preview.held:
-        held = f"{preview.held:,} of {policy.limit:,} {policy.unit}"
-        yield f"{pin}, pins would hold {held}; {_room(preview)}."
-    else:
-        yield f"{pin}, nothing would be pinned."
-    before, after = preview.leaving, preview.leaving_then
-    if preview.stubbed_then:
-        yield f"{_stubs(preview.stubbed_then)} first."
-    elif after and after != before:
-        rather = f", not {seqs(before)}" if before else ""
-        yield f"{seqs(after)} would leave next{rather}."
-    elif not after:
-        yield "Nothing else could then leave."
-    if preview.hidden:
-        yield f"The lowered limit would then hide {seqs(preview.hidden)} too."
-    if preview.shown:
-        yield f"The lowered limit would no longer hide {seqs(preview.shown)}."
-
-
-def _room(preview: PinPreview) -> str:
-    if preview.room < 1:
-        fits = "other turn could begin" if is_of_turns(preview.policy) else "message would fit"
-        return f"no {fits} beside them"
-    if preview.policy.unit in ("messages", "turns"):
-        other = f"other {preview.policy.unit.removesuffix('s')}"
-        return f"there is room for {counted(preview.room, other)} beside them"
-    room = in_unit(preview.room, preview.policy)
-    return f"a message of up to {room} fits beside them, a result with its call"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -22,15 +21,10 @@ from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.reading.clearings import Clearing
-from chatmemory.reading.keeping import WhatWouldKeep
 from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.eviction import Reason, first_of_group
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-
-TRIED_TOO_LONG = (
-    "Under this policy limits must be tried one by one, and this history is too long for that."
-)
 
 
 @dataclass(frozen=True)
@@ -326,73 +320,3 @@ def _first_of_group(window: WindowView, position: int) -> int:
 
 def _keeps_turns(policy: Policy | None) -> bool:
     return can_decide(policy) and policy.takes_whole_turns
-
-
-# Why one message could have stayed
-
-
-def what_would_have_kept(answer: WhatWouldKeep) -> Explanation:
-    """Explain which limit would have kept a message, and that a higher one now comes too late."""
-    return Explanation("What would have kept it?", _cause(answer), " ".join(_details(answer)))
-
-
-def _cause(answer: WhatWouldKeep) -> str:
-    if answer.keeping is None:
-        return "Not known." if not answer.deferred else "Not computed yet."
-    unpinned = ", with nothing pinned" if answer.leaves_out_pins else ""
-    if answer.keeping.limit is None:
-        return f"No limit{unpinned}."
-    if answer.is_within_limit:
-        return f"The same limit{unpinned or ' from the first message on'}."
-    about = "About " if answer.keeping.tried_every > 1 else ""
-    return f"{about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
-
-
-def _details(answer: WhatWouldKeep) -> Iterator[str]:
-    keeping = answer.keeping
-    if keeping is None and answer.deferred:
-        yield f"It takes a replay of {counted(answer.deferred, 'message')}."
-    elif keeping is None:
-        yield TRIED_TOO_LONG
-    elif keeping.limit is None:
-        yield f"Even with room for everything, memory would not hold it {_moment(answer)}."
-    else:
-        limit = "that limit"
-        if answer.is_within_limit:
-            limit = f"{in_unit(keeping.limit, answer.policy)} or more"
-        yield (
-            f"With {limit} from the first message on, #{answer.seq} would still be in memory "
-            f"{_moment(answer)}."
-        )
-        if keeping.tried_every > 1:
-            yield f"Limits were tried {keeping.tried_every:,} apart."
-        yield from _for_the_fact(answer, keeping.limit)
-    if answer.leaves_out_changes:
-        yield "This leaves out that memory was also cleared or set as a whole."
-    if answer.leaves_out_pins and keeping is not None:
-        yield "This leaves out that messages were pinned: beside them, more room is needed."
-    if answer.needed is None and answer.known_until:
-        yield f"Up to step {answer.known_until:,}, it was not needed again."
-    yield "A higher limit now does not bring it back."
-
-
-def _moment(answer: WhatWouldKeep) -> str:
-    """Name the moment until which a limit would have kept a message: its next use, or a step."""
-    if answer.needed is None:
-        return f"at step {answer.step:,}"
-    return f"just before {named(answer.needed.again)}, in which {_subject(answer)} came up again"
-
-
-def _subject(answer: WhatWouldKeep) -> str:
-    """Name the forgotten fact, or the result of a call."""
-    fact = answer.fact.fact if answer.fact else ""
-    return fact or f"the result of {answer.needed.what}" if answer.needed else fact
-
-
-def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
-    """Yield the limit that the fact alone needed, where another message mentions it too."""
-    fact = answer.fact
-    least = fact.keeping.limit if fact and fact.keeping else None
-    if fact and least and least != limit and fact.last != answer.seq:
-        enough = in_unit(least, answer.policy)
-        yield f"{_subject(answer)} itself needed {enough}: {named(fact.last)} mentions it too."

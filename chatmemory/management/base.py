@@ -15,8 +15,8 @@ from django.db import DatabaseError, InterfaceError
 from chatmemory.conf import fact_words
 from chatmemory.database_errors import explain_error
 from chatmemory.exceptions import ChatMemoryError
+from chatmemory.printing import Printer, discard_unwritten
 from chatmemory.recall.facts import Words
-from chatmemory.reports.printing import Printer, discard_unwritten
 
 
 class DatabaseCommand(BaseCommand):

@@ -28,9 +28,7 @@ from chatmemory.reading.windows import (
     view_of,
 )
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.eviction import group_of
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import NOTHING, Totals
 from chatmemory.windows.written_policies import given_policy
 
@@ -243,71 +241,3 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
             for each in change.evicted
         ),
     )
-
-
-@dataclass(frozen=True)
-class PinPreview:
-    """The effect of pinning or unpinning a message. `seqs` are pinned together.
-
-    `held` is the part of the limit that pinned messages would hold, in the policy's unit, and
-    `room` the size of the largest message that still fits beside them, below 1 if none does.
-    `leaving` leave next without the change, `leaving_then` after it; before that, the tool results
-    `stubbed_then` would become stubs. Where a lowered limit hides messages, `hidden` are more
-    messages that it would hide, and `shown` messages that the model would see again.
-    """
-
-    policy: Policy
-    seq: int
-    seqs: tuple[int, ...]
-    is_pinned: bool
-    held: int
-    room: int
-    leaving: tuple[int, ...]
-    leaving_then: tuple[int, ...]
-    stubbed_then: tuple[int, ...]
-    hidden: tuple[int, ...]
-    shown: tuple[int, ...]
-
-
-def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -> PinPreview | None:
-    """Return the effect of pinning or unpinning. None if no policy decides, or for a message that
-    cannot be pinned: one that is not in memory, a system message, or a tool call that awaits
-    results.
-    """
-    position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
-    policy = window.policy
-    if position is None or not can_decide(policy):
-        return None
-    if window.rows[position].type is MessageType.SYSTEM:
-        return None
-    group = group_of(window.rows, position)
-    if group[0].seq == waiting_call:
-        return None
-    is_pinned = all(row.pinned for row in group)
-    if policy.meters_only and not is_pinned:
-        return None
-    then = _changed(window, {row.seq for row in group}, not is_pinned)
-    held = then.held_by_pins(policy)
-    return PinPreview(
-        policy=policy,
-        seq=seq,
-        seqs=tuple(row.seq for row in group),
-        is_pinned=is_pinned,
-        held=held,
-        room=then.room_without_pins(policy) - held,
-        leaving=window.next_to_leave,
-        leaving_then=then.next_to_leave,
-        stubbed_then=then.next_to_clear(),
-        hidden=_not_in(then, window),
-        shown=_not_in(window, then),
-    )
-
-
-def _changed(window: WindowView, seqs: set[int], pinned: bool) -> WindowView:
-    rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
-    return view_of(window.step, window.policy, rows)
-
-
-def _not_in(other: WindowView, window: WindowView) -> tuple[int, ...]:
-    """Return the messages that a lowered limit hides in one window, but not in another one."""
-    return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)

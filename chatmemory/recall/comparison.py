@@ -15,8 +15,7 @@ from itertools import accumulate
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.history import History, Use, Uses, needs, repeats
 from chatmemory.recall.kinds import IncidentKind
-from chatmemory.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
-from chatmemory.windows.loads import (
+from chatmemory.recall.loads import (
     MOST_ADDS,
     Departures,
     Interval,
@@ -24,6 +23,7 @@ from chatmemory.windows.loads import (
     evicts_oldest_first,
     smallest_limit,
 )
+from chatmemory.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry
 
@@ -107,6 +107,7 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     )
 
 
+FACTS_ENOUGH = 10  # recalls; fewer say little about a limit
 MOST_FOLLOWED = 5_000  # messages that are added in all to follow a phrase
 
 

@@ -24,7 +24,7 @@ from chatmemory.recall.again import ReadMessage, Recurrence, read_messages
 from chatmemory.recall.facts import NO_WORDS, Words, example_rank
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon
-from chatmemory.windows.loads import Loads
+from chatmemory.recall.loads import Loads
 from chatmemory.windows.window import Entry
 
 # Rules of windows read these: system messages to compare them, results to make stubs of them

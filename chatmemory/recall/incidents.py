@@ -19,12 +19,12 @@ from chatmemory.messages.message import ChatMessage
 from chatmemory.recall.again import ReadMessage, Sayings
 from chatmemory.recall.comparison import is_exact, limits_that_hold, smallest_of
 from chatmemory.recall.facts import NO_WORDS, Words, example_rank
+from chatmemory.recall.folding import fold
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.recall.kinds import KindWords, words_of
+from chatmemory.recall.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.folding import fold
-from chatmemory.windows.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Window
 

@@ -30,7 +30,7 @@ from chatmemory.lint.turns import RESPONSES
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.recall.history import History
-from chatmemory.windows.loads import Departures
+from chatmemory.recall.loads import Departures
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})

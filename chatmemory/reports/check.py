@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS
 from chatmemory.messages.texts import printable
+from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.compactions import Level
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments
 from chatmemory.reports.incidents import FORCED_NAME, KINDS
-from chatmemory.reports.printing import Printer, add_json_argument
 from chatmemory.testing import judging
 from chatmemory.testing.asserting import read_runs
 from chatmemory.testing.figures import Baseline, figures_of_runs, key_of, worsened

@@ -11,6 +11,7 @@ from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.messages.sessions import Session
+from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.compactions import (
     APPENDED,
     TAILS,
@@ -24,7 +25,6 @@ from chatmemory.recall.compactions import (
 )
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments, transcript_files, transcripts_of
-from chatmemory.reports.printing import Printer, add_json_argument
 
 HELP = (
     "Tell which exact terms the summaries of agents' sessions lost although they were needed "

@@ -12,10 +12,10 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.linter import lint
 from chatmemory.lint.recognition import recognized
+from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.laws import print_laws
-from chatmemory.reports.printing import Printer, add_json_argument
 from chatmemory.reports.refused import print_refused
 
 HELP = (

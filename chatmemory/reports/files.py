@@ -10,7 +10,7 @@ from typing import IO, Literal, NamedTuple
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, UnreadableTranscript
 from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
-from chatmemory.reports.printing import Printer
+from chatmemory.printing import Printer
 
 ENDINGS = (".json", ".jsonl", ".ndjson")
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chatmemory.exceptions import InvalidValue
+from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.incidents import Incident, incident_to_dict, incident_words, incidents_under
 from chatmemory.recall.kinds import IncidentKind, kind_named
 from chatmemory.reports.files import add_file_arguments, transcripts
-from chatmemory.reports.printing import Printer, add_json_argument
 from chatmemory.windows.written_policies import policy_from_text
 
 HELP = (

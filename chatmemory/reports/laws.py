@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chatmemory.lint import PROVIDERS, RULES, Rule
 from chatmemory.lint.linter import example, lint
-from chatmemory.reports.printing import Printer
+from chatmemory.printing import Printer
 
 CLEAN = "clean"
 

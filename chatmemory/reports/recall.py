@@ -11,6 +11,7 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model
+from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall import RecallSums, histories_for, recall_sums
 from chatmemory.recall.advice import Advice, Chooser, Goals
 from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
@@ -18,7 +19,6 @@ from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from chatmemory.recall.history import History
 from chatmemory.reports.files import add_file_arguments, transcripts
-from chatmemory.reports.printing import Printer, add_json_argument
 from chatmemory.reports.recorded import print_recorded
 from chatmemory.windows.policies import KINDS, Policy
 from chatmemory.windows.written_policies import policies_from_text, policy_from_text, text_of_policy

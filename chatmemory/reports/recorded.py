@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.printing import Printer
 from chatmemory.recall.history import History, history_of
 from chatmemory.reports.files import transcripts
-from chatmemory.reports.printing import Printer
 
 ESTIMATOR = "gpt-4o"
 _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")

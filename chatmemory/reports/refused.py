@@ -8,12 +8,12 @@ from typing import Any
 
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.linter import turns_by_provider
+from chatmemory.printing import Printer
 from chatmemory.recall import histories_for
 from chatmemory.recall.facts import NO_WORDS
 from chatmemory.recall.history import History
 from chatmemory.recall.prompts import Refusals, prompts_of
 from chatmemory.reports.files import transcripts
-from chatmemory.reports.printing import Printer
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import policies_from_text, text_of_policy
 

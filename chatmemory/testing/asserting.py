@@ -8,10 +8,10 @@ from pathlib import Path
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.formats import Transcript
+from chatmemory.printing import Printer
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import TranscriptFile, transcript_files, transcripts_of
-from chatmemory.reports.printing import Printer
 from chatmemory.testing import judging
 from chatmemory.testing.recorded import Recorded
 from chatmemory.windows.policies import Policy

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from benchmarks.plots import svg, words
 from benchmarks.record import write_between
+from chatmemory.printing import Printer
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
 from chatmemory.reports.compactions import Total, sessions_of
-from chatmemory.reports.printing import Printer
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent / "compaction.md"

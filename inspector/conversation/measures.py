@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chatmemory import Policy, can_decide
-from chatmemory.reading.costs import CostsByStep
 from chatmemory.windows.window import Totals, Weighable
+from inspector.conversation.costs import CostsByStep
 from inspector.conversation.state import ConversationState
 
 FULL = 100.0

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
-from chatmemory.explain.captions import beyond_limit, what_is_hidden, why_nothing_fits
 from chatmemory.explain.wording import in_unit, oldest, reason_of, short_reason
 from chatmemory.reading.windows import MessageView
 from chatmemory.services import ChangeResult, EvictedMessage
+from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure

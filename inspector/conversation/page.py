@@ -11,12 +11,13 @@ from django.utils.http import urlencode
 
 from chatmemory import MessageNotFound
 from chatmemory.explain import captions, wording
-from chatmemory.explain.captions import Caption, over_limit
+from chatmemory.explain.captions import Caption
 from chatmemory.explain.wording import option_words
 from chatmemory.reading import feed
-from chatmemory.reading.costs import costs_by_step
 from chatmemory.windows.window import Totals
 from inspector.conversation.budget import BudgetBar
+from inspector.conversation.costs import costs_by_step
+from inspector.conversation.forecasts import over_limit
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
 from inspector.conversation.measures import Amount, Gauge, Measure, kept_totals, said_totals

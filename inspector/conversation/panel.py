@@ -19,12 +19,10 @@ from chatmemory import (
     load_json,
     message_to_dict,
 )
-from chatmemory.explain import captions, wording
-from chatmemory.explain.captions import beyond_tried_limit, one_beyond_limit
+from chatmemory.explain import wording
 from chatmemory.explain.reasons import (
     Explanation,
     not_in_replay,
-    what_would_have_kept,
     why_in,
     why_left,
     would_be_stub,
@@ -33,12 +31,14 @@ from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.explain.wording import load_words
 from chatmemory.formats import kept_in, render_messages
 from chatmemory.reading.rows import MessageDetail
-from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.reading.windows import WindowView
+from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
+from inspector.conversation.keeping import what_would_have_kept
 from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
+from inspector.conversation.pins import PinPreview, pin_preview, pinning
 from inspector.conversation.rich import fields_of, from_markdown
 from inspector.conversation.state import ConversationState
 
@@ -159,7 +159,7 @@ class Why:
 
     @property
     def pin_words(self) -> str:
-        return captions.pinning(self.pin) if self.pin else ""
+        return pinning(self.pin) if self.pin else ""
 
     @property
     def covered_part(self) -> Moved | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chatmemory import Policy
 from chatmemory.explain import receipts
-from chatmemory.explain.captions import change_of_policy
 from chatmemory.explain.wording import load_words, policy_words
 from chatmemory.reading.simulation import simulate
+from inspector.conversation.forecasts import change_of_policy
 
 
 class PolicyChange:

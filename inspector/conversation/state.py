@@ -30,7 +30,6 @@ from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.clearings import Clearing, find_clearing
 from chatmemory.reading.history import Part, history_page, message_in, time_before
-from chatmemory.reading.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
 from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
 from chatmemory.reading.steps import StepSamples, evictions_around, step_detail, step_samples
@@ -43,6 +42,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
+from inspector.conversation.keeping import WhatWouldKeep, find_what_would_keep
 from inspector.shell import rooms
 from inspector.shell.room import Marks
 
@@ -222,7 +222,7 @@ def _stored_state(
     pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
     if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
         pinned.add(selected.seq)
-    return ConversationState(
+    view = ConversationState(
         query=query,
         memory=memory_row(memory),
         at=row.n,
@@ -237,9 +237,6 @@ def _stored_state(
         selected=selected,
         left_by=left_by,
         clearing=find_clearing(selected, row.n) if selected else None,
-        would_keep=find_what_would_keep(
-            memory, row, selected, left_by, query.replay, query.of_rooms, read
-        ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
         summaries=coverage_by_summary(memory.pk, pinned, selected.seq if selected else None),
@@ -249,6 +246,7 @@ def _stored_state(
         cleared=cleared,
         read=read,
     )
+    return replace(view, would_keep=find_what_would_keep(view))
 
 
 def _with_texts(state: ConversationState) -> ConversationState:

@@ -10,7 +10,7 @@ from functools import cached_property
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory.explain import captions, wording
+from chatmemory.explain import wording
 from chatmemory.explain.wording import short_reason
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.reading.feed import FeedItem, feed, microseconds
@@ -18,6 +18,7 @@ from chatmemory.reading.finding import MENTIONS_COUNTED, BestMatch
 from chatmemory.reading.overview import OverviewRow
 from chatmemory.reading.rows import MemoryRow
 from chatmemory.reading.windows import NoRoom
+from inspector.conversation.forecasts import leaving
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
@@ -94,7 +95,7 @@ class Row:
         count, no_room = self.hidden, self.no_room
         if no_room and count:
             return f"{wording.counted(count, 'message')} over the limit; {NO_ROOM[no_room]}"
-        return captions.leaving(count) if count else "over the limit"
+        return leaving(count) if count else "over the limit"
 
     @property
     def hidden(self) -> int:

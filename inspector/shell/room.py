@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
@@ -18,6 +18,7 @@ from inspector.asgi import Application, Scope
 if TYPE_CHECKING:
     from chatmemory.explain.captions import Caption
     from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.recall.incidents import Forgotten, Incident
     from inspector.conversation.state import ConversationState
 
 # Gets the method, the name of the route, the status, and the seconds until the answer.
@@ -139,6 +140,16 @@ class News(Fragment):
     is_first: bool = False
 
 
+class NextNeed(NamedTuple):
+    """The incident for which a message was next needed, and the needed fact, among the incidents up
+    to step `until`.
+    """
+
+    incident: Incident | None
+    fact: Forgotten | None
+    until: int
+
+
 @dataclass(frozen=True)
 class Muted:
     """A cause that somebody folded on the overview, at a number of conversations."""
@@ -180,6 +191,12 @@ class SiteRoom(kernel.Room):
 
         `view.query.of_rooms` has the texts of the room's parameters, and `view.read` the values
         that a form of the room has read before. An exception ends the request.
+        """
+        return None
+
+    def next_need(self, view: ConversationState) -> NextNeed | None:
+        """Return the next need of the message `view.selected`, which left by `view.left_by`, as
+        known at the step; None if the room does not know.
         """
         return None
 

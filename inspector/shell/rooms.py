@@ -21,6 +21,7 @@ from inspector.shell.room import (
     Marks,
     Muted,
     News,
+    NextNeed,
     Part,
     Place,
     RecordAnswer,
@@ -93,6 +94,11 @@ def application_of(scope: Scope) -> Application | None:
 def view(view: ConversationState) -> View | None:
     """Return the view of the first room that shows something in place of a stored step."""
     return next((shown for room in rooms() if (shown := room.view(view))), None)
+
+
+def next_need(view: ConversationState) -> NextNeed | None:
+    """Return the next need of a message that left, from the first room that knows."""
+    return next((need for room in rooms() if (need := room.next_need(view))), None)
 
 
 def selected(asked: Mapping[str, str]) -> int | None:

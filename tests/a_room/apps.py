@@ -10,7 +10,6 @@ from chatmemory.explain.captions import Caption
 from chatmemory.flags import Flag
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.kinds import IncidentKind
-from chatmemory.room import NextNeed
 from chatmemory.windows.eviction import Reason
 from inspector.shell import room
 
@@ -98,9 +97,8 @@ class ARoom(room.SiteRoom):
         said = Forgotten("message 1", "message 1", 2, 2, 5, Reason.CAPACITY)
         yield Incident(IncidentKind.USER_REPEATED, 4, 4, (said,))
 
-    def next_need(self, memory, message, left_step, at, parameters, read):
-        until = int(parameters.get("numbered", 0)) or left_step
-        return NextNeed(None, None, until)
+    def next_need(self, view):
+        return room.NextNeed(None, None, view.query.number("numbered") or view.left_by.step)
 
     def step_fields(self):
         from rest_framework.serializers import CharField

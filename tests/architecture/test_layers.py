@@ -15,7 +15,12 @@ from chatmemory.rooms import rooms as kernel_rooms
 ROOT = Path(__file__).parents[2]
 
 LAYERS = [
-    ["chatmemory.exceptions", "chatmemory.known_models", "chatmemory.registry"],
+    [
+        "chatmemory.exceptions",
+        "chatmemory.known_models",
+        "chatmemory.printing",
+        "chatmemory.registry",
+    ],
     ["chatmemory.messages"],
     ["chatmemory.lint", "chatmemory.windows"],
     ["chatmemory.recall"],
@@ -73,6 +78,7 @@ FOLDERS_OF_THE_INSPECTOR = (
     "live",
     "managers",
     "messages",
+    "printing",
     "reading",
     "recall",
     "reports",
@@ -104,6 +110,7 @@ PURE = (
     "chatmemory.known_models",
     "chatmemory.lint",
     "chatmemory.messages",
+    "chatmemory.printing",
     "chatmemory.recall",
     "chatmemory.registry",
     "chatmemory.reports",

@@ -18,6 +18,7 @@ from chatmemory.lint import PROVIDERS
 from chatmemory.messages.sessions import Session, SessionBuilder
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
+from chatmemory.recall.folding import fold
 from chatmemory.recall.incidents import incidents_under
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import (
@@ -26,7 +27,6 @@ from chatmemory.windows.compaction import (
     compact_with_terms,
     summary_message,
 )
-from chatmemory.windows.folding import fold
 from chatmemory.windows.policies import MessageWindow, TokenWindow
 from chatmemory.windows.window import Entry, Window
 

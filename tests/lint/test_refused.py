@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 
+from chatmemory.printing import Printer
 from chatmemory.reports import doctor
-from chatmemory.reports.printing import Printer
 
 
 def said(*roles: str) -> list[dict]:

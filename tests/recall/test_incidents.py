@@ -24,6 +24,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.sessions import OWN
 from chatmemory.recall.again import ReadMessage, Recurrence
 from chatmemory.recall.facts import NO_WORDS, Words
+from chatmemory.recall.folding import fold
 from chatmemory.recall.history import history_of
 from chatmemory.recall.incidents import (
     IncidentKind,
@@ -38,9 +39,8 @@ from chatmemory.recall.incidents import (
 )
 from chatmemory.recall.kinds import kind_named
 from chatmemory.recall.lexicon import MessageFacts
+from chatmemory.recall.loads import Keeping
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.folding import fold
-from chatmemory.windows.loads import Keeping
 from chatmemory.windows.window import Window
 from tests.windows.test_loads import Halving
 

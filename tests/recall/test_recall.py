@@ -35,10 +35,10 @@ from chatmemory.messages.estimators import estimator_for
 from chatmemory.recall import Recall, recall_of
 from chatmemory.recall.comparison import curve_of
 from chatmemory.recall.facts import Words, facts_of
+from chatmemory.recall.folding import fold
 from chatmemory.recall.history import history_from, history_of, uses
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.prompts import Refusals, prompts_of
-from chatmemory.windows.folding import fold
 from chatmemory.windows.window import Window
 from tests.windows.test_loads import Halving, Surcharged
 

@@ -13,11 +13,11 @@ from chatmemory.explain.wording import held_words
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.given import check_text
 from chatmemory.messages.texts import one_line
+from chatmemory.printing import add_json_argument
 from chatmemory.reading import overview
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import memory_page
 from chatmemory.reading.rows import MemoryRow
-from chatmemory.reports.printing import add_json_argument
 
 SIZE = 40
 HEADING = ("id", "said", "in memory", "changed (UTC)")

@@ -11,7 +11,7 @@ from chatmemory.explain import wording
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.texts import one_line
 from chatmemory.models import ApiToken
-from chatmemory.reports.printing import add_json_argument
+from chatmemory.printing import add_json_argument
 
 
 class Command(DatabaseCommand):

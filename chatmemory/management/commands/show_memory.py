@@ -15,13 +15,13 @@ from chatmemory.explain.wording import held_words, short_reason
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import one_line, readable_text
+from chatmemory.printing import add_json_argument
 from chatmemory.reading import history as history_reads
 from chatmemory.reading import steps, windows
 from chatmemory.reading.history import Part
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.summaries import Coverage, coverage_by_summary
 from chatmemory.reading.windows import MessageView, WindowView
-from chatmemory.reports.printing import add_json_argument
 from chatmemory.snapshots import one_snapshot
 
 SIZE = 40

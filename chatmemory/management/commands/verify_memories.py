@@ -17,7 +17,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.reports.printing import add_json_argument
+from chatmemory.printing import add_json_argument
 from chatmemory.rooms import rooms
 from chatmemory.services import remade
 from chatmemory.sqlite_files import damage

@@ -15,7 +15,7 @@ from chatmemory.api.responses import (
     window_head,
 )
 from chatmemory.explain import receipts, wording
-from chatmemory.explain.reasons import what_would_have_kept, why_in, why_left
+from chatmemory.explain.reasons import why_in, why_left
 from chatmemory.explain.wording import held_words
 from chatmemory.flags import flag_named, flags
 from chatmemory.messages.message import MessageType
@@ -26,6 +26,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import Part
 from chatmemory.reading.overview import overview_page
 from chatmemory.reading.rows import MessageDetail
+from inspector.conversation.keeping import what_would_have_kept
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.shell import rooms
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short

@@ -9,10 +9,8 @@ from inspector.shell import room
 
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
-    from chatmemory.models import Memory
-    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.reading.rows import MemoryRow
     from chatmemory.recall.incidents import Incident
-    from chatmemory.room import NextNeed
     from inspector.conversation.state import ConversationState
 
 
@@ -38,20 +36,10 @@ class Evidence(room.SiteRoom):
 
         return incidents_now(memory_id).incidents
 
-    def next_need(
-        self,
-        memory: Memory,
-        message: MessageDetail,
-        left_step: int,
-        at: int,
-        parameters: Mapping[str, str],
-        read: dict[str, Any],
-    ) -> NextNeed | None:
-        from inspector.rooms.evidence.reads import next_need, row_of
+    def next_need(self, view: ConversationState) -> room.NextNeed | None:
+        from inspector.rooms.evidence.reads import next_need
 
-        number = parameters.get("incident", "")
-        chosen = int(number) if number else None
-        return next_need(row_of(memory, read), message, left_step, at, chosen)
+        return next_need(view)
 
     def step_fields(self) -> Mapping[str, Any]:
         from inspector.rooms.evidence.api import evidence_of_a_step

@@ -29,8 +29,8 @@ from chatmemory.recall.incidents import (
     with_limits,
 )
 from chatmemory.recall.lexicon import MessageFacts, speaker_of
+from chatmemory.recall.loads import Keeping
 from chatmemory.windows.eviction import REASONS, Reason
-from chatmemory.windows.loads import Keeping
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from inspector.rooms.evidence.stretches import first_behind, settled_until

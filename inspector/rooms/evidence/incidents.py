@@ -22,10 +22,10 @@ from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds
 from chatmemory.recall.incidents import INCIDENT_RULES, Forgotten, Incident, IncidentKind
 from chatmemory.recall.lexicon import nameable
+from chatmemory.recall.loads import Keeping
 from chatmemory.signals import cases_found, incidents_found
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.eviction import REASONS
-from chatmemory.windows.loads import Keeping
 from inspector.rooms.evidence.finding import found_incidents, later_incidents, settled_incidents
 from inspector.rooms.evidence.messages import messages_of
 from inspector.rooms.evidence.models import KeptIncidents

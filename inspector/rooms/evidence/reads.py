@@ -12,12 +12,11 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Stay, Step
-from chatmemory.reading.rows import MessageDetail, StepDetail
+from chatmemory.reading.rows import StepDetail
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.lexicon import nameable
-from chatmemory.room import NextNeed
 from chatmemory.windows.policies import Policy
-from inspector.conversation.state import change_at
+from inspector.conversation.state import ConversationState, change_at
 from inspector.rooms.evidence.incidents import (
     ON_CARDS,
     KeptIncident,
@@ -27,6 +26,7 @@ from inspector.rooms.evidence.incidents import (
     with_facts,
 )
 from inspector.rooms.evidence.messages import messages_of
+from inspector.shell.room import NextNeed
 
 LISTED = 100  # uses without a recorded mention on a page
 LOOKED_AT = 1_000  # incidents whose facts are read at once
@@ -136,19 +136,20 @@ def _shown(
     )
 
 
-def next_need(
-    kept: KeptRow | None, left: MessageDetail, left_step: int, at: int, number: int | None
-) -> NextNeed | None:
-    """Return the next need of a message that left at a step. It is the incident with the requested
-    number among those up to step `at`, if it happened later, or else the next incident about a fact
-    of the message. None if no incidents are kept.
+def next_need(view: ConversationState) -> NextNeed | None:
+    """Return the next need of the selected message, which left. It is the incident with the
+    requested number among those up to the step that is shown, or else the next incident about a
+    fact of the message. None if no incidents are kept.
     """
-    if kept is None:
+    kept, left = row_of(view.stored.memory, view.read), view.selected
+    if kept is None or left is None or view.left_by is None:
         return None
+    number, left_step = view.query.number("incident"), view.left_by.step or 0
     said = set(nameable(left.message, fact_words()))
     with kept.reading() as values:
         rows = rows_of(values)
-        if number and (asked := _on_cards(row for row in rows if row.step <= at)[number - 1 :]):
+        known = _on_cards(row for row in rows if row.step <= view.at)
+        if number and (asked := known[number - 1 :]):
             (shown,) = with_facts(kept.pk, asked[:1])
             return NextNeed(shown, shown.shown, kept.step)
         later = [row for row in rows if row.step > left_step]

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from chatmemory import CorruptRow, can_decide, text_of_policy
-from chatmemory.explain import captions
 from chatmemory.explain.reasons import how_it_left
 from chatmemory.messages import texts
-from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
+from inspector.conversation.pins import PinPreview, pin_preview, pinning
 from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
@@ -110,7 +109,7 @@ class IncidentReport:
 
     @property
     def pin_words(self) -> str:
-        return captions.pinning(self.pin) if self.pin else ""
+        return pinning(self.pin) if self.pin else ""
 
     @property
     def cure(self) -> str:

@@ -6,10 +6,11 @@ And compactions in words: the messages that became a summary, and how lost terms
 from __future__ import annotations
 
 from chatmemory import Policy, can_decide
-from chatmemory.explain.reasons import TRIED_TOO_LONG, short_cause
+from chatmemory.explain.reasons import short_cause
 from chatmemory.explain.wording import counted, in_unit
 from chatmemory.messages.texts import named
 from chatmemory.recall.compactions import CameBack
+from inspector.conversation.keeping import TRIED_TOO_LONG
 from inspector.rooms.evidence.compactions import StoredEvidence
 from inspector.rooms.evidence.reads import ShownIncident
 

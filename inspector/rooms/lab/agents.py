@@ -7,12 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 from chatmemory import MemoryNotFound
-from chatmemory.api.responses import RecallSerializer, recall_answer
 from chatmemory.explain import wording
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import READ_AT_ONCE, recall_of_stored
 from chatmemory.recall.cost import Prices, rules_of
 from chatmemory.windows.written_policies import policies_from_text
+from inspector.rooms.lab.api import RecallSerializer, recall_answer
+from inspector.rooms.lab.stored import READ_AT_ONCE, recall_of_stored
 from inspector.shell.agents import SIZE, Agent, Answer, check_words
 
 

@@ -17,6 +17,7 @@ class Lab(room.SiteRoom):
     name = "inspector.rooms.lab"
     verbose_name = "The lab"
     urls = "inspector.rooms.lab.urls"
+    api_urls = "inspector.rooms.lab.api"
     menu = (room.MenuItem("Lab", "lab", 20, ("lab-compactions",)),)
     styles = ("rooms/lab/lab.css",)
     also_on = ("conversation", "simulate", "add", "branch")

@@ -16,8 +16,8 @@ from chatmemory import Policy, policy_kinds, text_of_policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit
 from chatmemory.known_models import known_model, smallest_prompt
-from chatmemory.reading.recall import FACTS_ENOUGH
 from chatmemory.recall.advice import Advice, AdviceReason, Chooser, CostedPolicy, Goals
+from chatmemory.recall.comparison import FACTS_ENOUGH
 from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tally

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 from chatmemory import Policy, policy_kinds, text_of_policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit, option_words, policy_words
-from chatmemory.reading.recall import FACTS_ENOUGH, ComparedRow, Comparison, advised
 from chatmemory.recall.advice import Advice
-from chatmemory.recall.comparison import PhraseFate, Replay
+from chatmemory.recall.comparison import FACTS_ENOUGH, PhraseFate, Replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
 from chatmemory.recall.history import Use
@@ -22,6 +21,7 @@ from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
+from inspector.rooms.simulation.comparison import ComparedRow, Comparison, advised
 from inspector.rooms.simulation.query import ComparisonQuery, hold
 
 USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED

@@ -18,10 +18,11 @@ from chatmemory import (
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
-from chatmemory.reading import conversations, recall
+from chatmemory.reading import conversations
 from inspector.conversation.policy_change import PolicyChange
 from inspector.forms.fields import settings_digest
 from inspector.rooms.simulation.compared import ComparePage
+from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.query import ComparisonQuery
 from inspector.shell.files import csv_file, json_file, no_numbers
 
@@ -40,7 +41,7 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     if query.form and query.problem:
         return no_numbers(query.problem)
     try:
-        found = recall.comparison(memory_id, query.policies, query.at, query.phrase, query.step)
+        found = comparison(memory_id, query.policies, query.at, query.phrase, query.step)
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
     return _compared(request, ComparePage(found, query), memory_id)

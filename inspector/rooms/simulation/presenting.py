@@ -7,9 +7,10 @@ from functools import cached_property
 
 from chatmemory import ChatMessage, Policy, load_or_tokens, text_of
 from chatmemory.explain import captions
-from chatmemory.explain.captions import Caption, tried_limit
+from chatmemory.explain.captions import Caption
 from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.reading.simulation import Outlook, Simulation
+from inspector.conversation import forecasts
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.state import ConversationState
 from inspector.rooms.simulation.trials import WhatIf
@@ -27,12 +28,12 @@ class SimulationView:
         change = self._state.change
         if change is None or change is self._state.trim:
             policy = self._state.window.policy
-            return tried_limit(policy.limit if policy else 0, self._state.outlook)
+            return forecasts.tried_limit(policy.limit if policy else 0, self._state.outlook)
         drafts = len(self._state.drafts)
         event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
         found = captions.caption(self._changes[0] if is_one else change)
-        cleared = captions.would_clear(self._state.outlook)
+        cleared = forecasts.would_clear(self._state.outlook)
         return replace(found, event=event, detail=" ".join(filter(None, [found.detail, cleared])))
 
     @property
@@ -45,7 +46,7 @@ class SimulationView:
     @property
     def verdict(self) -> Caption:
         """The composer's verdict on all drafts, or on the limit."""
-        return captions.forecast(self._changes, self._state.outlook, self._state.window.policy)
+        return forecasts.forecast(self._changes, self._state.outlook, self._state.window.policy)
 
 
 class DraftRow:
@@ -80,7 +81,7 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
         return None
-    verdict = captions.forecast(simulation.changes[simulation.since :], outlook, policy)
+    verdict = forecasts.forecast(simulation.changes[simulation.since :], outlook, policy)
     return Writing(policy, sum(change.gained for change in written), verdict, outlook)
 
 

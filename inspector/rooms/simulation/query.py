@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
-from chatmemory.reading.recall import POLICIES_MAX
 from inspector.forms.fields import number_in_text, searchable
+from inspector.rooms.simulation.comparison import POLICIES_MAX
 from inspector.shell.prices import ChosenPrices, wrong_price
 
 DIGITS = 9

@@ -10,15 +10,20 @@ from dataclasses import replace
 from django.utils import timezone
 
 from chatmemory import ChatMessage, MessageNotFound, can_decide, text_of
+from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.models import Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_in
-from chatmemory.reading.keeping import replayed_window
+from chatmemory.reading.replay import READ_AT_ONCE, changes_until, entries_of
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.simulation import Simulation
+from chatmemory.reading.windows import MessageView, WindowView, view_of
+from chatmemory.recall.folding import fold
 from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import STUB
+from chatmemory.windows.window import Window
 from inspector.conversation.state import (
     ConversationQuery,
     ConversationState,
@@ -75,6 +80,26 @@ def replayed(view: ConversationState) -> ConversationState:
         when_said={},
         is_replay=True,
     )
+
+
+def replayed_window(step: Step, limit: int) -> WindowView | None:
+    """Return the window at a step as if a limit had been in force from the first message on.
+
+    The history is replayed with nothing pinned. None if no policy decides the window. Raises
+    InvalidValue for more than 20,000 messages, and for a limit that the policy cannot have.
+    """
+    in_force = step.policy
+    if not can_decide(in_force):
+        return None
+    if step.last_seq > READ_AT_ONCE:
+        raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
+    policy = replace(in_force.enforced(), limit=limit)
+    _, is_recounted = changes_until(step)
+    entries = entries_of(step.memory_id, range(1, step.last_seq + 1), policy, is_recounted)
+    window = Window()
+    for _ in fold(window, entries, policy):
+        pass
+    return view_of(step.n, policy, map(MessageView.of, window))
 
 
 def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:

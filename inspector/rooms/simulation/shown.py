@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from django.http import Http404
 
-from chatmemory.explain import captions
 from chatmemory.explain.captions import Caption
+from inspector.conversation import forecasts
 from inspector.conversation.state import ConversationState
 from inspector.forms.fields import searchable
 from inspector.rooms.simulation.composer import DraftForm
@@ -45,7 +45,7 @@ def _replay(state: ConversationState, limit: int) -> View | None:
         return View(state)
     held = frozenset(state.stored_window.seqs)
     more = [seq for seq in state.window.seqs if seq not in held]
-    caption: Caption = captions.replayed(limit, more, sorted(held - state.in_window))
+    caption: Caption = forecasts.replayed(limit, more, sorted(held - state.in_window))
     panel = Fragment(f"{FOLDER}/_why_replay.html")
     return View(state, caption, panel, {"limit": limit}, is_lasting=False)
 

@@ -24,19 +24,20 @@ from chatmemory import (
     services,
 )
 from chatmemory.explain import receipts
-from chatmemory.explain.reasons import what_would_have_kept
 from chatmemory.formats import read_transcripts
-from chatmemory.reading import history, recall, steps, windows
+from chatmemory.reading import history, steps, windows
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.incidents import IncidentKind, incident_to_dict
+from chatmemory.recall.loads import Keeping
 from chatmemory.stores.database import DjangoChatMemoryStore
-from chatmemory.windows.loads import Keeping
+from inspector.conversation.keeping import what_would_have_kept
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.evidence.card import IncidentCard
 from inspector.rooms.evidence.incidents import KeptIncident, incidents
 from inspector.rooms.evidence.models import KeptIncidents
 from inspector.rooms.evidence.panel import cards
 from inspector.rooms.evidence.words import cure
+from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.showing import simulated_state
 from tests.conversations import create_and_add, numbered, users
 from tests.long_conversations import long_conversation
@@ -447,7 +448,7 @@ def test_the_card_loads_the_price_of_its_limit_from_the_comparison(order, operat
 
 def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
     under = [TokenWindow(902), TokenWindow(901)]
-    found = recall.comparison("order-7741", under, 46, "A-1182")
+    found = comparison("order-7741", under, 46, "A-1182")
     assert [each.keeping for each in found.followed] == [Keeping(902), Keeping(902)]
     held = [any(each.has(place, 46) for place in found.mentions) for each in found.policies]
     assert held == [True, False]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from chatmemory import MessageType, MessageWindow, services
 from chatmemory.models import Memory
 from chatmemory.recall.incidents import incidents_under
+from chatmemory.recall.loads import Keeping
 from chatmemory.stores.database import DjangoChatMemoryStore
-from chatmemory.windows.loads import Keeping
 from inspector.rooms.evidence import stretches
 from inspector.rooms.evidence.finding import found_incidents
 from inspector.rooms.evidence.incidents import incidents

@@ -8,11 +8,11 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from chatmemory.reading import recall
-from chatmemory.reading.recall import recall_of_stored
 from chatmemory.recall.frontier import Sums
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
+from inspector.rooms.lab.stored import recall_of_stored
+from inspector.rooms.simulation.comparison import comparison
 from tests.conversations import create_and_add
 from tests.properties import examples
 from tests.recall.test_incidents import conversations, installed_policies
@@ -34,7 +34,7 @@ def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     writes.compute_figures(query, 60)
     fleet = reads.fleet(query)
     sums = Sums(fleet.tried, [each.figures for each in fleet.known])
-    (found,) = recall.comparison(memory_id, [policy]).policies
+    (found,) = comparison(memory_id, [policy]).policies
     (told,) = recall_of_stored(query.which, [policy]).rows
     assert (sums.recalls, sums.today.held) == (found.recalls, found.held)
     assert (told.recalls, told.held) == (found.recalls, found.held)

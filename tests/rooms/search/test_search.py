@@ -16,7 +16,7 @@ from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
-from chatmemory.reading import conversations, recall
+from chatmemory.reading import conversations
 from chatmemory.reading import finding as searching
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import nearest
@@ -25,6 +25,7 @@ from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.phrase.searching import search_on
 from inspector.rooms.search import checking
 from inspector.rooms.search.sqlite import EMPTY, PLACES, TABLES, SqliteIndex, _trigrams
+from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
 
@@ -272,7 +273,7 @@ def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     assert said in row.mention.text
     state = conversation_state("m", ConversationQuery(of_rooms={"find": words}))
     assert [row.seq for row in state.marks.rows] == [1]
-    assert recall.comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
+    assert comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
 
 
 WAYS = {
@@ -375,7 +376,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
         states = conversation_state("m", asked), simulated_state("m", asked, drafts)
         return [
             *(search_on(state).matches.count for state in states),
-            len(recall.comparison("m", [MessageWindow(3)], phrase=words).mentions),
+            len(comparison("m", [MessageWindow(3)], phrase=words).mentions),
         ]
 
     assert counts(near) == [1, 2, 1]

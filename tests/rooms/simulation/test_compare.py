@@ -7,7 +7,6 @@ import io
 import json
 import re
 from html import escape, unescape
-from importlib import import_module
 from urllib.parse import parse_qs, quote
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.reading import conversations, history, windows
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import recall_of_stored
+from inspector.rooms.lab.stored import recall_of_stored
 from tests.conversations import create_and_add, numbered, users
 from tests.inspector.markup import tree
 
@@ -196,7 +195,7 @@ def test_the_form_adds_a_policy(page):
 
 def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     """A phrase that was said before it is not called unsaid."""
-    monkeypatch.setattr("chatmemory.reading.recall.COMPARED_MAX", 10)
+    monkeypatch.setattr("inspector.rooms.simulation.comparison.COMPARED_MAX", 10)
     html = page(f"{POLICIES}&phrase=order+number+is+A-1182")
     assert "The latest 10 of 58 messages" in html
     assert "not said in the latest 10 messages" in html
@@ -213,7 +212,7 @@ def test_a_suggestion_names_the_latest_messages_for_which_it_was_replayed(
     limit, kept = "The cheapest that holds as many facts as today", "latest 60 messages"
     html = operator_client.get("/c/long/compare/").text
     assert (limit in html, kept in html) == (True, False)
-    monkeypatch.setattr(import_module("chatmemory.reading.recall"), "ADVISED_MESSAGES", 60)
+    monkeypatch.setattr("inspector.rooms.simulation.comparison.ADVISED_MESSAGES", 60)
     assert f"{limit}, in its {kept}:" in operator_client.get("/c/long/compare/").text
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 
 from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.formats import read_transcripts
-from chatmemory.reading import recall
 from chatmemory.recall.history import REPEATS
 from chatmemory.recall.incidents import incidents_under
 from inspector import demo
+from inspector.rooms.simulation.comparison import comparison
 from tests.conversations import create_and_add, users
 from tests.inspector.markup import words
 from tests.properties import examples
@@ -31,7 +31,7 @@ def of_user_or_tool(found):
 
 def compared(memory_id, *policies):
     """The incidents of a comparison under each policy, as numbers of messages and kinds."""
-    found = recall.comparison(memory_id, policies)
+    found = comparison(memory_id, policies)
     numbers = found.history.numbers
     return [
         {(numbers[use.position], use.kind) for use in each.incidents} for each in found.policies
@@ -39,7 +39,7 @@ def compared(memory_id, *policies):
 
 
 def headline(memory_id):
-    offered = recall.comparison(memory_id, []).offered
+    offered = comparison(memory_id, []).offered
     return offered.limit if offered else None
 
 
@@ -66,7 +66,7 @@ def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
 def test_the_needed_facts_are_the_same_under_every_limit():
     demo.load()
     policies = [TokenWindow(n) for n in (1, 800, 902)]
-    found = recall.comparison("order-7741", [*policies, None]).policies
+    found = comparison("order-7741", [*policies, None]).policies
     assert {each.recalls for each in found} == {5}, "four of the assistant, and A-1182"
     assert {use.fact for use in found[1].lost} == {"A-1182", "SAUCER"}
     assert {use.fact for use in found[2].lost} == {"SAUCER"}
@@ -85,7 +85,7 @@ def test_no_headline_of_the_tau_bench_runs_is_a_limit_that_failed(data_file):
         ]
         limit = failed_at[n % 2]
         create_and_add(f"run-{n}", TokenWindow(limit), run.messages)
-        offered = recall.comparison(f"run-{n}", []).offered
+        offered = comparison(f"run-{n}", []).offered
         for found in filter(None, (headline(f"run-{n}"), offered and offered.limit)):
             assert found > max(failed, default=0), run.name
         assert offered or not failed

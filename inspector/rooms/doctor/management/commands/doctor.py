@@ -5,9 +5,9 @@ from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.management.base import ReportCommand
+from chatmemory.printing import Printer
 from chatmemory.reports import doctor
 from chatmemory.reports.doctor import Complaint
-from chatmemory.reports.printing import Printer
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.writes import diagnoses

@@ -7,9 +7,9 @@ from typing import Any
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.management.base import ReportCommand
 from chatmemory.models import Memory
+from chatmemory.printing import Printer
 from chatmemory.recall.incidents import Incident
 from chatmemory.reports import incidents
-from chatmemory.reports.printing import Printer
 from inspector.rooms.evidence.writes import current_incidents
 
 

@@ -14,8 +14,8 @@ from chatmemory.formats import render_each, writable_formats
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.models import Memory
+from chatmemory.printing import add_json_argument
 from chatmemory.reading.history import whole_history
-from chatmemory.reports.printing import add_json_argument
 from chatmemory.streaming import rendered_file
 from inspector.rooms.transfer.exports import archive_lines
 

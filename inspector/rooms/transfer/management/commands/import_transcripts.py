@@ -15,8 +15,8 @@ from chatmemory.explain.wording import counted
 from chatmemory.formats import stream_transcripts
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.texts import one_line
+from chatmemory.printing import Printer, add_json_argument
 from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
-from chatmemory.reports.printing import Printer, add_json_argument
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.transfer.archives import FORMAT, import_archive, is_archive

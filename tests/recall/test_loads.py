@@ -20,9 +20,9 @@ from chatmemory import (
     TurnWindow,
     UserMessage,
 )
+from chatmemory.recall.folding import fold
+from chatmemory.recall.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
 from chatmemory.windows.eviction import Eviction, Head, Reason
-from chatmemory.windows.folding import fold
-from chatmemory.windows.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry, Weighable, Window
 from tests.messages.letters import CALL, RESULT

@@ -20,16 +20,18 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.explain import captions
-from chatmemory.explain.captions import Caption, change_of_policy, over_limit
+from chatmemory.explain.captions import Caption
 from chatmemory.reading import windows
-from chatmemory.reading.simulation import Simulation, pin_preview, simulate
+from chatmemory.reading.simulation import Simulation, simulate
 from chatmemory.windows.policies import Policy
+from inspector.conversation import forecasts
+from inspector.conversation.forecasts import change_of_policy, over_limit
+from inspector.conversation.pins import pin_preview, pinning
 
 from ..conversations import create_and_add, numbered
-from ..inspector.markup import words
+from ..explain.test_receipts import changes, check_sum, conversation, make, messages, policies
 from ..properties import examples
-from .test_receipts import changes, check_sum, conversation, make, messages, policies
+from .markup import words
 
 OVER = re.compile(r"[Mm]emory would be ([\d,]+) (?:messages?|tokens?|turns?) over the limit")
 REFUSED = "no message fits"
@@ -77,7 +79,7 @@ def test_where_turns_are_pinned_no_other_can_begin(pinned, operator_client):
         "Free: 0 turns. Beside the turns that are pinned no other can begin: unpin one, or raise "
         "the limit."
     ) in words(operator_client.get(f"/c/{pinned}/").content)
-    pin = captions.pinning(pin_preview(window, 7))
+    pin = pinning(pin_preview(window, 7))
     assert pin == "Without this pin, nothing would be pinned. #7 and #8 would leave next."
 
 
@@ -117,7 +119,7 @@ def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
 
 
 def forecast(simulation: Simulation) -> Caption:
-    return captions.forecast(simulation.changes, simulation.outlook(), simulation.policy)
+    return forecasts.forecast(simulation.changes, simulation.outlook(), simulation.policy)
 
 
 pins = st.lists(st.tuples(st.just("pin"), st.integers(1, 6)), min_size=1, max_size=4)

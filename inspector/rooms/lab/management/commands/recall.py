@@ -5,10 +5,10 @@ from typing import Any
 
 from chatmemory.management.base import ReportCommand, wrong_arguments
 from chatmemory.messages.given import check_text
+from chatmemory.printing import Printer
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import histories_today, recall_of_stored
 from chatmemory.reports import recall
-from chatmemory.reports.printing import Printer
+from inspector.rooms.lab.stored import histories_today, recall_of_stored
 
 
 class Command(ReportCommand):

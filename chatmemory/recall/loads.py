@@ -23,7 +23,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.folding import fold
+from chatmemory.recall.folding import fold
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.window import Entry, Window
 

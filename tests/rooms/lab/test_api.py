@@ -6,13 +6,12 @@ import pytest
 
 from chatmemory import AiMessage, UserMessage, services
 from chatmemory.access.tokens import create_token
-from chatmemory.reading import recall
 from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import recall_of_stored
 from chatmemory.windows.policies import MessageWindow
-
-from ..conversations import create_and_add
+from inspector.rooms.lab import stored as stored_reads
+from inspector.rooms.lab.stored import recall_of_stored
+from tests.conversations import create_and_add
 
 SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
 
@@ -98,20 +97,20 @@ def test_a_message_that_cannot_be_read_is_named(api):
 
 
 def test_a_large_question_is_refused(api, stored, monkeypatch):
-    monkeypatch.setattr("chatmemory.api.views.recall.READ_AT_ONCE", 11)
+    monkeypatch.setattr("inspector.rooms.lab.api.READ_AT_ONCE", 11)
     response = api.get("/api/v1/recall/?policies=everything")
     assert response.status_code == 422
     assert "have 12 messages" in response.data["detail"]
 
 
 def test_a_conversation_that_is_deleted_meanwhile_is_left_out(stored, monkeypatch):
-    histories = recall.recall_history
+    histories = stored_reads.recall_history
 
     def deleted_first(memory_id, name):
         if memory_id == "acme/2":
             services.delete(memory_id)
         return histories(memory_id, name)
 
-    monkeypatch.setattr(recall, "recall_history", deleted_first)
+    monkeypatch.setattr(stored_reads, "recall_history", deleted_first)
     (found,) = recall_of_stored(MemoryFilter(), [None]).rows
     assert found.conversations == 2

@@ -1,0 +1,75 @@
+"""The history as entries with their token counts: a replay adds them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Q, QuerySet
+
+from chatmemory.ledger.adding import counter
+from chatmemory.ledger.windows import read_message
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import TYPES, ChatMessage, MessageType
+from chatmemory.models import Message, Stay, Step
+from chatmemory.reading.history import messages_until, stubs_of
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.window import Entry
+
+READ_AT_ONCE = 20_000  # the most messages that a page replays on its own
+_PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
+
+
+def changes_until(step: Step) -> tuple[set[str], bool]:
+    """Return the kinds of the steps up to one, and whether several families counted."""
+    steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
+    changes = set(steps.values_list("kind", "policy_estimator").distinct())
+    families = {family_named(name) for _, name in changes}
+    return {kind for kind, _ in changes}, len(families) > 1
+
+
+def first_that_counts(row: MessageDetail) -> int:
+    """Return the first message that can matter: for a tool result, the one before its run."""
+    if row.type is not MessageType.TOOL_EXECUTION_RESULT:
+        return row.seq
+    before = messages_until(row.memory_id, row.seq).exclude(type__in=_PAIRED).order_by("-seq")
+    return before.values_list("seq", flat=True).first() or row.seq
+
+
+def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) -> list[Entry]:
+    """Return the entries of some messages, after the system message in force there.
+
+    If they are recounted, the policy's estimator counts them again.
+    """
+    first, last = seqs.start, seqs.stop - 1
+    systems = _system_messages(memory_id, first, last)
+    stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
+    calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
+    history = messages_until(memory_id, last).order_by("seq")
+    history = history.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
+    messages = systems | (stubs_of(history) if policy.whole_results else {})
+    facts = (
+        _recounted(history, policy)
+        if is_recounted
+        else history.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
+    )
+    return [
+        Entry(TYPES[type], seq in calling, tokens, messages.get(seq), seq=seq)
+        for seq, type, tokens in facts
+    ]
+
+
+def _system_messages(memory_id: str, first: int, last: int) -> dict[int, ChatMessage]:
+    """Return the system messages from `first` to `last` and the last one before them, by seq."""
+    stays = Stay.objects.filter(memory_id=memory_id, type=MessageType.SYSTEM)
+    stays = stays.filter(seq__lte=last, message__origin=Message.Origin.SAID)
+    before = stays.filter(seq__lt=first).order_by("-seq").values("seq")[:1]
+    found = stays.filter(Q(seq__gte=first) | Q(seq__in=before)).select_related("message")
+    return {stay.seq: read_message(stay.message) for stay in found}
+
+
+def _recounted(history: QuerySet[Message], policy: Policy) -> Iterator[tuple[int, str, int]]:
+    """Yield messages with the counts of the policy's estimator. Redacted ones keep their count."""
+    count = counter(policy.estimator)
+    for row in history.iterator(2_000):
+        yield row.seq, row.type, row.tokens if row.redacted_step else count(read_message(row))

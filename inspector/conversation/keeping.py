@@ -1,0 +1,187 @@
+"""What would have kept a message: the limit, computed from the history, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from chatmemory.explain.reasons import Explanation
+from chatmemory.explain.wording import counted, in_unit
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_step
+from chatmemory.messages.texts import named
+from chatmemory.models import Message, Step
+from chatmemory.reading.replay import READ_AT_ONCE, changes_until, entries_of, first_that_counts
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.recall.comparison import MOST_FOLLOWED
+from chatmemory.recall.incidents import Forgotten, Incident
+from chatmemory.recall.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import Entry
+from inspector.shell import rooms
+
+if TYPE_CHECKING:
+    from inspector.conversation.state import ConversationState
+
+# The most messages that a page replays on its own if they are counted again, because the
+# conversation changed its estimator.
+COUNTED_AT_ONCE = 500
+TRIED_TOO_LONG = (
+    "Under this policy limits must be tried one by one, and this history is too long for that."
+)
+
+
+@dataclass(frozen=True)
+class WhatWouldKeep:
+    """The limit that, if in force from the start, would have kept a message in memory until it was
+    next needed, just before message `needed.again`, or else until `step`. `fact` is the part of it
+    that had been forgotten.
+
+    The history had `said_before` messages by then. Whether the message was needed later is known up
+    to step `known_until`, or not at all if this is None. `keeping` is None if it is unknown;
+    `deferred` is then the number of messages to replay, if nobody has asked for the replay yet.
+    `leaves_out_changes` is True if memory was cleared or set as a whole, and `leaves_out_pins` if
+    messages were pinned: a replay of the history leaves both out.
+    """
+
+    seq: int
+    step: int
+    policy: Policy
+    said_before: int
+    needed: Incident | None = None
+    fact: Forgotten | None = None
+    known_until: int | None = None
+    keeping: Keeping | None = None
+    deferred: int = 0
+    leaves_out_changes: bool = False
+    leaves_out_pins: bool = False
+
+    @property
+    def is_within_limit(self) -> bool:
+        """Whether the limit in force would be enough, if in force from the start and nothing
+        pinned.
+        """
+        limit = self.keeping.limit if self.keeping else None
+        return limit is not None and limit <= self.policy.limit
+
+
+def find_what_would_keep(view: ConversationState) -> WhatWouldKeep | None:
+    """Return the limit that would have kept the selected message, which left for want of room,
+    until it was next needed, or else until the step. Rooms know when it was needed.
+
+    None if it left for another reason, if a client left it out, if it is synthetic, or if no
+    installed policy is in force now. A limit that is only measured is replayed as if it were
+    enforced. A long history is replayed only if the query asks for it.
+    """
+    row, left_by, step = view.selected, view.left_by, view.stored.step
+    if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
+        return None
+    needed, fact, until = rooms.next_need(view) or (None, None, None)
+    step = find_step(view.stored.memory, needed.step) if needed else step
+    if not can_decide(step.policy):
+        return None
+    policy, last_seq = step.policy.enforced(), needed.again - 1 if needed else step.last_seq
+    kinds, is_recounted = changes_until(step)
+    answer = WhatWouldKeep(
+        row.seq,
+        step.n,
+        policy,
+        said_before=step.said_count - (step.last_seq - last_seq),
+        needed=needed,
+        fact=fact,
+        known_until=until,
+        leaves_out_changes=not kinds.isdisjoint((Step.Kind.SET, Step.Kind.CLEAR)),
+        leaves_out_pins=Step.Kind.PIN in kinds,
+    )
+    first = first_that_counts(row) if evicts_oldest_first(policy) else 1
+    amount = last_seq - first + 1
+    if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not view.query.replay:
+        return replace(answer, deferred=amount)
+    entries = entries_of(step.memory_id, range(first, last_seq + 1), policy, is_recounted)
+    return replace(answer, keeping=_limit_for(answer, entries))
+
+
+def _limit_for(answer: WhatWouldKeep, entries: Sequence[Entry]) -> Keeping | None:
+    """Return the limit that keeps the message to the end of a history."""
+    position = next(i for i, entry in enumerate(entries) if entry.seq == answer.seq)
+    most_adds = MOST_FOLLOWED if answer.needed else MOST_ADDS
+    return smallest_limit(entries, position, answer.policy, most_adds)
+
+
+def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
+    if left_by.by_client or row.origin != Message.Origin.SAID:
+        return False
+    eviction = left_by.eviction_of(row.seq)
+    return eviction is not None and eviction.reason.is_for_room
+
+
+# Its words
+
+
+def what_would_have_kept(answer: WhatWouldKeep) -> Explanation:
+    """Explain which limit would have kept a message, and that a higher one now comes too late."""
+    return Explanation("What would have kept it?", _cause(answer), " ".join(_details(answer)))
+
+
+def _cause(answer: WhatWouldKeep) -> str:
+    if answer.keeping is None:
+        return "Not known." if not answer.deferred else "Not computed yet."
+    unpinned = ", with nothing pinned" if answer.leaves_out_pins else ""
+    if answer.keeping.limit is None:
+        return f"No limit{unpinned}."
+    if answer.is_within_limit:
+        return f"The same limit{unpinned or ' from the first message on'}."
+    about = "About " if answer.keeping.tried_every > 1 else ""
+    return f"{about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
+
+
+def _details(answer: WhatWouldKeep) -> Iterator[str]:
+    keeping = answer.keeping
+    if keeping is None and answer.deferred:
+        yield f"It takes a replay of {counted(answer.deferred, 'message')}."
+    elif keeping is None:
+        yield TRIED_TOO_LONG
+    elif keeping.limit is None:
+        yield f"Even with room for everything, memory would not hold it {_moment(answer)}."
+    else:
+        limit = "that limit"
+        if answer.is_within_limit:
+            limit = f"{in_unit(keeping.limit, answer.policy)} or more"
+        yield (
+            f"With {limit} from the first message on, #{answer.seq} would still be in memory "
+            f"{_moment(answer)}."
+        )
+        if keeping.tried_every > 1:
+            yield f"Limits were tried {keeping.tried_every:,} apart."
+        yield from _for_the_fact(answer, keeping.limit)
+    if answer.leaves_out_changes:
+        yield "This leaves out that memory was also cleared or set as a whole."
+    if answer.leaves_out_pins and keeping is not None:
+        yield "This leaves out that messages were pinned: beside them, more room is needed."
+    if answer.needed is None and answer.known_until:
+        yield f"Up to step {answer.known_until:,}, it was not needed again."
+    yield "A higher limit now does not bring it back."
+
+
+def _moment(answer: WhatWouldKeep) -> str:
+    """Name the moment until which a limit would have kept a message: its next use, or a step."""
+    if answer.needed is None:
+        return f"at step {answer.step:,}"
+    return f"just before {named(answer.needed.again)}, in which {_subject(answer)} came up again"
+
+
+def _subject(answer: WhatWouldKeep) -> str:
+    """Name the forgotten fact, or the result of a call."""
+    fact = answer.fact.fact if answer.fact else ""
+    return fact or f"the result of {answer.needed.what}" if answer.needed else fact
+
+
+def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
+    """Yield the limit that the fact alone needed, where another message mentions it too."""
+    fact = answer.fact
+    least = fact.keeping.limit if fact and fact.keeping else None
+    if fact and least and least != limit and fact.last != answer.seq:
+        enough = in_unit(least, answer.policy)
+        yield f"{_subject(answer)} itself needed {enough}: {named(fact.last)} mentions it too."

@@ -1,0 +1,125 @@
+"""Previews of pins: what they would hold, and which messages would leave next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chatmemory.explain.wording import counted, in_unit, is_of_turns, seqs
+from chatmemory.messages.message import MessageType
+from chatmemory.reading.windows import WindowView, view_of
+from chatmemory.windows.eviction import group_of
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from inspector.conversation.forecasts import would_become_stubs
+
+
+@dataclass(frozen=True)
+class PinPreview:
+    """The effect of pinning or unpinning a message. `seqs` are pinned together.
+
+    `held` is the part of the limit that pinned messages would hold, in the policy's unit, and
+    `room` the size of the largest message that still fits beside them, below 1 if none does.
+    `leaving` leave next without the change, `leaving_then` after it; before that, the tool results
+    `stubbed_then` would become stubs. Where a lowered limit hides messages, `hidden` are more
+    messages that it would hide, and `shown` messages that the model would see again.
+    """
+
+    policy: Policy
+    seq: int
+    seqs: tuple[int, ...]
+    is_pinned: bool
+    held: int
+    room: int
+    leaving: tuple[int, ...]
+    leaving_then: tuple[int, ...]
+    stubbed_then: tuple[int, ...]
+    hidden: tuple[int, ...]
+    shown: tuple[int, ...]
+
+
+def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -> PinPreview | None:
+    """Return the effect of pinning or unpinning. None if no policy decides, or for a message that
+    cannot be pinned: one that is not in memory, a system message, or a tool call that awaits
+    results.
+    """
+    position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
+    policy = window.policy
+    if position is None or not can_decide(policy):
+        return None
+    if window.rows[position].type is MessageType.SYSTEM:
+        return None
+    group = group_of(window.rows, position)
+    if group[0].seq == waiting_call:
+        return None
+    is_pinned = all(row.pinned for row in group)
+    if policy.meters_only and not is_pinned:
+        return None
+    then = _changed(window, {row.seq for row in group}, not is_pinned)
+    held = then.held_by_pins(policy)
+    return PinPreview(
+        policy=policy,
+        seq=seq,
+        seqs=tuple(row.seq for row in group),
+        is_pinned=is_pinned,
+        held=held,
+        room=then.room_without_pins(policy) - held,
+        leaving=window.next_to_leave,
+        leaving_then=then.next_to_leave,
+        stubbed_then=then.next_to_clear(),
+        hidden=_not_in(then, window),
+        shown=_not_in(window, then),
+    )
+
+
+def _changed(window: WindowView, seqs: set[int], pinned: bool) -> WindowView:
+    rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
+    return view_of(window.step, window.policy, rows)
+
+
+def _not_in(other: WindowView, window: WindowView) -> tuple[int, ...]:
+    """Return the messages that a lowered limit hides in one window, but not in another one."""
+    return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)
+
+
+# Their words
+
+
+def pinning(preview: PinPreview) -> str:
+    """Say how much would be pinned after a pin or its end, and which messages would leave next."""
+    return " ".join(_sentences(preview))
+
+
+def _sentences(preview: PinPreview) -> Iterator[str]:
+    policy = preview.policy
+    if len(preview.seqs) > 1:
+        yield f"{seqs(preview.seqs)} go together: a tool call and its results."
+    pin = "Without this pin" if preview.is_pinned else "With this pin"
+    if preview.held:
+        held = f"{preview.held:,} of {policy.limit:,} {policy.unit}"
+        yield f"{pin}, pins would hold {held}; {_room(preview)}."
+    else:
+        yield f"{pin}, nothing would be pinned."
+    before, after = preview.leaving, preview.leaving_then
+    if preview.stubbed_then:
+        yield f"{would_become_stubs(preview.stubbed_then)} first."
+    elif after and after != before:
+        rather = f", not {seqs(before)}" if before else ""
+        yield f"{seqs(after)} would leave next{rather}."
+    elif not after:
+        yield "Nothing else could then leave."
+    if preview.hidden:
+        yield f"The lowered limit would then hide {seqs(preview.hidden)} too."
+    if preview.shown:
+        yield f"The lowered limit would no longer hide {seqs(preview.shown)}."
+
+
+def _room(preview: PinPreview) -> str:
+    if preview.room < 1:
+        fits = "other turn could begin" if is_of_turns(preview.policy) else "message would fit"
+        return f"no {fits} beside them"
+    if preview.policy.unit in ("messages", "turns"):
+        other = f"other {preview.policy.unit.removesuffix('s')}"
+        return f"there is room for {counted(preview.room, other)} beside them"
+    room = in_unit(preview.room, preview.policy)
+    return f"a message of up to {room} fits beside them, a result with its call"
