@@ -16,16 +16,16 @@ from django.apps import AppConfig
 if TYPE_CHECKING:
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
-    from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
+    from chatmemory.ledger.contradictions import LedgerCheck
     from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.models import Memory, Message
     from chatmemory.recall.incidents import Incident
 
 
 class Recorded(NamedTuple):
-    """The new rows of a conversation, whose own row is already up to date with them: for `sealing`
-    one step, or a new conversation without a step. `ended` are the stays that the step ended, each
-    with its reason, by number, and `redacted` is the message whose text it erases.
+    """The rows of a step that is not written yet, or a new conversation without a step. The
+    conversation's own row is already up to date with them. `ended` are the stays that the step
+    ends, each with its reason, by number, and `redacted` is the message whose text it erases.
     """
 
     memory: Memory
@@ -73,9 +73,6 @@ class Room(AppConfig):
     def sealing(self, change: Recorded) -> None:
         """Fill in digests of a step that is not written yet. An exception undoes the change."""
 
-    def recording(self, change: Recorded) -> None:
-        """Index new rows, in the transaction that has written them. An exception undoes it."""
-
     def erasing(self, erased: Erased) -> None:
         """Erase the room's copies of a text, in the transaction of the erasure. An exception undoes
         it. Rows that refer to a conversation are deleted with it.
@@ -94,11 +91,3 @@ class Room(AppConfig):
     def verifying(self, memory: Memory) -> LedgerCheck | None:
         """Return a check of the room's columns and tables for a replay of the ledger, or None."""
         return None
-
-    def verify_head(self, memory_id: str, step: int, head: str) -> Contradiction | None:
-        """Return the contradiction to a hexadecimal digest that was kept elsewhere, or None."""
-        return None
-
-    def repairing(self, memory_id: str) -> int:
-        """Add missing entries of a conversation to the room's index, and return their number."""
-        return 0

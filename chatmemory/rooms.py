@@ -40,21 +40,14 @@ def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
 
 def seal(change: Recorded) -> None:
     """Let rooms fill in the digests of a step, or of a new conversation."""
-    for sealing in _own(rooms(), "sealing"):
+    for sealing in _sealing(rooms()):
         sealing(change)
 
 
-def record(change: Recorded) -> None:
-    """Let rooms index new rows."""
-    for recording in _own(rooms(), "recording"):
-        recording(change)
-
-
 @lru_cache(maxsize=8)
-def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
-    """Return a hook of all rooms that override it."""
-    base = getattr(Room, hook)
-    return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
+def _sealing(some: tuple[Room, ...]) -> list[Callable[[Recorded], None]]:
+    """Return the hooks of the rooms that seal."""
+    return [each.sealing for each in some if type(each).sealing is not Room.sealing]
 
 
 def known_incidents(memory_id: str) -> Iterator[Incident]:

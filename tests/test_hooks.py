@@ -8,7 +8,6 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.core.checks import run_checks
-from django.core.management import call_command
 from django.test import Client
 
 from chatmemory import MemoryNotFound, MessageWindow, UserMessage, services
@@ -16,7 +15,7 @@ from chatmemory.access.scopes import Scope
 from chatmemory.exceptions import MessageNotFound
 from chatmemory.flags import flag_named
 from chatmemory.ledger.verification import verify
-from chatmemory.reading import conversations, history
+from chatmemory.reading import history
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import recall_history
 from chatmemory.recall.kinds import IncidentKind
@@ -40,7 +39,7 @@ NOT_AVAILABLE = "The room of tests is not available."
 def room(settings):
     """The room, installed."""
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.a_room"]
-    ARoom.failing, ARoom.erased, ARoom.recorded, ARoom.observed = set(), [], [], []
+    ARoom.failing, ARoom.erased, ARoom.observed = set(), [], []
     return ARoom
 
 
@@ -186,11 +185,6 @@ def test_a_room_knows_the_providers_in_use():
     assert providers_in_use() == {"openai": ["the model of all"]}
 
 
-def test_a_room_repairs_its_index(capsys):
-    call_command("verify_memories", "m", repair_index=True)
-    assert "put into the search index: 7" in capsys.readouterr().out
-
-
 def test_a_flag_is_a_filter_of_pages_and_the_api(operator_client, api):
     create_and_add("new", MessageWindow(3), [UserMessage("hi")])
     assert "only just begun" in operator_client.get("/").text
@@ -221,20 +215,6 @@ def test_an_erasure_that_a_room_refuses_is_undone(room):
     assert history.message("m", 2).text == "message 1"
     with pytest.raises(MessageNotFound):
         services.redact("m", 9, actor="operator")
-
-
-def test_new_rows_are_recorded(room):
-    room.recorded.clear()
-    services.add("m", [UserMessage("one"), UserMessage("two")])
-    services.clear_messages("m")
-    assert room.recorded == [("m", ["one", "two"]), ("m", [])]
-
-
-def test_a_change_that_a_room_refuses_is_undone(room):
-    room.failing = {"recording"}
-    with pytest.raises(LookupError):
-        services.add("m", [UserMessage("never")])
-    assert conversations.memory("m").said_count == 5
 
 
 def test_a_room_checks_what_is_verified(room):

@@ -26,8 +26,6 @@ from django.utils.timezone import make_naive
 from chatmemory import database
 from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import Recorded
-from chatmemory.rooms import record
 
 M = TypeVar("M", bound=Model)
 Values = Sequence[Any] | Mapping[str, Any]  # of the parameters of a statement
@@ -247,7 +245,6 @@ def write(
             with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
                 for row in rows:
                     copy.write_row(row)
-    record(Recorded(memory, list(messages), list(stays), list(steps)))
 
 
 def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:

@@ -177,6 +177,10 @@ class TextIndex:
     def rebuild(self) -> None:
         """Build the index again, so that it contains no erased text."""
 
+    def repair(self, memory_id: str) -> int:
+        """Put what is missing of a conversation into the index, and return how much it was."""
+        return 0
+
     def remove(self) -> None:
         """Undo `install`."""
 

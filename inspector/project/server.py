@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from inspector.project.allocator import unmap_large_blocks
+from inspector.shell.load import server_stopping
 
 if TYPE_CHECKING:
     from inspector.shell.keeping import KeeperThread
@@ -52,12 +53,9 @@ class Server(uvicorn.Server):
                 print(self._announcement, flush=True)  # noqa: T201
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.shell.rooms import rooms
-
         if self._keeper:
             self._keeper.stop()
-        for room in rooms():
-            room.stopping()
+        server_stopping.send(sender=type(self))
         for server in self.servers:
             server.close()
         await self._wait_for_accepted()

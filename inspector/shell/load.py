@@ -1,4 +1,4 @@
-"""Signals about an overloaded server. Rooms listen to them."""
+"""Signals about a server process: its load, and its end. Rooms listen to them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ request_refused = Signal()
 # Sent when the number of waiting requests changes by `waiting`, and of those in progress by
 # `working`.
 load_changed = Signal()
+# Sent when the process stops: receivers end what would prevent it, such as open streams.
+server_stopping = Signal()

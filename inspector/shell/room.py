@@ -183,9 +183,6 @@ class SiteRoom(kernel.Room):
         """Return the ASGI application that answers a request in place of Django; or None."""
         return None
 
-    def stopping(self) -> None:
-        """End whatever would prevent a server process from stopping."""
-
     def view(self, view: ConversationState) -> View | None:
         """Return the view in place of a stored step, if the URL asks for one.
 

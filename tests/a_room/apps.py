@@ -39,7 +39,6 @@ class ARoom(room.SiteRoom):
     flags = (Flag("short", "Only just begun", Q(last_step__lt=3), icon="again", place=90),)
     failing: set[str] = set()
     erased: list[room.kernel.Erased] = []
-    recorded: list[tuple[str, list[str]]] = []
     observed: list[tuple[str, str, int]] = []
 
     def view(self, view):
@@ -85,9 +84,6 @@ class ARoom(room.SiteRoom):
     def in_use(self, memory_id):
         return {"openai": [f"the model of {memory_id or 'all'}"]}
 
-    def repairing(self, memory_id):
-        return 7 if memory_id == "m" else 0
-
     def news(self, size):
         self._fail("news")
         yield room.News("a_room/_said.html", {"said": f"The first of {size}"}, is_first=True)
@@ -112,10 +108,6 @@ class ARoom(room.SiteRoom):
     def erasing(self, erased):
         self._fail("erasing")
         self.erased.append(erased)
-
-    def recording(self, change):
-        self._fail("recording")
-        self.recorded.append((change.memory.pk, [row.text for row in change.messages]))
 
     def verifying(self, memory):
         from tests.a_room.checking import Suspicious

@@ -176,6 +176,17 @@ def test_the_core_and_formats_do_not_import_django():
     }
 
 
+def test_the_kernel_imports_no_tool_for_files():
+    """Reports on files and assertions for tests are made with it."""
+    tools = ("chatmemory.reports", "chatmemory.testing")
+    assert not {
+        name
+        for name, file in modules().items()
+        if name.startswith("chatmemory.") and not name.startswith(tools)
+        if any(each.startswith(tools) for each in imports(file))
+    }
+
+
 def test_the_inspector_imports_named_folders_and_public_names():
     allowed = (*FOLDERS_OF_THE_INSPECTOR, *chatmemory.__all__)
     assert not {

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from chatmemory import search, services
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.explain.wording import counted
 from chatmemory.ledger.contradictions import Contradiction
@@ -18,7 +19,6 @@ from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arg
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.printing import add_json_argument
-from chatmemory.rooms import rooms
 from chatmemory.services import remade
 from chatmemory.sqlite_files import damage
 
@@ -157,8 +157,8 @@ class Command(DatabaseCommand):
         except UnicodeDecodeError as error:
             why = f"not UTF-8: {error.reason} at byte {error.start}"
             raise wrong_arguments(f"{file}: {why}") from error
-        comparing = [room.verify_head for room in rooms() if "verify_head" in vars(type(room))]
-        if not comparing:
+        verify_head = getattr(services, "verify_head", None)
+        if verify_head is None:
             raise wrong_arguments("no room is installed that compares heads, such as integrity")
         found = list[Contradiction | None]()
         for number, line in enumerate(text.split("\n") if text else (), 1):
@@ -167,13 +167,13 @@ class Command(DatabaseCommand):
                 raise wrong_arguments(
                     f"{file}, line {number}: expected id, step and digest, by tabs"
                 )
-            found += [each(id_of(parts[0]), int(parts[1]), parts[2]) for each in comparing]
+            found.append(verify_head(id_of(parts[0]), int(parts[1]), parts[2]))
         return [contradiction for contradiction in found if contradiction]
 
     def repair_index(self, ids: list[str], as_json: bool) -> None:
         found = named_or_all(ids, Memory.objects.all())
         readable = (memory_id.text for memory_id in found if memory_id.is_readable)
-        repaired = sum(room.repairing(memory_id) for memory_id in readable for room in rooms())
+        repaired = sum(map(search.index().repair, readable))
         sentence = f"Names and messages put into the search index: {repaired}"
         (self.stderr if as_json else self.stdout).write(sentence)
 

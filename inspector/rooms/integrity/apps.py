@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from chatmemory.room import Erased, Recorded
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
+    from chatmemory.ledger.contradictions import LedgerCheck
     from chatmemory.models import Memory
 
 
 class Integrity(room.SiteRoom):
     name = "inspector.rooms.integrity"
     verbose_name = "Integrity"
+    services: Mapping[str, str] = {"verify_head": "inspector.rooms.integrity.checking"}
 
     def sealing(self, change: Recorded) -> None:
         from inspector.rooms.integrity.chain import seal
@@ -29,8 +31,3 @@ class Integrity(room.SiteRoom):
         from inspector.rooms.integrity.checking import ChainCheck
 
         return ChainCheck(memory)
-
-    def verify_head(self, memory_id: str, step: int, head: str) -> Contradiction | None:
-        from inspector.rooms.integrity.checking import verify_head
-
-        return verify_head(memory_id, step, head)

@@ -38,11 +38,6 @@ class Search(room.SiteRoom):
 
         return IndexCheck(memory)
 
-    def repairing(self, memory_id: str) -> int:
-        from inspector.rooms.search.checking import repair
-
-        return repair(memory_id)
-
 
 def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
     search.index_of(connection).add_functions()

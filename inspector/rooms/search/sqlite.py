@@ -21,14 +21,24 @@ from collections.abc import Sequence
 from typing import Any
 from unicodedata import ucd_3_2_0 as older_unicode
 
-from django.db.models import Func, IntegerField, Q, TextField, Value
+from django.db.models import Func, IntegerField, Max, Q, TextField, Value
 from django.db.models.expressions import Combinable, RawSQL
 from django.db.models.functions import Replace
 from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.messages.phrases import folded
-from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, TextIndex, beginning_of
+from chatmemory.models import Message
+from chatmemory.search.reading import (
+    DIGEST_LABEL,
+    INDEXED_AT_ONCE,
+    TRIGRAM,
+    TextIndex,
+    beginning_of,
+    searched_characters,
+)
+
+BATCH = 1_000  # messages whose sizes are read at once when an index is repaired
 
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
@@ -93,8 +103,8 @@ _NEW_MESSAGES = _put_messages("m.memory_id = new.id AND m.seq > old.last_seq")
 _NEW_NAMES = _put_names("m.id = new.id")
 
 # Their parameters are the id of a conversation, and for messages the first and the last seq.
-PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
-PUT_NAMES = _put_names("m.id = %s")
+_PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
+_PUT_NAMES = _put_names("m.id = %s")
 
 PLACES = "chatmemory_search_places"
 FORMER = "chatmemory_searchable"  # its name before this room existed
@@ -119,6 +129,12 @@ _TRIGGERS = {
         *(*_TAKE_NAMES, *_NEW_NAMES),
     ),
 }
+_ALL_SAID = """SELECT 0 AS seq UNION ALL
+    SELECT seq FROM chatmemory_message WHERE memory_id = %s AND origin = 'SAID'"""
+_INDEXED = """SELECT s.seq FROM chatmemory_search_places s
+    JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s"""
+_MISSING = f"SELECT seq FROM ({_ALL_SAID} EXCEPT {_INDEXED}) ORDER BY seq = 0, seq LIMIT 1"
+_WRONG = f"SELECT seq FROM ({_INDEXED} EXCEPT SELECT seq FROM ({_ALL_SAID})) ORDER BY seq LIMIT 1"
 EMPTY = (
     "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
     "DELETE FROM chatmemory_search_places",
@@ -205,6 +221,47 @@ class SqliteIndex(TextIndex):
     def rebuild(self) -> None:
         with database.atomic(self.connection.alias):
             self.run(*EMPTY, *_put_messages("TRUE"), *_put_names("TRUE"))
+
+    def repair(self, memory_id: str) -> int:
+        """Put a conversation's names and messages into the index.
+
+        A transaction indexes only a few characters, so that writers do not wait long. Text that a
+        conversation never had can only be removed by building the whole index again, because its
+        words are unknown.
+        """
+        if self.wrong(memory_id) is not None:
+            self.rebuild()
+        repaired = self._change(_PUT_NAMES, [memory_id])
+        last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
+        for start in range(1, last + 1, BATCH):
+            rows = Message.objects.filter(memory=memory_id, seq__range=(start, start + BATCH - 1))
+            sizes = dict(rows.values_list("seq", searched_characters()))
+            for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
+                repaired += self._change(_PUT_MESSAGES, [memory_id, min(part), max(part)])
+        return repaired
+
+    def missing(self, memory_id: str) -> int | None:
+        """Return the first message that the index lacks, 0 for the names, or None."""
+        return self._first(_MISSING, memory_id)
+
+    def wrong(self, memory_id: str) -> int | None:
+        """Return the first message that the index has although it was not said, or None."""
+        return self._first(_WRONG, memory_id)
+
+    def _first(self, sql: str, memory_id: str) -> int | None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, [memory_id, memory_id])
+            found = cursor.fetchone()
+        return found[0] if found else None
+
+    def _change(self, statements: Sequence[str], values: Sequence[str | int]) -> int:
+        """Execute statements as one transaction, and return the most rows that one changed."""
+        counts: list[int] = []
+        with database.atomic(self.connection.alias), self.connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement, values)
+                counts.append(cursor.rowcount)
+        return max(counts)
 
     def remove(self) -> None:
         self._drop_triggers()

@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from django.db import DataError, IntegrityError
 
-from chatmemory import database
+from chatmemory import database, search
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryExists, UnreadableTranscript
 from chatmemory.ledger import sql
 from chatmemory.ledger.counters import BOUNDED
@@ -38,7 +38,6 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.texts import printable
 from chatmemory.models import AuditEntry, Memory, Step
-from chatmemory.rooms import rooms
 from chatmemory.search import given_labels
 from inspector.rooms.integrity import chain
 from inspector.rooms.transfer import lines
@@ -179,8 +178,8 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
                 rows.read(last.kind, _decoded(last))
         with _naming(last):
             rows.finish()
-        for room in rooms():  # the row counted its messages before they were inserted
-            room.repairing(memory.pk)
+        # The row counted its messages before they were inserted
+        search.index().repair(memory.pk)
         if found := verify(memory.pk):
             where = f"lines {first.number} to {last.number}"
             raise InvalidValue(f"{where}: {found.row}: {found.what}")

@@ -111,7 +111,7 @@ def test_triggers_are_there_after_every_migrate(shop):
     call_command("migrate", "chatmemory_search", verbosity=0)
     services.add("beta", users("another ribbon"))
     assert indexed("rib") == 1
-    assert checking.repair("beta") == 1
+    assert search.index().repair("beta") == 1
     assert indexed("rib") == 2
 
 
@@ -132,7 +132,7 @@ def test_what_another_program_inserts_is_found_after_a_repair(shop):
     assert found("ribbon") == []
     with pytest.raises(Contradicted, match="is missing in the search index"):
         checking.check_index("alpha")
-    assert checking.repair("alpha") == 1
+    assert search.index().repair("alpha") == 1
     checking.check_index("alpha")
     assert found("ribbon") == ["alpha"]
     said.delete()
@@ -400,7 +400,7 @@ def test_unsearched_and_redacted_text_is_not_in_the_index(db, change):
     if change == "repair":
         with connection.cursor() as cursor:
             cursor.execute(EMPTY[0])
-        assert checking.repair("m") == 3, "two messages and the names"
+        assert search.index().repair("m") == 3, "two messages and the names"
     assert [indexed("nee"), indexed("ad ")] == [1, 0]
     services.redact("m", 1)
     assert [indexed("nee"), indexed("ha "), indexed("red")] == [0, 0, 1]
