@@ -38,6 +38,7 @@ from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import NewMessage
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+from inspector.rooms.erasure.copies import copies
 from inspector.rooms.simulation.models import Trial
 from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
@@ -284,7 +285,7 @@ def test_branches_of_a_redaction_are_a_list_of_ids(letters, branches):
     services.branch("a", "my-br", [])
     with pytest.raises(InvalidValue):
         services.redact("a", 1, branches=branches)
-    assert conversations.copies("a", 1) == [("br", 1), ("my-br", 1)]
+    assert copies("a", 1) == [("br", 1), ("my-br", 1)]
     assert services.redact("a", 1, branches=["my-br"])
     assert message("br", 1).text == "my card is 4111"
     assert message("my-br", 1).text == "[redacted #1]"
@@ -393,7 +394,7 @@ READS = {
     "window": windows_reads.window,
     "history": history_reads.history,
     "step": lambda memory_id: steps.step(memory_id, 1),
-    "copies": lambda memory_id: conversations.copies(memory_id, 1),
+    "copies": lambda memory_id: copies(memory_id, 1),
     "trial": lambda memory_id: trial(memory_id, "key"),
     "default_policy": services.default_policy,
     "branch": lambda memory_id: services.branch(memory_id, "other", []),

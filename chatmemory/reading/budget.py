@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from django.db.models import Q, Sum
+from django.db.models import Q
 
 from chatmemory import database
 from chatmemory.messages.codec.frames import GAP
 from chatmemory.messages.message import MessageType
-from chatmemory.models import Message, Stay
-from chatmemory.reading.finding import MemoryFilter
+from chatmemory.models import Message
 from chatmemory.reading.summaries import coverage_by_summary
 from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.stored_policies import can_decide
@@ -94,7 +93,7 @@ def budget_of(
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
     tokens = dict.fromkeys(kinds, 0)
     for row in view.rows:
-        kind = _kind_of(row.type, row.has_calls)
+        kind = kind_of(row.type, row.has_calls)
         if row.seq in summaries:
             kind = "summaries"
         elif row.seq in media:
@@ -129,17 +128,8 @@ def with_media(memory_id: str, rows: Iterable[MessageView]) -> frozenset[int]:
     return frozenset(searched.values_list("seq", flat=True))
 
 
-def budget_of_all(which: MemoryFilter) -> Budget:
-    """Return one sum for the windows of all conversations that match, without a limit."""
-    open_stays = Stay.objects.filter(memory__in=which.rows(), left_step=None).order_by()
-    sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
-    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
-    for type, has_calls, amount in sums:
-        tokens[_kind_of(type, has_calls)] += amount
-    return Budget(**tokens)
-
-
-def _kind_of(type: str, has_calls: bool) -> str:
+def kind_of(type: str, has_calls: bool) -> str:
+    """Return the field of a budget that has the tokens of a message."""
     match type:
         case MessageType.SYSTEM:
             return "system"

@@ -1,4 +1,4 @@
-"""The messages that summaries replaced, and the exact terms of these messages."""
+"""The messages that summaries replaced."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from chatmemory import database
-from chatmemory.conf import fact_words
-from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Stay, Step
-from chatmemory.reading.history import message_row
-from chatmemory.recall.facts import facts_of, said_texts
-from chatmemory.recall.held import Terms
 from chatmemory.windows.eviction import Reason
 
 GENERATIONS = 4  # generations of summaries that are followed one by one
@@ -103,17 +98,6 @@ def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[in
     return found
 
 
-def summaries_holding(memory_id: str, seq: int) -> list[int]:
-    """Return the summaries that cover a message and contain one of its exact terms, by seq.
-
-    A redacted message has none, since its terms are gone. Raises MessageNotFound, UnstorableText.
-    """
-    row = message_row(memory_id, seq)
-    return [
-        summary.seq for summary in holding_terms(row, summaries_covering(row.memory_id, row.seq))
-    ]
-
-
 def summaries_covering(memory_id: str, seq: int) -> list[Message]:
     """Return the summaries that cover a message, also through earlier ones, by seq.
 
@@ -146,19 +130,3 @@ def _covering(memory_id: str, seqs: Collection[int]) -> set[int]:
         database.in_list("n", left), memory_id=memory_id, kind=Step.Kind.COMPACT
     )
     return {step.seq or 0 for step in steps.only("seq")} if left else set()
-
-
-def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
-    """Return the summaries whose text contains an exact term of a message.
-
-    A redacted message has no terms, and a redacted summary contains none.
-    """
-    if row.redacted_step is not None:
-        return []
-    readable = [summary for summary in summaries if summary.redacted_step is None]
-    terms = Terms(facts_of(read_message(row), fact_words()) if readable else ())
-    return [
-        summary
-        for summary in readable
-        if any(map(terms.held_by, said_texts(read_message(summary))))
-    ]

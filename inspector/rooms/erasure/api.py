@@ -19,8 +19,9 @@ from chatmemory.api.requests import Body, changed_by
 from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
 from chatmemory.api.views.messages import message_response
 from chatmemory.reading import conversations
-from chatmemory.reading.summaries import summaries_holding
+from inspector.rooms.erasure.copies import copies as all_copies
 from inspector.rooms.erasure.redaction import known_copies, redact
+from inspector.rooms.erasure.terms import summaries_holding
 
 
 class RedactRequest(Body):
@@ -77,7 +78,7 @@ class Redaction(Resource):
             conversations.memory(memory_id)
             prefix = prefix_of(request)
             # To redact all of them, all must be known. Named ones are found by name.
-            known = conversations.copies if chosen is True else known_copies
+            known = all_copies if chosen is True else known_copies
             copies = _copies(known(memory_id, seq), prefix)
             named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
             reached = {branch for branch in named if branch.startswith(prefix)}

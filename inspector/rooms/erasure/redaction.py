@@ -14,11 +14,11 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.validation import check_ids, check_seqs, check_whole_number
 from chatmemory.models import AuditEntry, Message
-from chatmemory.reading import conversations
-from chatmemory.reading.conversations import copies_of
-from chatmemory.reading.summaries import holding_terms, summaries_covering
+from chatmemory.reading.summaries import summaries_covering
 from chatmemory.search import given_labels
 from chatmemory.sqlite_files import empty_log_after_erasure
+from inspector.rooms.erasure.copies import copies, copies_of
+from inspector.rooms.erasure.terms import holding_terms
 
 
 def redact(
@@ -84,5 +84,5 @@ def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
     """Return the copies of a message in branches; None while a node that may have some is down."""
     with leaving_out_lost_nodes():
-        return conversations.copies(memory_id, seq)
+        return copies(memory_id, seq)
     return None

@@ -7,10 +7,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from chatmemory.access.roles import actor_of
-from chatmemory.reading.summaries import summaries_holding
 from inspector.conversation.links import conversation_url
 from inspector.forms.fields import number_in_text
 from inspector.rooms.erasure import redaction
+from inspector.rooms.erasure.terms import summaries_holding
 
 NUMBER_DIGITS = 18
 

@@ -1,4 +1,4 @@
-"""The recall of stored conversations, all together, and their histories."""
+"""Stored conversations, all together: recall, histories, and the budget of the windows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
+from django.db.models import Sum
+
 from chatmemory.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.ledger.lookup import find_memory
+from chatmemory.models import Stay
+from chatmemory.reading.budget import Budget, kind_of
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import recall_history
 from chatmemory.recall import RecallSums, for_each_policy
@@ -56,3 +60,13 @@ def policy_today(memory_id: str) -> Policy | None:
     """Return the policy in force, or None if a client decides. Raises MemoryNotFound."""
     policy = find_memory(memory_id).policy
     return policy if can_decide(policy) and not policy.meters_only else None
+
+
+def budget_of_all(which: MemoryFilter) -> Budget:
+    """Return one sum for the windows of all conversations that match, without a limit."""
+    open_stays = Stay.objects.filter(memory__in=which.rows(), left_step=None).order_by()
+    sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
+    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
+    for type, has_calls, amount in sums:
+        tokens[kind_of(type, has_calls)] += amount
+    return Budget(**tokens)

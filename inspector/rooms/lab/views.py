@@ -12,11 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
 from chatmemory.access.roles import actor_of
 from chatmemory.explain.wording import policy_words
-from chatmemory.reading.budget import budget_of_all
 from inspector.conversation.budget import BudgetBar
 from inspector.rooms.lab import adoption, reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.page import FleetPage
+from inspector.rooms.lab.stored import budget_of_all
 from inspector.shell.files import csv_file, no_numbers
 
 COLUMNS = (

@@ -23,7 +23,9 @@ from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
 from chatmemory.reading import conversations, history, windows
-from chatmemory.reading.summaries import coverage_by_summary, summaries_holding
+from chatmemory.reading.summaries import coverage_by_summary
+from inspector.rooms.erasure.copies import copies
+from inspector.rooms.erasure.terms import summaries_holding
 from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
 
@@ -113,17 +115,17 @@ def branches(secrets) -> None:
 
 def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branches):
     assert conversations.branches(["m"]) == ["branch", "twig"]
-    assert conversations.copies("m", 2) == [("branch", 2), ("twig", 2)]
+    assert copies("m", 2) == [("branch", 2), ("twig", 2)]
     services.redact("m", 2, actor="ada", branches=["branch", "other"])
     assert redacted() == {("m", 2), ("branch", 2)}
-    assert conversations.copies("m", 2) == []
+    assert copies("m", 2) == []
     assert AuditEntry.objects.filter(memory_id="branch", actor="ada").exists()
     assert all(verify(memory_id) is None for memory_id in ("m", "branch", "twig"))
 
 
 def test_a_branch_of_a_deleted_branch_is_reached(branches):
     services.delete("branch")
-    assert conversations.copies("m", 2) == [("twig", 2)]
+    assert copies("m", 2) == [("twig", 2)]
     services.delete("m")
     services.create("m", TokenWindow(5_000))
     assert conversations.branches(["m"]) == []

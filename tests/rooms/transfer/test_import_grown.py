@@ -15,8 +15,9 @@ from chatmemory import AiMessage, UserMessage, services
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory
-from chatmemory.reading import conversations, windows
+from chatmemory.reading import windows
 from chatmemory.reading.history import whole_history
+from inspector.rooms.erasure.copies import copies
 
 pytestmark = pytest.mark.django_db
 
@@ -150,7 +151,7 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     assert said("x-s-branch-1") == ["Begin the list", "List begun.", "Add tea", "Tea added."]
     branch = Memory.objects.get(pk="x-s-branch-1")
     assert (branch.branched_from, branch.labels["from"]) == ("x-s", "x-s step 2")
-    assert conversations.copies("x-s", 1) == [("x-s-branch-1", 1)]
+    assert copies("x-s", 1) == [("x-s-branch-1", 1)]
     assert verify("x-s-branch-1") is None
     assert "0 conversations" in imported(file.write(), capsys)
 

@@ -1,0 +1,48 @@
+"""The copies of a message in branches of its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Q
+
+from chatmemory.models import Memory, Message
+from chatmemory.reading.conversations import branches, source_of
+from chatmemory.reading.history import message_row
+
+
+def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
+    """Return the copies of a message in all branches of its conversation, or in the given ones.
+
+    A message in a branch is a copy if it has the same content, and the same time or a client put it
+    into the window.
+    """
+    if chosen is None:
+        ids = branches([row.memory_id])
+    else:  # asks only their nodes
+        ids = [branch for branch in chosen if _is_branch(branch, row.memory_id)]
+    same = Q(said_at=row.said_at) | Q(origin=Message.Origin.SYNTHETIC)
+    rows = Message.objects.filter(same, memory__in=ids, text=row.text)
+    return [each for each in rows.order_by("memory", "seq") if each.payload == row.payload]
+
+
+def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
+    """Return the copies of a message in branches, by id and seq. A redacted message has no copies.
+
+    Raises MessageNotFound, UnstorableText.
+    """
+    row = message_row(memory_id, seq)
+    found = copies_of(row) if row.redacted_step is None else []
+    return [(copy.memory_id, copy.seq) for copy in found]
+
+
+def _is_branch(memory_id: str, source_id: str) -> bool:
+    """Return whether a conversation is a branch of another, or a branch of its branches."""
+    passed: set[str] = set()  # sources that somebody altered may form a circle
+    branch = Memory.objects.filter(pk=memory_id).first()
+    while branch is not None and branch.pk not in passed:
+        passed.add(branch.pk)
+        branch = source_of(branch)
+        if branch is not None and branch.pk == source_id:
+            return True
+    return False
