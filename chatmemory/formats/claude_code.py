@@ -31,6 +31,7 @@ from chatmemory.formats.conversion import (
     type_in,
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
@@ -42,7 +43,6 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
-from chatmemory.messages.packed import Packed
 
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
 BOUNDARY, CLEARING = "compact_boundary", "microcompact_boundary"

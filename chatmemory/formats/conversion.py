@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.formats.difference import applied, difference, sources_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.packed import Packed, is_list
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
@@ -27,7 +28,6 @@ from chatmemory.messages.message import (
     UserMessage,
     with_attributes,
 )
-from chatmemory.messages.packed import Packed, is_list
 
 
 @dataclass(frozen=True)

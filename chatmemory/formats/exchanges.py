@@ -1,7 +1,7 @@
 """Calls of a model: a request and its answer, each in any format that this library reads.
 
 Logs and traces hold calls. Each call of a run repeats all earlier messages, so that the calls of a
-run become one conversation (see `messages.runs`).
+run become one conversation (see `formats.runs`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from zlib import compress, decompress
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.conversion import decoded, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
+from chatmemory.formats.runs import Runs, digest_of
 from chatmemory.formats.words import unread_words
 from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
-from chatmemory.messages.runs import Runs, digest_of
 from chatmemory.messages.texts import printable
 
 NOTHING = "it has no messages in a format that is read"

@@ -38,6 +38,7 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import (
     PartWriter,
     data_of,
@@ -55,7 +56,6 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.messages.packed import is_list
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
 _CLASSES |= {"function": "Function", "chat": "Chat"}

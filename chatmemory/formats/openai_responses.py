@@ -54,6 +54,7 @@ from chatmemory.formats.openai_chat import (
     url_and_detail,
     without,
 )
+from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import PartWriter, data_of, url_of
 from chatmemory.messages.contents import (
     Content,
@@ -72,7 +73,6 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
-from chatmemory.messages.packed import is_list
 
 _NAME = "openai_responses"
 

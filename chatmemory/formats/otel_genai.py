@@ -41,6 +41,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import PDF, PartWriter, data_of, media_content, runs_of
 from chatmemory.messages.contents import (
     Content,
@@ -59,7 +60,6 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
-from chatmemory.messages.packed import is_list
 
 _NAME = "otel_genai"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"

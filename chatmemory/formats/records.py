@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatmemory.messages.packed import is_list
+from chatmemory.formats.packed import is_list
 
 
 def records_in(value: Any) -> Sequence[Any]:

@@ -33,11 +33,11 @@ from chatmemory.formats.format import (
     Transcript,
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
+from chatmemory.formats.packed import Packed, is_list
 from chatmemory.formats.words import is_said_by_anyone, unread_words
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
 from chatmemory.messages.given import chat_message, chat_messages, message_list
 from chatmemory.messages.message import ChatMessage
-from chatmemory.messages.packed import Packed, is_list
 from chatmemory.messages.texts import printable
 from chatmemory.registry import Registry
 

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats.building import SessionBuilder
 from chatmemory.formats.conversion import Calls, object_in
 from chatmemory.formats.format import Loss, SkippedTurn, Transcript
+from chatmemory.formats.packed import Packed
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.messages.packed import Packed
-from chatmemory.messages.sessions import SessionBuilder
 
 
 class SessionReader(ABC):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from django.db.models import Sum
 
@@ -38,11 +37,10 @@ from chatmemory.ledger.windows import (
 )
 from chatmemory.messages.estimators import family_named, is_known, remember_tokens
 from chatmemory.messages.given import storable_id
-from chatmemory.messages.message import AiMessage, ChatMessage
-from chatmemory.messages.runs import digest_of
+from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.store import Decide
 from chatmemory.windows.transitions import Transition, refill
-from chatmemory.windows.window import Entry, Window
+from chatmemory.windows.window import Window
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -110,50 +108,12 @@ def plan_update(
     messages = storable_messages(messages)
 
     def change(recorder: Recorder) -> ChangeResult:
-        return _replace(recorder, messages)
+        return replace_window(recorder, messages)
 
-    return _by_client(memory_id, messages, change, actor, expected_version)
-
-
-class RecordedCall(NamedTuple):
-    """The steps of a call: its request is the window after `step`, and the window after
-    `answer_step` has the answer, too.
-    """
-
-    step: int | None = None
-    answer_step: int | None = None
-    given: Sequence[Entry] = ()
-    answered: Sequence[Entry] = ()
+    return by_client(memory_id, messages, change, actor, expected_version)
 
 
-def record_call(
-    memory_id: str,
-    given: Sequence[ChatMessage],
-    answered: Sequence[ChatMessage],
-    *,
-    actor: str = "",
-) -> RecordedCall:
-    """Replace the window by the request of a call, as `update_messages` does, and add the answer.
-    Raises the exceptions of `update_messages`.
-
-    An earlier answer that comes back in another spelling counts as the stored one.
-    """
-    given, answered = storable_messages(given), storable_messages(answered)
-
-    def change(recorder: Recorder) -> RecordedCall:
-        known = [each.message for each in recorder.window.with_messages() if each.message]
-        _replace(recorder, _with_known_answers(given, known))
-        step, held = recorder.memory.last_step, recorder.window.totals.count
-        for entry in counted_entries(recorder.memory, answered):
-            recorder.append(entry)
-        entries = recorder.window.with_messages()
-        answer_step = recorder.memory.last_step if answered else None
-        return RecordedCall(step, answer_step, entries[:held], entries[held:])
-
-    return _by_client(memory_id, [*given, *answered], change, actor).write()
-
-
-def _by_client(
+def by_client(
     memory_id: str,
     messages: Sequence[ChatMessage],
     change: Callable[[Recorder], Result],
@@ -186,24 +146,10 @@ def _by_client(
     )
 
 
-def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:
+def replace_window(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:
+    """Record a client's list as the new window."""
     arrivals = counted_entries(recorder.memory, messages)
     return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
-
-
-def _with_known_answers(
-    messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
-) -> list[ChatMessage]:
-    """Return messages in which each answer in another spelling is replaced by the stored one."""
-    answers = {digest_of(each): each for each in known if isinstance(each, AiMessage)}
-
-    def as_known(message: ChatMessage) -> ChatMessage:
-        if not isinstance(message, AiMessage) or not answers:
-            return message
-        answer = answers.get(digest_of(message), message)
-        return message if answer == message else answer  # which is counted already
-
-    return [*map(as_known, messages)]
 
 
 def delete_messages(

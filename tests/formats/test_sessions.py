@@ -20,8 +20,8 @@ from chatmemory import (
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, read_transcripts
 from chatmemory.formats.format import Transcript
+from chatmemory.formats.packed import Packed
 from chatmemory.messages.message import text_of
-from chatmemory.messages.packed import Packed
 from tests.conversations import window_of
 
 from ..properties import examples

@@ -10,7 +10,7 @@ from string import ascii_letters, digits
 import pytest
 
 from chatmemory import AiMessage, MessageWindow, SystemMessage, UserMessage, lint, recall, repair
-from chatmemory.messages.sessions import SessionBuilder
+from chatmemory.formats.building import SessionBuilder
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
 from chatmemory.recall.held import is_held

@@ -14,8 +14,9 @@ import pytest
 
 from chatmemory import ChatMessage, UserMessage, lint, recall, repair
 from chatmemory.exceptions import NotCompactable
+from chatmemory.formats.building import SessionBuilder
 from chatmemory.lint import PROVIDERS
-from chatmemory.messages.sessions import Session, SessionBuilder
+from chatmemory.messages.sessions import Session
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
 from chatmemory.recall.folding import fold

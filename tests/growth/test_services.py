@@ -78,7 +78,6 @@ OF_ROOMS = {name: act for room in of_rooms("growth") for name, act in room.ROWS.
 PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "get_messages": lambda it: protocol.get_messages(it.id),
     "get_window": lambda it: protocol.get_window(it.id).with_messages(),
-    "record_call": lambda it: protocol.record_call(it.id, it.list[1:], NEW),
     "update_messages": lambda it: protocol.update_messages(it.id, [*it.list[1:], *NEW]),
     "update_messages, a summary": lambda it: protocol.update_messages(
         it.id, [summary_message("They talked."), *NEW]

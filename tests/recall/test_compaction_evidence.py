@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 from chatmemory.exceptions import InvalidValue
-from chatmemory.messages.sessions import SessionBuilder
+from chatmemory.formats.building import SessionBuilder
 from chatmemory.recall.compactions import (
     APPENDED,
     CameBack,

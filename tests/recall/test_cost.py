@@ -44,8 +44,8 @@ from chatmemory.recall.frontier import (
 from chatmemory.recall.history import history_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tallies, Tally
+from tests.recall.test_loads import Halving, Surcharged
 from tests.recall.test_recall import first, histories, many_systems, none, one_system
-from tests.windows.test_loads import Halving, Surcharged
 
 from ..properties import examples
 

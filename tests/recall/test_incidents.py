@@ -21,7 +21,6 @@ from chatmemory import (
 from chatmemory.formats import read_transcripts
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import MessageType
-from chatmemory.messages.sessions import OWN
 from chatmemory.recall.again import ReadMessage, Recurrence
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.folding import fold
@@ -40,9 +39,10 @@ from chatmemory.recall.incidents import (
 from chatmemory.recall.kinds import kind_named
 from chatmemory.recall.lexicon import MessageFacts
 from chatmemory.recall.loads import Keeping
+from chatmemory.recall.sessions import OWN
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.window import Window
-from tests.windows.test_loads import Halving
+from tests.recall.test_loads import Halving
 
 from ..properties import examples
 

@@ -15,7 +15,6 @@ import pytest
 
 from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
-from chatmemory.messages.sessions import recorded_messages
 from chatmemory.recall.again import ReadMessage, read_messages
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
 from chatmemory.recall.facts import said_texts
@@ -27,6 +26,7 @@ from chatmemory.recall.incidents import (
     incidents_under,
 )
 from chatmemory.recall.lexicon import Lexicon, MessageFacts, speaker_of
+from chatmemory.recall.sessions import recorded_messages
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.written_policies import policies_from_text
 

@@ -40,7 +40,7 @@ from chatmemory.recall.history import history_from, history_of, uses
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.prompts import Refusals, prompts_of
 from chatmemory.windows.window import Window
-from tests.windows.test_loads import Halving, Surcharged
+from tests.recall.test_loads import Halving, Surcharged
 
 from ..properties import examples
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from hashlib import sha256
 
 from chatmemory import database
+from chatmemory.formats.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.ledger.validation import ID_LENGTH, is_id
-from chatmemory.messages.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.models import Memory
 from inspector.rooms.calls.bodies import RESPONSES
 from inspector.rooms.calls.call import GivenCall
@@ -41,7 +41,7 @@ def conversation_of(
 
     If the sender names the conversation, the id is the prefix and this name. Otherwise the call
     joins the conversation of the call `before` if the request continues its response, or of the run
-    that it continues (see `messages.runs`), or else a new one. `digests` has the digests of the
+    that it continues (see `formats.runs`), or else a new one. `digests` has the digests of the
     call's messages and of its answer.
     """
     if call.session:

@@ -22,12 +22,11 @@ from chatmemory import database, services
 from chatmemory.conf import configuration
 from chatmemory.database import in_list
 from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
+from chatmemory.formats.runs import digests_of
 from chatmemory.ledger import protocol
-from chatmemory.ledger.protocol import RecordedCall
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import ChatMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.messages.runs import digests_of
 from chatmemory.models import Memory
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Counted, Entry, total
@@ -48,6 +47,7 @@ from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, diffe
 from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
 from inspector.rooms.calls.reads import call_after, call_compared_with, context_behind, prompt_of
+from inspector.rooms.calls.recording import RecordedCall, record_call
 from inspector.rooms.calls.spelling import difference_and_style, plain
 from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
@@ -119,7 +119,7 @@ def _in_ledger(
     """
     try:
         if is_own:
-            return protocol.record_call(memory_id, sent, answer, actor=actor)
+            return record_call(memory_id, sent, answer, actor=actor)
         return _put_beside(memory_id, sent, actor)
     except (MemoryNotFound, ChatMemoryError) as error:
         if type(error).__name__ in _UNSTORABLE:
@@ -134,7 +134,7 @@ def _put_beside(memory_id: str, sent: Sequence[ChatMessage], actor: str) -> Reco
     services.count_ahead(memory_id, sent)  # before any lock is held
     with database.atomic():
         before = protocol.get_messages(memory_id)
-        recorded = protocol.record_call(memory_id, sent, (), actor=actor)
+        recorded = record_call(memory_id, sent, (), actor=actor)
         services.set_messages(memory_id, before, actor=actor)
     return recorded
 

@@ -24,7 +24,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import ChatMessage
-from chatmemory.messages.sessions import Compaction, Session, stored_session
+from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter
@@ -41,6 +41,7 @@ from chatmemory.recall.compactions import (
     why_left_out,
 )
 from chatmemory.recall.lexicon import nameable
+from chatmemory.recall.sessions import stored_session
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import appended_terms
 from chatmemory.windows.eviction import Reason

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from chatmemory.messages.runs import digests_of
+from chatmemory.formats.runs import digests_of
 from inspector.rooms.calls.bodies import messages_in
 from inspector.rooms.calls.call import Dropped, GivenCall, Why
 from inspector.rooms.otlp import genai, openinference

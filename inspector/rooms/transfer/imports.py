@@ -47,9 +47,10 @@ from chatmemory.ledger.validation import (
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import stored_json
 from chatmemory.messages.message import ChatMessage, SystemMessage, with_attributes
-from chatmemory.messages.sessions import Session, recorded_messages
+from chatmemory.messages.sessions import Session
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.recall.sessions import recorded_messages
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.policies import MessageWindow, Policy
 

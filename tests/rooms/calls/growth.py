@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from inspector.rooms.calls.bodies import OPENAI, made_of
 from inspector.rooms.calls.call import GivenCall, Source
 from inspector.rooms.calls.reads import one_call
+from inspector.rooms.calls.recording import record_call
 from inspector.rooms.calls.writes import store
 
 
@@ -17,4 +18,7 @@ def store_and_rebuild(it) -> None:
     assert one_call(stored.memory_id, stored.n).request == request
 
 
-ROWS = {"store": store_and_rebuild}
+ROWS = {
+    "store": store_and_rebuild,
+    "record_call": lambda it: record_call(it.id, it.list[1:], it.list[:1]),
+}

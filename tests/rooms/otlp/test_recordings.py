@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from chatmemory.formats import render_messages
+from chatmemory.formats.runs import digests_of
 from chatmemory.messages.message import SystemMessage
-from chatmemory.messages.runs import digests_of
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, answer_in, messages_in
 from inspector.rooms.calls.call import Source, Usage, Why
 from inspector.rooms.otlp.records import Record

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from rest_framework.test import APIClient
 
-from chatmemory.messages.runs import digests_of
+from chatmemory.formats.runs import digests_of
 from inspector.rooms.calls.bodies import answer_in, messages_in
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
+from chatmemory.formats.building import SessionBuilder
 from chatmemory.ledger import slices
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
-from chatmemory.messages.sessions import Compaction, Session, SessionBuilder
+from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.summaries import coverage_by_summary
 from chatmemory.reading.windows import window

@@ -15,8 +15,8 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.formats.runs import Runs, digest_of, digests_of, new_places
 from chatmemory.messages.contents import TextContent
-from chatmemory.messages.runs import Runs, digest_of, digests_of, new_places
 
 CALL = ToolExecutionRequest("c1", "find", '{"order": "A-1", "all": true}')
 EQUAL = [

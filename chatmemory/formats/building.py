@@ -1,0 +1,95 @@
+"""Puts the sessions of agents together, as their files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from chatmemory.formats.packed import Packed
+from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
+from chatmemory.messages.sessions import Compaction, Session
+
+
+class SessionBuilder:
+    """Puts a session together, one message after the other."""
+
+    def __init__(self) -> None:
+        self.messages: Packed[ChatMessage] = Packed()
+        self.window: list[int] = []
+        self.compactions: list[Compaction] = []
+        self._by_programs: set[int] = set()
+        self._cleared: dict[int, int] = {}
+        self._prompts: dict[int, int] = {}
+
+    def add(self, message: ChatMessage, by_program: bool = False) -> int:
+        """Add a message and return its position."""
+        position = len(self.messages)
+        self.messages.append(message)
+        self.window.append(position)
+        if by_program:
+            self._by_programs.add(position)
+        return position
+
+    def join(self, position: int, part: AiMessage) -> None:
+        """Add a part to the answer at a position: agents write answers part by part."""
+        whole = self.messages[position]
+        assert isinstance(whole, AiMessage)
+        self.messages[position] = AiMessage(
+            _joined(whole.text, part.text),
+            whole.tool_execution_requests + part.tool_execution_requests,
+            _joined(whole.thinking, part.thinking),
+            {**part.attributes, **whole.attributes},
+        )
+
+    def count_prompt(self, position: int, tokens: int) -> None:
+        self._prompts[position] = tokens
+
+    def clear(self, positions: Iterable[int]) -> None:
+        """Remove the texts of results from the agent's window."""
+        self._cleared.update(dict.fromkeys(positions, len(self.messages)))
+
+    def compact(
+        self,
+        summary: UserMessage,
+        kept: Collection[int] = (),
+        ahead: int = 0,
+        trigger: str | None = None,
+        tokens_before: int | None = None,
+        tokens_after: int | None = None,
+        is_opaque: bool = False,
+    ) -> None:
+        """Replace the window except for the kept messages. Some of these are `ahead` of the
+        summary.
+        """
+        covered = tuple(position for position in self.window if position not in kept)
+        stay = [position for position in self.window if position in kept]
+        self.window = []
+        place = self.add(summary)
+        self.window = [*stay[:ahead], place, *stay[ahead:]]
+        window = tuple(self.window)
+        self.compactions.append(
+            Compaction(place, covered, window, trigger, tokens_before, tokens_after, is_opaque)
+        )
+
+    def session(self) -> Session:
+        """Return the session. Missing token counts of compactions come from the prompts."""
+        return Session(
+            self.messages,
+            tuple(map(self._with_tokens, self.compactions)),
+            frozenset(self._by_programs),
+            self._cleared,
+            self._prompts,
+        )
+
+    def _with_tokens(self, each: Compaction) -> Compaction:
+        before = [self._prompts[place] for place in self._prompts if place < each.summary]
+        after = [self._prompts[place] for place in self._prompts if place > each.summary]
+        return replace(
+            each,
+            tokens_before=each.tokens_before or next(reversed(before), None),
+            tokens_after=each.tokens_after or next(iter(after), None),
+        )
+
+
+def _joined(one: str | None, other: str | None) -> str | None:
+    return f"{one}\n{other}" if one and other else one or other

@@ -1,0 +1,103 @@
+"""Sessions with stored messages: what only a session has is kept in attributes of its messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chatmemory.messages.message import ChatMessage, with_attributes
+from chatmemory.messages.sessions import Compaction, Session
+
+OWN = "chatmemory"  # the attribute for details of a message that only a session has
+
+
+def recorded_messages(session: Session) -> list[ChatMessage]:
+    """Return the messages of a session. Details that only the session has are in their attribute
+    `chatmemory`, where `stored_session` finds them.
+    """
+    details: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for each in session.compactions:
+        about = {"tokens_before": each.tokens_before, "tokens_after": each.tokens_after}
+        known = {name: tokens for name, tokens in about.items() if tokens is not None}
+        opaque = {"opaque": True} if each.is_opaque else {}
+        details[each.summary] = {"summary": True, **known, **opaque}
+    for position in session.by_programs:
+        details[position]["by_program"] = True
+    for position, after in session.cleared.items():
+        details[position]["cleared_after"] = after
+    for position, tokens in session.prompts.items():
+        details[position]["prompt_tokens"] = tokens
+    messages = list(session.messages)
+    for position, about in details.items():
+        attributes = getattr(messages[position], "attributes", {})
+        messages[position] = with_attributes(messages[position], {**attributes, OWN: about})
+    return messages
+
+
+def stored_session(
+    messages: Mapping[int, ChatMessage],
+    injected: Collection[int],
+    compactions: Iterable[Compaction],
+) -> Session:
+    """Return the session of stored messages by their numbers, in order, and of some compactions.
+
+    Compactions have seqs as positions, and the token counts of the window, or of the prompts if the
+    agent recorded them. Messages that a client `injected` are not part of the history.
+    """
+    numbers = list(messages)
+    places = {number: position for position, number in enumerate(numbers)}
+    details = list(map(_details_of, messages.values()))
+    stored = [_stored(each, places, details) for each in compactions]
+    not_said = {places[number] for number in injected} - {each.summary for each in stored}
+    return Session(
+        tuple(messages.values()),
+        tuple(stored),
+        frozenset(not_said | {n for n, each in enumerate(details) if each.get("by_program")}),
+        cleared={
+            position: bisect_right(numbers, after)
+            for position, each in enumerate(details)
+            if (after := _count(each, "cleared_after")) is not None
+        },
+        prompts={
+            position: tokens
+            for position, each in enumerate(details)
+            if (tokens := _count(each, "prompt_tokens")) is not None
+        },
+    )
+
+
+def _stored(
+    each: Compaction, places: Mapping[int, int], details: Sequence[Mapping[str, Any]]
+) -> Compaction:
+    summary = places[each.summary]
+    before, after = (_count(details[summary], name) for name in ("tokens_before", "tokens_after"))
+    if before is None and after is None:
+        before, after = each.tokens_before, each.tokens_after
+    return replace(
+        each,
+        summary=summary,
+        covered=tuple(places[number] for number in each.covered),
+        window=tuple(places[number] for number in each.window),
+        tokens_before=before,
+        tokens_after=after,
+        is_opaque=details[summary].get("opaque") is True,
+    )
+
+
+def is_by_program(message: ChatMessage) -> bool:
+    """Return whether, according to its session, a program wrote a message in place of the user."""
+    return bool(_details_of(message).get("by_program"))
+
+
+def _details_of(message: ChatMessage) -> Mapping[str, Any]:
+    own = getattr(message, "attributes", {}).get(OWN)
+    return own if isinstance(own, Mapping) else {}
+
+
+def _count(details: Mapping[str, Any], name: str) -> int | None:
+    """Return the whole number under a name, or None for any other value that clients may send."""
+    value = details.get(name)
+    return value if type(value) is int and value >= 0 else None
