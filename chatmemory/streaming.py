@@ -16,8 +16,6 @@ from django.middleware.gzip import GZipMiddleware, re_accepts_gzip
 from django.utils.cache import patch_vary_headers
 from django.utils.text import compress_sequence
 
-from chatmemory.formats import Rendering
-
 CHUNK = 2**16  # characters
 
 
@@ -56,23 +54,6 @@ def json_list(values: Iterable[Any], separator: str = ",") -> Iterator[str]:
         yield before + json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         before = separator
     yield "[]" if before == "[" else "]"
-
-
-def rendered_file(rendering: Rendering) -> Iterator[str]:
-    """Yield the text of a file with these messages."""
-    if rendering.is_text:
-        yield from rendering.values
-        return
-    values = json_list(rendering.values, separator=",\n")
-    if rendering.within:
-        yield f"{{{json.dumps(rendering.within)}:"
-        yield from values
-        for name, value in rendering.beside.items():
-            yield f",\n{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}"
-        yield "}\n"
-    else:
-        yield from values
-        yield "\n"
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Phrases: their places in texts, their speakers, and the steps at which they are in memory.
+"""Phrases: their places in texts, and their speakers.
 
 Case is ignored, as in a search. Only the beginning of a long text is searched, here and by
 databases.
@@ -6,7 +6,6 @@ databases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import IntEnum
 from itertools import accumulate
 
@@ -37,27 +36,6 @@ def phrase_place(text: str, phrase: str) -> slice | None:
     first = next(n for n, end in enumerate(ends) if end > start)
     last = next(n for n, end in enumerate(ends) if end >= start + len(sought))
     return slice(first, last + 1)
-
-
-Span = tuple[int, int]  # the first and the last of some steps
-
-
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return ranges that cover the same steps, in order, with gaps between them."""
-    found: list[Span] = []
-    for first, last in sorted(span for span in spans if span[0] <= span[1]):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(last, found[-1][1])
-        else:
-            found.append((first, last))
-    return tuple(found)
-
-
-def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
-    """Return the parts of ranges that are within another."""
-    first, last = within
-    parts = ((max(begin, first), min(end, last)) for begin, end in spans)
-    return tuple(part for part in parts if part[0] <= part[1])
 
 
 class Speaker(IntEnum):

@@ -5,7 +5,6 @@ It can also be read as a history of facts, for recall.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ from itertools import islice
 from typing import ClassVar
 
 from django.db.models import Max, Q, QuerySet
-from django.db.models.functions import Length
 
 from chatmemory import search
 from chatmemory.conf import configuration, fact_words
@@ -24,18 +22,13 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import estimator_for, family_named, is_known
 from chatmemory.messages.given import storable_id
-from chatmemory.messages.message import TYPES, ChatMessage, MessageType
+from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
-from chatmemory.recall.history import History, history_from, time_in
-from chatmemory.recall.lexicon import Lexicon
+from chatmemory.recall.history import History, history_from
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import stub_of
-from chatmemory.windows.window import Entry
-
-# Facts are looked for in the latest messages, up to so many messages and characters.
-NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
@@ -276,50 +269,12 @@ def messages_with_history(
     return messages, history_from(messages, tokens, overhead, seqs, fact_words())
 
 
-def history_without_words(memory: Memory, latest: int) -> History:
-    """Return the last messages of a conversation as sizes alone, which is enough to replay prompts.
-    Their facts are unknown.
-    """
-    rows = messages_until(memory.pk, memory.last_seq).order_by("-seq")
-    newest = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
-    first = newest[0][0] if newest else 1
-    stays = Stay.objects.filter(memory=memory, seq__gte=first)
-    calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
-    systems = {seq for seq, type, *_ in newest if type == MessageType.SYSTEM}
-    texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
-    if memory.policy and memory.policy.whole_results:
-        texts |= stubs_of(rows.filter(seq__gte=first))
-    entries = [
-        Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
-        for position, (seq, type, tokens, _) in enumerate(newest)
-    ]
-    times = [time_in(json.loads(attributes or "{}")) for *_, attributes in newest]
-    overhead = estimator_for(estimator_of(memory)).estimate_token_count_in_messages([])
-    seqs = [seq for seq, *_ in newest]
-    return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
-
-
 def stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
     """Return the stubs of the tool results among some messages, by seq: all that a replay needs of
     a result to clear it.
     """
     results = messages.filter(type=MessageType.TOOL_EXECUTION_RESULT)
     return {row.seq: stub_of(read_message(row)) for row in results.iterator(2_000)}
-
-
-def first_of_newest(memory_id: str, last: int) -> int:
-    """Return the first of the messages that are searched for incidents and losses up to message
-    `last`: the newest 10,000, or as many of these as have 4 million characters together.
-    """
-    first, left = 1, NEWEST_CHARACTERS
-    size = Length("text") + Length("frame")
-    sizes = messages_until(memory_id, last).order_by("-seq").values_list("seq", size)
-    for seq, characters in sizes[:NEWEST_MESSAGES].iterator():
-        left -= characters
-        if left < 0:
-            return first
-        first = seq
-    return first
 
 
 def estimator_of(memory: Memory) -> str:

@@ -127,15 +127,6 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
     return bisect_right(numbers, moment, key=lambda n: times.get(n=n)) or len(numbers[:1])
 
 
-def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """Return the seq of the message that each of these adds brought, by step."""
-    numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
-    stays = Stay.objects.filter(
-        memory_id=memory_id, n__in=list(numbers.values_list("last_stay", flat=True))
-    )
-    return dict(stays.values_list("entered_step", "seq"))
-
-
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     """Return the nearest steps before and after `at` at which a message left."""
     ((before, after),) = rows(_LEFT_AROUND, [memory_id, at, memory_id, at])

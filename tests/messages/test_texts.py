@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
-from chatmemory.messages.phrases import clipped, has_phrase, merged, phrase_place
+from chatmemory.messages.phrases import has_phrase, phrase_place
 from chatmemory.messages.texts import asked_for, readable_text
 
 
@@ -46,12 +46,6 @@ def test_the_place_of_a_phrase_is_that_of_the_text_as_it_was_written(text, phras
     assert text[phrase_place(text, phrase)] == hit
     assert not has_phrase("İstanbul", phrase)
     assert phrase_place("İstanbul", phrase) is None
-
-
-def test_spans_that_touch_are_one_and_parts_of_them_are_within_a_range():
-    assert merged([(5, 6), (1, 2), (3, 3), (9, 8), (6, 9)]) == ((1, 3), (5, 9))
-    assert clipped([(1, 3), (5, 9), (12, 14)], (3, 8)) == ((3, 3), (5, 8))
-    assert clipped([(1, 3)], (4, 8)) == merged([]) == ()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.history import first_of_newest, messages_until
+from chatmemory.reading.history import messages_until
 from chatmemory.recall.compactions import (
     LIMIT,
     CameBack,
@@ -54,7 +54,7 @@ from inspector.rooms.evidence.corpus import (
     joined,
     packed,
 )
-from inspector.rooms.evidence.messages import injected_between, messages_of
+from inspector.rooms.evidence.messages import first_of_newest, injected_between, messages_of
 from inspector.rooms.evidence.models import KeptCompactions
 from inspector.rooms.evidence.stretches import first_behind, settled_part, settled_until
 

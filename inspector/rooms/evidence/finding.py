@@ -16,7 +16,7 @@ from chatmemory.ledger.overrides import is_of_stub
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.history import estimator_of, first_of_newest, messages_with_history
+from chatmemory.reading.history import estimator_of, messages_with_history
 from chatmemory.recall.again import ReadMessage
 from chatmemory.recall.facts import said_texts
 from chatmemory.recall.history import History
@@ -33,6 +33,7 @@ from chatmemory.recall.loads import Keeping
 from chatmemory.windows.eviction import REASONS, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
+from inspector.rooms.evidence.messages import first_of_newest
 from inspector.rooms.evidence.stretches import first_behind, settled_until
 
 

@@ -1,12 +1,18 @@
-"""Messages of a conversation by seq, and messages that clients put into its window."""
+"""Messages of a conversation: by seq, those that clients put into its window, and the newest."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.db.models.functions import Length
+
 from chatmemory import ChatMessage, database
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message
+from chatmemory.reading.history import messages_until
+
+# Facts are looked for in the latest messages, up to so many messages and characters.
+NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 
 def injected_between(memory: Memory, first: int, last: int) -> dict[int, ChatMessage]:
@@ -23,3 +29,18 @@ def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]
         return {}
     rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
     return {row.seq: read_message(row) for row in rows}
+
+
+def first_of_newest(memory_id: str, last: int) -> int:
+    """Return the first of the messages that are searched for incidents and losses up to message
+    `last`: the newest 10,000, or as many of these as have 4 million characters together.
+    """
+    first, left = 1, NEWEST_CHARACTERS
+    size = Length("text") + Length("frame")
+    sizes = messages_until(memory_id, last).order_by("-seq").values_list("seq", size)
+    for seq, characters in sizes[:NEWEST_MESSAGES].iterator():
+        left -= characters
+        if left < 0:
+            return first
+        first = seq
+    return first

@@ -16,7 +16,7 @@ from chatmemory.exceptions import CorruptRow
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory
-from chatmemory.reading.history import first_of_newest
+from inspector.rooms.evidence.messages import first_of_newest
 
 STRETCH = 500  # messages
 

@@ -6,6 +6,7 @@ reads nothing from its cache. The cost of a conversation is kept for each provid
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -14,15 +15,20 @@ from django.db.models import Q
 
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
+from chatmemory.ledger.windows import read_message
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.message import TYPES, MessageType
 from chatmemory.models import Memory, Stay
-from chatmemory.reading.history import history_without_words
+from chatmemory.reading.history import estimator_of, messages_until, stubs_of
 from chatmemory.reading.recall import COMPARED_MAX
 from chatmemory.recall.cost import ONE, Bill, Call, Prices, Provider, bill_of, providers
 from chatmemory.recall.frontier import FEWEST_CALLS
-from chatmemory.recall.history import History
+from chatmemory.recall.history import History, time_in
+from chatmemory.recall.lexicon import Lexicon
 from chatmemory.recall.prompts import prompts_of
 from chatmemory.rooms import providers_in_use
 from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import Entry
 from inspector.rooms.lab.models import KeptCost
 from inspector.shell.prices import CACHES
 
@@ -118,3 +124,26 @@ def relative_costs(
 def _step_of(memory: Memory, seq: int) -> int | None:
     entered = Stay.objects.filter(memory=memory, seq=seq).order_by("n")
     return entered.values_list("entered_step", flat=True).first()
+
+
+def history_without_words(memory: Memory, latest: int) -> History:
+    """Return the last messages of a conversation as sizes alone, which is enough to replay prompts.
+    Their facts are unknown.
+    """
+    rows = messages_until(memory.pk, memory.last_seq).order_by("-seq")
+    newest = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
+    first = newest[0][0] if newest else 1
+    stays = Stay.objects.filter(memory=memory, seq__gte=first)
+    calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
+    systems = {seq for seq, type, *_ in newest if type == MessageType.SYSTEM}
+    texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
+    if memory.policy and memory.policy.whole_results:
+        texts |= stubs_of(rows.filter(seq__gte=first))
+    entries = [
+        Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
+        for position, (seq, type, tokens, _) in enumerate(newest)
+    ]
+    times = [time_in(json.loads(attributes or "{}")) for *_, attributes in newest]
+    overhead = estimator_for(estimator_of(memory)).estimate_token_count_in_messages([])
+    seqs = [seq for seq, *_ in newest]
+    return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)

@@ -22,23 +22,20 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import (
     SEARCHED,
-    Span,
     Speaker,
-    clipped,
     folded,
     has_phrase,
-    merged,
     speaker_of,
 )
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.history import nearest
 from chatmemory.reading.rows import MessageDetail, StepDetail, stays_of_messages, with_stays
-from chatmemory.reading.steps import arrivals_at
 from chatmemory.reading.windows import StoredState
 from chatmemory.recall.dates import dates_in
 from chatmemory.recall.facts import is_term, runs_in
 from chatmemory.recall.held import is_held
 from inspector.conversation.state import change_at
+from inspector.rooms.phrase.spans import Span, arrivals_at, clipped, merged
 
 MATCHES_MAX = 500
 SHOWN = 50

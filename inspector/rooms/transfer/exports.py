@@ -1,22 +1,42 @@
-"""Conversations as lines of the format `chatmemory`, with all columns of their tables."""
+"""Conversations as files: in other formats, or as lines of `chatmemory` with all columns."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
 from chatmemory.exceptions import MemoryNotFound
+from chatmemory.formats import Rendering
 from chatmemory.ledger.lookup import find_memory, stored
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
+from chatmemory.streaming import json_list
 from inspector.rooms.transfer import lines
 
 # Rows that are read at a time: a message may have media of 4 MB
 READ_AT_ONCE = {Message: 5, Stay: 500, Step: 500}
 
 Row = TypeVar("Row", Message, Stay, Step)
+
+
+def rendered_file(rendering: Rendering) -> Iterator[str]:
+    """Yield the text of a file with these messages."""
+    if rendering.is_text:
+        yield from rendering.values
+        return
+    values = json_list(rendering.values, separator=",\n")
+    if rendering.within:
+        yield f"{{{json.dumps(rendering.within)}:"
+        yield from values
+        for name, value in rendering.beside.items():
+            yield f",\n{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}"
+        yield "}\n"
+    else:
+        yield from values
+        yield "\n"
 
 
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:

@@ -18,10 +18,10 @@ from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import WholeHistory, whole_history
-from chatmemory.streaming import rendered_file, streamed
+from chatmemory.streaming import streamed
 from inspector.display import render_form
 from inspector.middleware.bodies import upload_bounds
-from inspector.rooms.transfer.exports import archive_lines
+from inspector.rooms.transfer.exports import archive_lines, rendered_file
 from inspector.rooms.transfer.forms import ExportForm, ImportForm
 from inspector.rooms.transfer.imports import Report, import_all
 

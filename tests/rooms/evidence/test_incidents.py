@@ -76,9 +76,9 @@ def test_they_are_kept_until_the_conversation_changes():
 
 @pytest.mark.parametrize(("long", "expected"), [(7, 1), (9, 0)])
 def test_they_are_looked_for_among_the_newest_four_million_characters(monkeypatch, long, expected):
-    history = import_module("chatmemory.reading.history")
-    assert history.NEWEST_CHARACTERS == 4_000_000
-    monkeypatch.setattr(history, "NEWEST_CHARACTERS", 40_000)
+    messages = import_module("inspector.rooms.evidence.messages")
+    assert messages.NEWEST_CHARACTERS == 4_000_000
+    monkeypatch.setattr(messages, "NEWEST_CHARACTERS", 40_000)
     said = ["My order is A-1182.", *["word " * 1_000] * long, "A-1182!"]
     create_and_add("c", MessageWindow(2), users(*said))
     assert len(incidents_anew("c")) == expected

@@ -239,7 +239,7 @@ def test_the_newest_hundred_compactions_are_looked_at(monkeypatch):
 
 
 def test_kept_messages_before_the_bounds_hold_their_terms(monkeypatch):
-    monkeypatch.setattr(import_module("chatmemory.reading.history"), "NEWEST_MESSAGES", 3)
+    monkeypatch.setattr(import_module("inspector.rooms.evidence.messages"), "NEWEST_MESSAGES", 3)
     create_and_add("a", MessageWindow(9), users("A-11", "B-22", "C-33", "D-44"))
     services.compact("a", "In short.", covering=[2, 3])
     services.add("a", [AiMessage("A-11 B-22 C-33"), AiMessage("well")])

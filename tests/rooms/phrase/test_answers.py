@@ -26,6 +26,7 @@ from inspector.rooms.phrase.answers import PhraseAnswer
 from inspector.rooms.phrase.matches import PhraseMatches, Remembered
 from inspector.rooms.phrase.page import SearchResult
 from inspector.rooms.phrase.searching import PhraseSearch, search_for
+from inspector.rooms.phrase.spans import clipped, merged
 
 from ...conversations import create_and_add, users
 from ...explain.test_receipts import conversation
@@ -219,3 +220,9 @@ def test_a_date_in_another_spelling_is_not_the_phrase_but_is_mentioned(db, phras
     assert answer.state is Remembered.NOT_IN_MEMORY
     assert told in answer.detail
     assert ("this day" in answer.detail) == bool(told)
+
+
+def test_spans_that_touch_are_one_and_parts_of_them_are_within_a_range():
+    assert merged([(5, 6), (1, 2), (3, 3), (9, 8), (6, 9)]) == ((1, 3), (5, 9))
+    assert clipped([(1, 3), (5, 9), (12, 14)], (3, 8)) == ((3, 3), (5, 8))
+    assert clipped([(1, 3)], (4, 8)) == merged([]) == ()

@@ -16,8 +16,7 @@ from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arg
 from chatmemory.models import Memory
 from chatmemory.printing import add_json_argument
 from chatmemory.reading.history import whole_history
-from chatmemory.streaming import rendered_file
-from inspector.rooms.transfer.exports import archive_lines
+from inspector.rooms.transfer.exports import archive_lines, rendered_file
 
 EVIDENCE_FILE = "evidence_file"  # a command of a room that may not be installed
 
