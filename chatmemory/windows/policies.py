@@ -185,7 +185,7 @@ class Policy(ABC):
 
     def costs_like(self, other: Policy) -> bool:
         """Return whether another policy weighs each message as this one does."""
-        if self is other:
+        if self is other or self == other:
             return True
         return type(self) is type(other) and self._unlimited == other._unlimited
 

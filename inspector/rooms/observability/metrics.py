@@ -5,7 +5,6 @@ Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them an
 
 from __future__ import annotations
 
-import collections
 import os
 import platform
 from collections.abc import Mapping
@@ -140,11 +139,12 @@ def memory_changed(
     **_: Any,
 ) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
-    for kind, count in collections.Counter(result.kind for result in results).items():
-        _steps_of(kind).inc(count)
-    left = collections.Counter(each.reason for result in results for each in result.evicted)
-    for reason, count in left.items():
-        _left_for(reason).inc(count)
+    kinds = [result.kind for result in results]
+    for kind in set(kinds):
+        _steps_of(kind).inc(kinds.count(kind))
+    reasons = [each.reason for result in results for each in result.evicted]
+    for reason in set(reasons):
+        _left_for(reason).inc(reasons.count(reason))
     _said.inc(sum(each.was_said for result in results for each in result.arrived))
     if fill is not None:
         _fill.observe(fill)
