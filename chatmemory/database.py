@@ -21,6 +21,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db import Error as AnyDatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 
@@ -42,6 +43,11 @@ def alias() -> str:
 def connection() -> BaseDatabaseWrapper:
     """Return the connection of this thread."""
     return connections[alias()]
+
+
+def cursor() -> CursorWrapper:
+    """Return a new cursor of the connection of this thread."""
+    return connection().cursor()
 
 
 def described() -> str:

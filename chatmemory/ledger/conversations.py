@@ -11,7 +11,14 @@ from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.defaults import Default, chosen_policy
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import audit, check_imported, locked, sizes_of, unsaved_memory
+from chatmemory.ledger.transaction import (
+    audit,
+    check_imported,
+    locked,
+    locked_new,
+    sizes_of,
+    unsaved_memory,
+)
 from chatmemory.ledger.validation import check_id, check_labels, check_policy
 from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL, given_labels
@@ -46,7 +53,7 @@ def created(
     The policy and the labels must be checked, or the labels are an import's own.
     """
     create = partial(unsaved_memory, memory_id, labels, policy)
-    with locked(memory_id, actor=actor, create=create, must_be_new=True, note=note) as recorder:
+    with locked_new(memory_id, create, actor=actor, note=note) as recorder:
         audit(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
         yield recorder
 

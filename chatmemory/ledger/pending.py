@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from django.db.backends.utils import CursorWrapper
+
 from chatmemory.ledger import sql
 from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message
@@ -46,7 +48,7 @@ class PendingRows:
             else:
                 self._ended[n] = step.n, reason
 
-    def write(self) -> None:
+    def write(self, cursor: CursorWrapper) -> None:
         """Write the rows and the changed columns of the conversation, inside its transaction."""
         sql.write(
             self._memory,
@@ -55,4 +57,5 @@ class PendingRows:
             messages=self._messages,
             stays=self._stays.values(),
             steps=self._steps,
+            cursor=cursor,
         )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from chatmemory.ledger.changes import (
@@ -154,6 +155,7 @@ class Recorder:
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
         if policy == self.policy and estimator == memory.policy_estimator:
+            self.policy = policy  # so that the same object need not be compared again
             return None
         is_recounted = family_named(estimator) != family_named(memory.policy_estimator)
         is_first = self._is_new and self.policy is None and memory.last_step == 0
@@ -210,16 +212,15 @@ class Recorder:
         """Return the result for a message that was sent again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
-    def write(self) -> bool:
-        """Write everything that was recorded; return whether there was anything.
-
-        It is to be called inside the transaction that has locked the row.
+    def write(self, cursor: CursorWrapper) -> bool:
+        """Write everything that was recorded, in the transaction that has locked the row; return
+        whether there was anything.
         """
         assert self._actor is not None, "what was simulated cannot be written"
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now
-        self._rows.write()
+        self._rows.write(cursor)
         return True
 
     # Recording a change

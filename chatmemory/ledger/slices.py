@@ -17,7 +17,7 @@ from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_al
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.conversations import created
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.transaction import locked_import
 from chatmemory.ledger.validation import (
     check_bounds,
     check_labels,
@@ -168,7 +168,7 @@ def add_slices(
     add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
     for start, end in database.pausing_for_writers(_slices(new, stored)):
         with database.atomic():
-            with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
+            with locked_import(memory_id, start, actor=actor, note=note) as recorder:
                 results = add(recorder, new[start:end])
             set_stored(memory_id, end)
         yield from results

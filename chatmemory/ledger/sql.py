@@ -3,6 +3,8 @@
 Django's ORM takes several times as long for these small statements as the database. Statements that
 are not part of every add, or of every read of a window or a step, use the ORM. Each statement names
 its conversation, so that a cluster sends it to one node.
+
+A cursor takes as long as a short statement, so that a transaction passes on its own.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -20,6 +22,7 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 from django.db.models import DateTimeField, JSONField, Model
 from django.utils.timezone import make_naive
 
@@ -94,9 +97,10 @@ class _Table(Generic[M]):
         self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
         self.copy = f"COPY {name} ({columns}) FROM STDIN"
 
-    def read(self, ours: BaseDatabaseWrapper, condition: str, **values: Any) -> M | None:
+    def read(self, cursor: CursorWrapper, condition: str, **values: Any) -> M | None:
         """Return the row for which a condition is true, as an instance, or None."""
-        row = _executed(ours, f"{self._select} {condition}", values).fetchone()
+        cursor.execute(f"{self._select} {condition}", values)
+        row = cursor.fetchone()
         if row is None:
             return None
         found = list(row)
@@ -104,8 +108,8 @@ class _Table(Generic[M]):
             found[n] = json.loads(found[n]) if found[n] != "{}" else {}
         for n in self._times:  # SQLite stores times without a zone
             if found[n] is not None and found[n].tzinfo is None:
-                found[n] = found[n].replace(tzinfo=ours.timezone)
-        return self._model.from_db(ours.alias, self.names, found)
+                found[n] = found[n].replace(tzinfo=cursor.db.timezone)
+        return self._model.from_db(cursor.db.alias, self.names, found)
 
     def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
         """Return the values of a row for the driver."""
@@ -116,11 +120,12 @@ class _Table(Generic[M]):
 
     def changed(self, row: Any, before: Sequence[Any], ours: BaseDatabaseWrapper) -> dict[str, Any]:
         """Return the columns whose values differ from those before, with values for the driver."""
-        pairs = enumerate(zip(self.values(row), before, strict=True))
-        values = {n: value for n, (value, old) in pairs if value != old}
-        for n in values.keys() & self._conversions.keys():
-            values[n] = self._conversions[n](values[n], ours)
-        return {self.names[n]: value for n, value in values.items()}
+        columns = zip(self.names, self.values(row), before, strict=True)
+        changed = {name: value for name, value, old in columns if value != old}
+        for n, convert in self._conversions.items():
+            if (name := self.names[n]) in changed:
+                changed[name] = convert(changed[name], ours)
+        return changed
 
 
 def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
@@ -142,7 +147,7 @@ def _text(time: datetime, zone: tzinfo) -> str:
 _MEMORIES, _STEPS = _Table(Memory), _Table(Step)
 _MESSAGES, _STAYS = _Table(Message), _Table(Stay)
 _NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
-    WHERE memory_id = %s AND action = %s ORDER BY at DESC, id DESC LIMIT 1"""
+    WHERE memory_id = %(id)s AND action = %(action)s ORDER BY at DESC, id DESC LIMIT 1"""
 
 # All columns of a conversation's row
 values_of = _MEMORIES.values
@@ -151,24 +156,26 @@ values_of = _MEMORIES.values
 # Reading
 
 
-def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
+def read_memory(
+    memory_id: str, lock: bool = False, cursor: CursorWrapper | None = None
+) -> Memory | None:
     """Return the row of a conversation, with `lock` locked until the transaction ends, or None.
 
     SQLite has no locks of rows: a transaction locks the whole database.
     """
-    ours = database.connection()
-    locking = " FOR UPDATE" if lock and ours.vendor != "sqlite" else ""
-    return _MEMORIES.read(ours, f"id = %(id)s AND deleted_at IS NULL{locking}", id=memory_id)
+    cursor = cursor or database.cursor()
+    locking = " FOR UPDATE" if lock and cursor.db.vendor != "sqlite" else ""
+    return _MEMORIES.read(cursor, f"id = %(id)s AND deleted_at IS NULL{locking}", id=memory_id)
 
 
 def read_step(memory_id: str, n: int) -> Step | None:
     """Return a step of a conversation, or None."""
-    return _STEPS.read(database.connection(), "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
+    return _STEPS.read(database.cursor(), "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
 
 
-def first_stays(memory_id: str) -> list[tuple[Any, ...]]:
+def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
     """Return the columns `STAY` of the first `HEAD_PAGE` stays of the current window, by rank."""
-    return rows(_FIRST_STAYS, {"id": memory_id})
+    return rows(_FIRST_STAYS, {"id": memory_id}, cursor)
 
 
 def window_messages(memory_id: str) -> list[WindowMessage]:
@@ -178,36 +185,32 @@ def window_messages(memory_id: str) -> list[WindowMessage]:
 
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
     """Return the detail of the newest audit entry of an action, or {}."""
-    for (detail,) in rows(_NEWEST_DETAIL, [memory_id, str(action)]):
+    for (detail,) in rows(_NEWEST_DETAIL, {"id": memory_id, "action": str(action)}):
         found: dict[str, Any] = json.loads(detail)
         return found
     return {}
 
 
-def rows(sql: str, values: Values) -> list[tuple[Any, ...]]:
+def rows(sql: str, values: Values, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
-    found: list[tuple[Any, ...]] = _executed(database.connection(), sql, values).fetchall()
-    return found
-
-
-def _executed(ours: BaseDatabaseWrapper, sql: str, values: Values) -> Any:
-    """Execute a statement, and return its cursor."""
-    cursor = ours.cursor()
+    cursor = cursor or database.cursor()
     cursor.execute(sql, values)
-    return cursor
+    found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
 
 
 # Writing
 
 
-def insert_if_new(memory: Memory) -> bool:
+def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
     """Insert the row of a conversation unless its id is taken, and return whether it was inserted.
 
     An inserted row is locked, and `memory` becomes an instance of the stored row.
     """
-    ours = database.connection()
-    insert, values = f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, ours)
-    is_new: bool = _executed(ours, insert, values).rowcount == 1
+    cursor = cursor or database.cursor()
+    ours = cursor.db
+    cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, ours))
+    is_new: bool = cursor.rowcount == 1
     if is_new:
         memory._state.adding, memory._state.db = False, ours.alias
     return is_new
@@ -221,6 +224,7 @@ def write(
     messages: Collection[InsertedMessage] = (),
     stays: Collection[InsertedStay] = (),
     steps: Collection[InsertedStep] = (),
+    cursor: CursorWrapper | None = None,
 ) -> None:
     """Write the results of changes: the row of a conversation, whose former values are `before`,
     the stays that `ended`, by number with a step and a reason, and new rows, which rooms index.
@@ -228,10 +232,10 @@ def write(
     The conversation's row comes after the others, so that triggers on it find them. On PostgreSQL
     many rows are written last, by COPY; foreign keys are checked on commit.
     """
-    ours = database.connection()
+    cursor = cursor or database.cursor()
+    ours, is_piped = cursor.db, cursor.db.vendor == "postgresql"
     tables = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
     new = [(table, [table.stored(row, ours) for row in rows]) for table, rows in tables if rows]
-    cursor, is_piped = ours.cursor(), ours.vendor == "postgresql"
     most = COPIED if is_piped else inf
     # PostgreSQL answers the statements of a pipeline together, at its end
     with ours.wrap_database_errors, ours.connection.pipeline() if is_piped else nullcontext():
@@ -239,7 +243,11 @@ def write(
             if len(rows) < most:
                 _execute(cursor, table.insert, rows)
         _execute(cursor, _END_STAYS, _endings(memory.id, ended))
-        _update(cursor, memory, before, ours)
+        # SQLite rewrites the index entry of every column that is set, even to the same value
+        if changed := _MEMORIES.changed(memory, before, ours):
+            pairs = ", ".join([f"{name} = %({name})s" for name in changed])
+            statement = f"UPDATE chatmemory_memory SET {pairs} WHERE id = %(id)s"
+            cursor.execute(statement, {**changed, "id": memory.id})
     for table, rows in new:
         if len(rows) >= most:
             with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
@@ -247,18 +255,7 @@ def write(
                     copy.write_row(row)
 
 
-def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:
-    """Update the columns of a conversation's row that differ from those before.
-
-    SQLite rewrites the index entry of every column that is set, even if the value is the same.
-    """
-    if changed := _MEMORIES.changed(memory, before, ours):
-        pairs = ", ".join([f"{name} = %({name})s" for name in changed])
-        statement = f"UPDATE chatmemory_memory SET {pairs} WHERE id = %(id)s"
-        cursor.execute(statement, {**changed, "id": memory.id})
-
-
-def _execute(cursor: Any, sql: str, rows: Sequence[Values]) -> None:
+def _execute(cursor: CursorWrapper, sql: str, rows: Sequence[Values]) -> None:
     """Execute a statement once for each row."""
     if len(rows) == 1:
         cursor.execute(sql, rows[0])

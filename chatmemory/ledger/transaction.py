@@ -15,6 +15,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from chatmemory import database
@@ -30,6 +31,7 @@ from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.validation import check_change, check_ids
+from chatmemory.ledger.windows import stored_window
 from chatmemory.messages.estimators import load, must_load
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.room import Recorded
@@ -54,39 +56,81 @@ def locked(
     *,
     actor: str,
     create: Callable[[], Memory] | None = None,
-    must_be_new: bool = False,
     expected_version: int | None = None,
-    imported: int | None = None,
     note: str = "",
-    made: Made[Any] | None = None,
     counts: bool = False,
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
-    An unknown id gets the row that `create` returns, which is not saved yet. With `must_be_new`, a
-    known one raises MemoryExists, without waiting for a transaction that holds its row. `imported`
-    is how much of an import is stored: while an import is unfinished, only its own next slice can
-    be written. All steps get the `note`. The recorder is that of a change which was `made` before,
-    unless the conversation has changed since. If the block `counts` messages, an encoding that the
-    conversation's estimator must load first is loaded without the lock. Raises InvalidValue for an
-    invalid id, actor or version, MemoryNotFound, VersionConflict, ImportUnfinished,
-    DeletionUnfinished.
+    An unknown id gets the row that `create` returns, which is not saved yet. All steps get the
+    `note`. If the block `counts` messages, an encoding that the conversation's estimator must load
+    first is loaded without the lock. Raises InvalidValue for an invalid id, actor or version,
+    MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
     while True:
         with database.atomic():
-            memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
+            cursor = database.cursor()
+            memory, is_new = _lock_or_create(cursor, memory_id, create, expected_version)
             if is_new or not counts or not must_load(memory.policy_estimator):
-                check_imported(memory, imported)
-                if made is not None and is_unchanged(memory, made.before):
-                    recorder = made.recorder
-                else:
-                    recorder = Recorder(memory, actor, is_new=is_new, note=note)
+                check_imported(memory)
+                recorder = _recorder(cursor, memory, actor, note, is_new)
                 yield recorder
-                if recorder.write():
-                    database.on_commit(_announce, recorder, actor)
+                _write(recorder, cursor, actor)
                 return
         load(memory.policy_estimator)
+
+
+@contextmanager
+def locked_new(
+    memory_id: str, create: Callable[[], Memory], *, actor: str, note: str
+) -> Iterator[Recorder]:
+    """Insert the row that `create` returns, and write at the end of the block what it recorded.
+
+    Raises MemoryExists for a known id, without waiting for a transaction that holds its row, and
+    InvalidValue, DeletionUnfinished.
+    """
+    check_change(memory_id, actor, None)
+    with database.atomic():
+        cursor, row = database.cursor(), create()
+        while not sql.insert_if_new(row, cursor):
+            check_deleted(memory_id)
+            if sql.read_memory(memory_id, cursor=cursor):
+                raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
+        recorder = _recorder(cursor, row, actor, note, is_new=True)
+        yield recorder
+        _write(recorder, cursor, actor)
+
+
+@contextmanager
+def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iterator[Recorder]:
+    """Lock a conversation whose import is unfinished, as nothing else can: `stored` is how much of
+    it is stored. Write at the end of the block what the block recorded.
+
+    Raises ImportUnfinished if another part is stored, MemoryNotFound, InvalidValue.
+    """
+    check_change(memory_id, actor, None)
+    with database.atomic():
+        cursor = database.cursor()
+        memory = lock_memory(memory_id, cursor=cursor)
+        check_imported(memory, stored)
+        recorder = _recorder(cursor, memory, actor, note)
+        yield recorder
+        _write(recorder, cursor, actor)
+
+
+def _recorder(
+    cursor: CursorWrapper, memory: Memory, actor: str, note: str, is_new: bool = False
+) -> Recorder:
+    """Return a recorder for a locked row, which reads by the transaction's cursor."""
+    window = stored_window(memory, cursor=cursor)
+    return Recorder(memory, actor, is_new=is_new, note=note, window=window)
+
+
+def _write(recorder: Recorder, cursor: CursorWrapper, actor: str) -> None:
+    """Write the rows of a recorder, and announce the change once it is committed."""
+    if recorder.write(cursor):
+        database.on_commit(_announce, recorder, actor)
 
 
 Result = TypeVar("Result")
@@ -129,20 +173,23 @@ class Planned(Generic[Result]):
         for attempt in range(PLANNED_AT_MOST):
             if attempt:
                 plan = plan.again()
-            with locked(
-                self.memory_id,
-                actor=self.actor,
-                create=self.create and plan.new_row,
-                expected_version=self.expected_version,
-                note=self.note,
-                made=plan.made,
-            ) as recorder:
-                if plan.made is not None and recorder is plan.made.recorder:
-                    return plan.made.result
-                if not self.derives:
-                    return self.change(recorder)
+            with database.atomic():
+                cursor, create = database.cursor(), self.create and plan.new_row
+                memory, is_new = _lock_or_create(
+                    cursor, self.memory_id, create, self.expected_version
+                )
+                check_imported(memory)
+                if plan.made is not None and is_unchanged(memory, plan.made.before):
+                    recorder, result = plan.made.recorder, plan.made.result
+                elif self.derives:
+                    continue
+                else:
+                    recorder = _recorder(cursor, memory, self.actor, self.note, is_new)
+                    result = self.change(recorder)
+                _write(recorder, cursor, self.actor)
+                return result
         assert plan.made is not None
-        raise VersionConflict(self.memory_id, recorder.memory.version, plan.made.before.version)
+        raise VersionConflict(self.memory_id, memory.version, plan.made.before.version)
 
     def again(self) -> Planned[Result]:
         """Make the change from one state of the conversation, without a lock.
@@ -190,12 +237,14 @@ def planned(
     return plan.again() if messages is None or messages >= MANY else plan
 
 
-def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
+def lock_memory(
+    memory_id: str, expected_version: int | None = None, cursor: CursorWrapper | None = None
+) -> Memory:
     """Lock a row until the transaction ends. Raises MemoryNotFound, VersionConflict.
 
     The version is compared under the lock; before it, another writer could still change it.
     """
-    memory = sql.read_memory(memory_id, lock=True)
+    memory = sql.read_memory(memory_id, lock=True, cursor=cursor)
     if memory is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     _check_version(memory, expected_version)
@@ -218,29 +267,24 @@ def _check_version(memory: Memory, expected: int | None) -> None:
 
 
 def _lock_or_create(
+    cursor: CursorWrapper,
     memory_id: str,
     create: Callable[[], Memory] | None,
-    must_be_new: bool,
     expected_version: int | None,
 ) -> tuple[Memory, bool]:
     """Return the locked row of an id, and whether it is new. Raises the exceptions of `locked`."""
     try:
-        if not must_be_new:
-            return lock_memory(memory_id, expected_version), False
+        return lock_memory(memory_id, expected_version, cursor), False
     except MemoryNotFound:
         if create is None:
             raise
-    assert create is not None
     # Two requests may create the id at once: the second insert is ignored. If the row is deleted
     # before it is read, it is inserted after all.
     row = create()
-    while not sql.insert_if_new(row):
+    while not sql.insert_if_new(row, cursor):
         check_deleted(memory_id)
-        if not must_be_new:
-            with suppress(MemoryNotFound):
-                return lock_memory(memory_id, expected_version), False
-        elif sql.read_memory(memory_id):
-            raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
+        with suppress(MemoryNotFound):
+            return lock_memory(memory_id, expected_version, cursor), False
     _check_version(row, expected_version)
     return row, True
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Protocol
 
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Q, QuerySet
 
 from chatmemory import database
@@ -220,15 +221,16 @@ class StoredStays(EntrySource):
 class OpenStays(StoredStays):
     """The stays of the current window, of which an add reads the first ones."""
 
-    def __init__(self, memory_id: str) -> None:
+    def __init__(self, memory_id: str, cursor: CursorWrapper | None = None) -> None:
         self._memory_id = memory_id
+        self._cursor = cursor
 
     @property
     def stays(self) -> QuerySet[Stay]:
         return open_stays(self._memory_id)
 
     def first_page(self) -> Page:
-        return first_stays(self._memory_id)
+        return first_stays(self._memory_id, self._cursor)
 
     def with_messages(self) -> Iterator[Entry]:
         for row in window_messages(self._memory_id):
@@ -276,9 +278,14 @@ class StoredWindow(Window):
         ]
 
 
-def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
-    """Return the window of a Memory row, with its open stays unless others are given."""
-    source, policy = OpenStays(memory.id) if stays is None else StoredStays(stays), memory.policy
+def stored_window(
+    memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
+) -> Window:
+    """Return the window of a Memory row, with its open stays unless others are given. The `cursor`
+    is that of the transaction.
+    """
+    source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)
+    policy = memory.policy
     totals = window_totals(memory, policy)
     counted_by = family_named(memory.policy_estimator)
     is_measured = can_decide(policy) and memory.window_load is not None

@@ -22,7 +22,7 @@ from chatmemory.ledger.messages import new_messages
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.slices import SLICE, add_slices, is_long
-from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.transaction import locked_import
 from chatmemory.ledger.validation import check_policy, storable_additions
 from chatmemory.ledger.windows import shown_message, stay_entry, stays_at
 from chatmemory.messages.codec import stored_json
@@ -170,7 +170,7 @@ def _end_branch(
     meanwhile.
     """
     stored = len(copied.history)
-    with locked(new_id, actor=actor, imported=stored, note=Step.BRANCHED) as recorder:
+    with locked_import(new_id, stored, actor=actor, note=Step.BRANCHED) as recorder:
         own = recorder.window
         # Rows that are not written yet could not be read later. In a branch, seqs have no gaps
         own.refill(replace(entry, message=copied.history[entry.seq - 1].message) for entry in own)
