@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -167,7 +168,7 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
 
 def on_commit(call: Callable[..., Any], *arguments: Any) -> None:
     """Call a function after the commit. Its errors are logged: the change is already committed."""
-    transaction.on_commit(lambda: call(*arguments), using=alias(), robust=True)
+    transaction.on_commit(partial(call, *arguments), using=alias(), robust=True)
 
 
 class _IsAny(Func):

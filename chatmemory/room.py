@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import LedgerCheck
-    from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
+    from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.models import Memory, Message
     from chatmemory.recall.incidents import Incident
 

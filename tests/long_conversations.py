@@ -6,7 +6,7 @@ from django.db import connection
 from django.db.models import F, Model, Sum
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
-from chatmemory.ledger.ranks import RANK_SPACING
+from chatmemory.ledger.numbers import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.rooms import rooms
 

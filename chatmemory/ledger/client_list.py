@@ -31,10 +31,10 @@ from django.db.models import OuterRef, Subquery
 
 from chatmemory import database
 from chatmemory.exceptions import NotCompactable
+from chatmemory.ledger.numbers import appended_rank, numbered, place_ranks
 from chatmemory.ledger.overrides import kept, overriding
-from chatmemory.ledger.ranks import appended_rank, place_ranks
 from chatmemory.ledger.redaction import is_redacted, mark_of
-from chatmemory.ledger.windows import numbered, shown_message
+from chatmemory.ledger.windows import shown_message
 from chatmemory.messages.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType, text_of

@@ -1,8 +1,8 @@
 """The ChatMemoryStore protocol, for clients that decide their windows themselves.
 
 `get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
-clients write to one conversation, the last one wins. This library's memories use `transact`, which
-locks the conversation while a change is decided.
+clients write to one conversation, the last one wins. This library's memories use the store's
+`transact`, which locks the conversation while a change is decided.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from chatmemory.ledger.defaults import metering_policy
 from chatmemory.ledger.messages import clear_messages
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import STAY, WindowMessage, window_messages
-from chatmemory.ledger.transaction import Planned, Result, locked, planned, unsaved_memory
-from chatmemory.ledger.validation import check_id, check_storable_limit, storable_messages
+from chatmemory.ledger.transaction import Planned, Result, planned, unsaved_memory
+from chatmemory.ledger.validation import check_id, storable_messages
 from chatmemory.ledger.windows import (
     PART,
     entry_of,
@@ -38,8 +38,7 @@ from chatmemory.ledger.windows import (
 from chatmemory.messages.estimators import family_named, is_known, remember_tokens
 from chatmemory.messages.given import storable_id
 from chatmemory.messages.message import ChatMessage
-from chatmemory.windows.store import Decide
-from chatmemory.windows.transitions import Transition, refill
+from chatmemory.windows.transitions import refill
 from chatmemory.windows.window import Window
 
 
@@ -164,17 +163,3 @@ def delete_messages(
     except MemoryNotFound:
         if expected_version is not None:
             raise
-
-
-def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
-    """Lock the conversation, pass its window to `decide`, and store the resulting transition.
-
-    An unknown id is created. If `decide` raises, nothing is stored.
-    """
-    create = partial(unsaved_memory, memory_id)
-    with locked(memory_id, actor=actor, create=create) as recorder:
-        transition = decide(recorder.window)
-        check_storable_limit(transition.policy)
-        storable_messages(each.message for each in transition.arrivals if each.message)
-        recorder.record(transition)
-        return transition

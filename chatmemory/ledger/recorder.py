@@ -22,14 +22,19 @@ from chatmemory.ledger.changes import (
     totals_before,
 )
 from chatmemory.ledger.client_list import Replacement
-from chatmemory.ledger.counters import count_change, go_back
-from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.numbers import (
+    appended_rank,
+    count_change,
+    go_back,
+    head_rank,
+    numbered,
+    rank_of_summary,
+)
 from chatmemory.ledger.overrides import erased, overriding_text
-from chatmemory.ledger.pending import PendingRows
-from chatmemory.ledger.ranks import appended_rank, head_rank, rank_of_summary
 from chatmemory.ledger.redaction import redacted
+from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep, PendingRows
 from chatmemory.ledger.validation import check_bounds
-from chatmemory.ledger.windows import numbered, read_message, stays_at, stored_window
+from chatmemory.ledger.windows import read_message, stays_at, stored_window
 from chatmemory.messages.codec import frame_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import text_of

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from itertools import groupby
 from math import inf
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -27,7 +26,6 @@ from django.db.models import DateTimeField, JSONField, Model
 from django.utils.timezone import make_naive
 
 from chatmemory import database
-from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 
 M = TypeVar("M", bound=Model)
@@ -221,9 +219,9 @@ def write(
     before: Sequence[Any],
     ended: Mapping[int, tuple[int, str]],
     *,
-    messages: Collection[InsertedMessage] = (),
-    stays: Collection[InsertedStay] = (),
-    steps: Collection[InsertedStep] = (),
+    messages: Collection[Any] = (),
+    stays: Collection[Any] = (),
+    steps: Collection[Any] = (),
     cursor: CursorWrapper | None = None,
 ) -> None:
     """Write the results of changes: the row of a conversation, whose former values are `before`,
@@ -263,12 +261,14 @@ def _execute(cursor: CursorWrapper, sql: str, rows: Sequence[Values]) -> None:
         cursor.executemany(sql, rows)
 
 
-def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, int | str]]:
+def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, Any]]:
     """Return the values of `_END_STAYS` for each run of consecutive stays with the same end."""
-    places = enumerate(sorted(ended))  # in a run, the number less the place is the same
-    runs = groupby(places, lambda place: (place[1] - place[0], ended[place[1]]))
-    ranges = [(end, [n for _, n in run]) for (_, end), run in runs]
-    return [
-        {"id": memory_id, "step": step, "reason": reason, "first": run[0], "last": run[-1]}
-        for (step, reason), run in ranges
-    ]
+    runs: list[dict[str, Any]] = []
+    for n in sorted(ended):
+        step, reason = ended[n]
+        last = runs[-1] if runs else {}
+        if last.get("last") == n - 1 and (last["step"], last["reason"]) == (step, reason):
+            last["last"] = n
+        else:
+            runs.append({"id": memory_id, "step": step, "reason": reason, "first": n, "last": n})
+    return runs

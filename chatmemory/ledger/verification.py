@@ -27,8 +27,8 @@ from chatmemory.ledger.contradictions import (
 )
 from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.numbers import appended_rank, head_rank
 from chatmemory.ledger.overrides import is_erased
-from chatmemory.ledger.ranks import appended_rank, head_rank
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import (
     shown_message,

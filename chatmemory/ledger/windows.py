@@ -14,7 +14,7 @@ from chatmemory import database
 from chatmemory.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.ledger.overrides import is_of_stub, kept, overridden
 from chatmemory.ledger.sql import HEAD_PAGE, STAY, first_stays, window_messages
-from chatmemory.messages.codec import frame_and_size, message_from_frame
+from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
@@ -29,26 +29,6 @@ _RANK = STAY.index("rank")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 
 Page = list[tuple[Any, ...]]  # the columns `STAY` of some stays
-
-
-def numbered(
-    entry: Entry,
-    n: int,
-    seq: int,
-    rank: int,
-    origin: str = SAID,
-    overrides: str | None = None,
-) -> Entry:
-    """Return an entry with the numbers of its rows. An entry of another stay keeps the overrides of
-    that stay unless others are given.
-    """
-    if entry.n and overrides is None:
-        frame, size, overrides = entry.frame, entry.size, entry.overrides
-    else:
-        assert entry.message is not None
-        frame, size = frame_and_size(entry.message)
-    first = entry.type, entry.has_calls, entry.tokens, entry.message, n, entry.pinned
-    return Entry(*first, entry.is_stub, n, seq, rank, size, str(origin), frame, overrides)
 
 
 def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:

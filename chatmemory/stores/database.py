@@ -11,6 +11,7 @@ messages that reached the store, and the last of several concurrent writers wins
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
@@ -26,7 +27,8 @@ try:
     from chatmemory.conf import configuration
     from chatmemory.database_errors import explained
     from chatmemory.ledger import protocol
-    from chatmemory.ledger.validation import check_actor
+    from chatmemory.ledger.transaction import locked, unsaved_memory
+    from chatmemory.ledger.validation import check_actor, check_storable_limit, storable_messages
     from chatmemory.reading import history
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("asgiref", "django"):
@@ -83,8 +85,17 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def transact(self, memory_id: str, decide: Decide) -> Transition:
-        """Lock the conversation while `decide` changes its window."""
-        return protocol.transact(memory_id, decide, actor=self._actor)
+        """Lock the conversation, pass its window to `decide`, and store the resulting transition.
+
+        An unknown id is created. If `decide` raises, nothing is stored.
+        """
+        create = partial(unsaved_memory, memory_id)
+        with locked(memory_id, actor=self._actor, create=create) as recorder:
+            transition = decide(recorder.window)
+            check_storable_limit(transition.policy)
+            storable_messages([each.message for each in transition.arrivals if each.message])
+            recorder.record(transition)
+        return transition
 
     @explained
     def atomically(self, call: Callable[[], T]) -> T:

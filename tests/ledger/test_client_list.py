@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory.ledger.ranks import RANK_SPACING, appended_rank, head_rank, place_ranks
+from chatmemory.ledger.numbers import RANK_SPACING, appended_rank, head_rank, place_ranks
 
 known = st.lists(st.integers(-40, 40), unique=True, max_size=6).map(sorted)
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.ledger import sql
-from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]

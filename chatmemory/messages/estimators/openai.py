@@ -5,7 +5,8 @@ leaves out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
@@ -86,8 +87,13 @@ class OpenAiTokenCountEstimator:
             return 0
         if self.strict and len(text) > LONGEST_EXACT:
             raise UnsupportedMessage(f"the text has more than {LONGEST_EXACT:,} characters")
-        encode = encoding(self._encoding).encode_ordinary
-        return sum(len(encode(part)) for part in ([text] if self.strict else _parts(text)))
+        if self.strict or len(text) <= LONGEST_RUN:
+            return len(self._encode(text))
+        return sum(len(self._encode(part)) for part in _parts(text))
+
+    @cached_property
+    def _encode(self) -> Callable[[str], Sequence[int]]:
+        return encoding(self._encoding).encode_ordinary
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))

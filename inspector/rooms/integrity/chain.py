@@ -25,9 +25,9 @@ from operator import attrgetter
 from typing import Any
 
 from chatmemory import CorruptRow
-from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.lookup import Bytes, stored
 from chatmemory.ledger.overrides import digest_of_overrides
+from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 
