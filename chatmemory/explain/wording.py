@@ -107,11 +107,16 @@ def held_words(policy: Policy | None, totals: Totals) -> str:
 
 
 def system_share(budget: Budget) -> str:
-    """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`."""
-    percent = budget.percent(budget.system)
+    """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`. The share is
+    that of the bar; a window over its limit is compared with it in tokens.
+    """
+    limit = budget.limit or 0
+    share = f"{budget.system_percent} % of the limit"
+    if budget.used > limit:
+        share = f"{budget.system:,} of the limit’s {limit:,} tokens"
     remaining = counted(budget.remaining, "token")
     verb = "remains" if budget.remaining == 1 else "remain"
-    return f"The system message takes {percent} % of the limit: {remaining} {verb} for talk"
+    return f"The system message takes {share}: {remaining} {verb} for talk"
 
 
 def at_step(change: ChangeResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -62,8 +62,17 @@ class Budget:
     def free(self) -> int:
         return self.whole - self.used
 
-    def percent(self, tokens: int) -> int:
-        return round(100 * tokens / self.whole) if self.whole else 0
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The tokens of each part of the whole, in the order of the bar: the system message,
+        summaries, media, results, talk, the overhead, and what is free.
+        """
+        filled = (self.system, self.summaries, self.media, self.results, self.talk, self.overhead)
+        return (*filled, self.free)
+
+    @property
+    def system_percent(self) -> int:
+        return shares(self.parts)[0]
 
     @property
     def is_system_heavy(self) -> bool:
@@ -80,6 +89,20 @@ class Budget:
     def roomy_limit(self) -> int:
         """The limit that would leave as much for talk as the whole limit is today."""
         return (self.limit or 0) + self.overhead + self.system
+
+
+def shares(parts: Sequence[int]) -> list[int]:
+    """Return the parts in whole percent of their sum. They add up to 100, or to 0 if all are 0:
+    what rounding down leaves over goes to the parts of which it took most.
+    """
+    whole = sum(parts)
+    if not whole:
+        return [0] * len(parts)
+    found = [100 * part // whole for part in parts]
+    by_loss = sorted(range(len(parts)), key=lambda i: (-(100 * parts[i] % whole), -parts[i]))
+    for i in by_loss[: 100 - sum(found)]:
+        found[i] += 1
+    return found
 
 
 def budget_of(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from chatmemory.explain.wording import system_share
-from chatmemory.reading.budget import Budget, budget_of
+from chatmemory.reading.budget import Budget, budget_of, shares
 from inspector.conversation.state import ConversationState
 
 WIDTH = 1000
 
 
 class Segment(NamedTuple):
-    """A part of the bar: its name and glyph, its class, where it begins and how wide it is."""
+    """A part of the bar: its name and glyph ("" without one), its class, its share, where it begins
+    and how wide it is.
+    """
 
     name: str
     glyph: str
@@ -23,19 +25,30 @@ class Segment(NamedTuple):
     start: float
     width: float
 
+    @property
+    def share(self) -> str:
+        return share_words(self.percent, self.tokens)
+
+
+def share_words(percent: int, tokens: int) -> str:
+    """Return `16 %`, or `<1 %` for what is there and has no whole percent."""
+    return "<1 %" if tokens and not percent else f"{percent} %"
+
 
 def segments(
-    kinds: Iterable[tuple[str, str, str, int]], whole: int, gap: float = 0.0
+    kinds: Sequence[tuple[str, str, str, int]], whole: int, gap: float = 0.0
 ) -> list[Segment]:
     """Return the parts of a bar that have tokens, one beside the other, with a gap behind each.
 
     A kind is a name, a glyph, a class and its tokens; `whole` are the tokens of the bar's width.
     """
+    amounts = [tokens for *_, tokens in kinds]
+    percents = shares([*amounts, whole - sum(amounts)])
     found, start = [], 0.0
-    for name, glyph, css, tokens in kinds:
+    for (name, glyph, css, tokens), percent in zip(kinds, percents, strict=False):
         if tokens:
             width = round(WIDTH * tokens / whole, 1)
-            percent, shown = round(100 * tokens / whole), max(0.0, width - gap)
+            shown = max(0.0, width - gap)
             found.append(Segment(name, glyph, css, tokens, percent, round(start, 1), shown))
             start += width
     return found
@@ -62,9 +75,11 @@ class BudgetBar:
         return ", ".join(f"{each.name} {each.percent} percent" for each in self.segments)
 
     @property
-    def free_percent(self) -> int | None:
-        """The free share of the limit, or None if no limit counts tokens."""
-        return None if self.budget.limit is None else self.budget.percent(self.budget.free)
+    def free(self) -> str:
+        """The free share of the limit; "" if no limit counts tokens."""
+        if self.budget.limit is None:
+            return ""
+        return share_words(shares(self.budget.parts)[-1], self.budget.free)
 
     @property
     def finding(self) -> str:
@@ -80,5 +95,7 @@ class BudgetBar:
             ("Media", "media", "b-media", budget.media),
             ("Results", "result", "b-res", budget.results),
             ("Talk", "user", "b-talk", budget.talk),
+            ("Start of a request", "", "b-req", budget.overhead),
         )
-        return segments(kinds, budget.whole)
+        found = segments(kinds, budget.whole)
+        return [each for each in found if each.glyph or each.percent]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.reading import windows
-from chatmemory.reading.budget import Budget, budget_of
+from chatmemory.reading.budget import Budget, budget_of, shares
+from inspector import demo
 from inspector.conversation.rich import fields_of, from_markdown
 
 from ..conversations import create_and_add
@@ -95,7 +98,7 @@ def test_the_parts_of_the_limit_add_up(airline):
 def test_a_system_message_that_takes_most_of_the_limit_is_a_finding(airline, operator_client):
     budget = budget_of(windows.window("m"))
     page = operator_client.get("/c/m/").text
-    percent, limit = budget.percent(budget.system), budget.roomy_limit
+    percent, limit = budget.system_percent, budget.roomy_limit
     told = f"The system message takes {percent} % of the limit: {budget.remaining} tokens remain"
     assert told in page
     assert limit == 200 + budget.system + budget.overhead
@@ -130,15 +133,42 @@ def test_shares_under_a_limit_in_messages_are_of_the_tokens_in_memory(db):
     create_and_add("m", MessageWindow(3), [SystemMessage("Be kind."), UserMessage("hi")])
     budget = budget_of(windows.window("m"))
     assert (budget.limit, budget.free, budget.overhead) == (None, 0, 0)
-    assert budget.percent(budget.system) + budget.percent(budget.user) in (99, 100, 101)
+    assert sum(shares(budget.parts)) == 100
 
 
 @given(st.integers(0, 9), st.integers(1, 400))
 def test_shares_never_exceed_the_whole(system, limit):
     budget = Budget(system=system * 50, user=20, limit=limit)
-    assert 0 <= budget.percent(budget.used) <= 100
+    assert sum(shares(budget.parts)) == 100
     assert budget.free >= 0
     assert budget.used + budget.free == budget.whole
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=8))
+def test_shares_add_up_to_a_hundred_and_none_is_a_whole_percent_off(parts):
+    found = shares(parts)
+    assert sum(found) == (100 if any(parts) else 0)
+    for part, share in zip(parts, found, strict=True):
+        assert abs(100 * part - share * sum(parts)) < max(1, sum(parts))
+
+
+def test_shares_on_the_page_add_up(db, operator_client):
+    """10.0, 16.0, 73.1, 0.4 and 0.5 % are each rounded down to 99 together."""
+    demo.load()
+    for at in (3, 43, 58):
+        words = operator_client.get(f"/c/order-7741/?at={at}").text
+        key = words.partition('<p class="budget__key">')[2].partition("</p>")[0]
+        found = re.findall(r"(\d+) %", key.replace("<1 %", "").replace("&lt;1 %", ""))
+        assert sum(map(int, found)) == 100, (at, found)
+
+
+def test_a_system_message_over_the_limit_is_compared_with_it_in_tokens(db, operator_client):
+    create_and_add("m", TokenWindow(400), [SystemMessage("Be kind. " * 100), UserMessage("hi")])
+    services.change("m", policy=TokenWindow(200))
+    size = budget_of(windows.window("m")).system
+    told = f"The system message takes {size} of the limit’s 200 tokens: 0 tokens remain"
+    assert size > 200
+    assert told in operator_client.get("/c/m/").text
 
 
 def test_what_colours_a_terminal_is_not_shown(db, operator_client):

@@ -15,12 +15,14 @@ from chatmemory.database import in_list
 from chatmemory.explain import captions, receipts
 from chatmemory.explain.reasons import why_left
 from chatmemory.explain.wording import load_words, policy_words
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.overrides import is_of_stub, text_of_stub
 from chatmemory.models import Message, Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.rows import MessageDetail, StepDetail, with_stays
 from chatmemory.reading.steps import step_detail
 from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.stored_policies import can_decide
 from inspector.conversation.history import without_escapes
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.measures import Measure
@@ -189,6 +191,7 @@ def _step(detail: StepDetail) -> dict[str, Any]:
         "words": caption.summary,
         "load": load_words(change.policy, change.after),
         "limit": change.policy.limit if change.policy else None,
+        "free": _free(change),
         "arrived": [each.seq for each in change.arrived],
         # what is cleared stays, as a stub
         "left": [] if change.clears else why,
@@ -198,6 +201,14 @@ def _step(detail: StepDetail) -> dict[str, Any]:
             for line in receipts.shortened(receipts.receipt(change))
         ],
     }
+
+
+def _free(change: ChangeResult) -> int | None:
+    """Return the tokens that the limit has left; None if no limit counts tokens."""
+    policy = change.policy
+    if not can_decide(policy) or policy.unit != "tokens":
+        return None
+    return max(0, policy.limit - policy.load(change.after))
 
 
 def _left(detail: StepDetail, seq: int) -> dict[str, Any]:

@@ -95,7 +95,7 @@ function showTape(leaving) {
   at("tape").replaceChildren(...cells);
 }
 
-function showBudget(kept, limit) {
+function showBudget(kept, { limit, free }) {
   const sums = data.kinds.map(([, , glyphs]) =>
     kept.reduce((sum, { glyph, tokens }) => sum + (glyphs.includes(glyph) ? tokens : 0), 0));
   const used = sums.reduce((sum, each) => sum + each, 0);
@@ -109,9 +109,9 @@ function showBudget(kept, limit) {
     start += width;
   });
   at("bar").replaceChildren(...parts);
-  const words = data.kinds.map(([name], n) => `${name} ${Math.round((100 * sums[n]) / whole)} %`);
-  const free = whole > used ? [`free ${Math.round((100 * (whole - used)) / whole)} %`] : [];
-  at("key").textContent = [...words.filter((_, n) => sums[n]), ...free].join(" · ");
+  const words = data.kinds.map(([name], n) => `${name} ${sums[n].toLocaleString("en")} tok`);
+  const rest = free === null ? [] : [`free ${free.toLocaleString("en")} tok`];
+  at("key").textContent = [...words.filter((_, n) => sums[n]), ...rest].join(" · ");
 }
 
 function sumsOf(step) {
@@ -177,7 +177,7 @@ function show() {
   showHistory(leaving);
   showTape(leaving);
   showIncident();
-  showBudget(kept, step.limit);
+  showBudget(kept, step);
   showWhy();
 }
 

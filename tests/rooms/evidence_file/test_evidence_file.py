@@ -63,6 +63,7 @@ def test_the_file_says_why_the_order_number_was_forgotten(order, operator_client
     change = steps.step("order-7741", 43).change
     assert [each["seq"] for each in step["left"]] == [each.seq for each in change.evicted]
     assert "There was no room" in left["why"]
+    assert step["free"] == 800 - windows.window("order-7741", 43).load
     assert data["head"] == conversations.memory("order-7741").head
     assert data["head"] in html
     assert evidence("order-7741", 43, Masker(Choice())).digest in html
