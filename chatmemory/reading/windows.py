@@ -74,7 +74,8 @@ class MessageView(NamedTuple):
         return self.read
 
 
-VIEW_COLUMNS = MessageView._fields[:6]  # the columns of a stay
+# The columns of a stay that a MessageView shows
+VIEW_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def count_in(value: object) -> int | None:
     return value if is_count else None  # type: ignore[return-value]
 
 
-class Why(StrEnum):
+class DropReason(StrEnum):
     """The reason why a call cannot be stored."""
 
     NO_MESSAGES = "no_messages"
@@ -88,7 +88,7 @@ class Dropped(NamedTuple):
     call, if an event with its messages may still come.
     """
 
-    why: Why
+    why: DropReason
     sender: str = ""
     key: str = ""
 
@@ -100,30 +100,30 @@ class Remedy(NamedTuple):
     how: str
 
 
-REMEDIES: Mapping[Why, Remedy] = {
-    Why.NO_MESSAGES: Remedy(
+REMEDIES: Mapping[DropReason, Remedy] = {
+    DropReason.NO_MESSAGES: Remedy(
         "without messages",
         "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only in the app. A provider’s "
         "own library may trace each call a second time, without messages: that one does no harm.",
     ),
-    Why.HIDDEN: Remedy(
+    DropReason.HIDDEN: Remedy(
         "with hidden content",
         "Unset OPENINFERENCE_HIDE_INPUTS, or let the agent be instrumented with "
         "include_content=True.",
     ),
-    Why.DROPPED_ATTRIBUTES: Remedy(
+    DropReason.DROPPED_ATTRIBUTES: Remedy(
         "that lost attributes in the app",
         "Set OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=10000 in the app: its SDK drops all but the newest "
         "128 attributes of a span.",
     ),
-    Why.PER_MESSAGE_EVENTS: Remedy(
+    DropReason.PER_MESSAGE_EVENTS: Remedy(
         "as one event for each message",
         "Use opentelemetry-instrumentation-genai-openai in place of "
         "opentelemetry-instrumentation-openai-v2, or set "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only.",
     ),
-    Why.UNREADABLE: Remedy(
+    DropReason.UNREADABLE: Remedy(
         "whose messages cannot be read", "They are in a form that is not known here."
     ),
 }

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F
 
 from chatmemory.managers import TableManager
-from inspector.rooms.calls.call import Source, Usage, Why
+from inspector.rooms.calls.call import DropReason, Source, Usage
 
 
 class _OfConversation(models.Model):
@@ -182,7 +182,7 @@ class DroppedCalls(models.Model):
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")
-    why = models.CharField(max_length=32, choices=[(w.value, w.value) for w in Why])
+    why = models.CharField(max_length=32, choices=[(w.value, w.value) for w in DropReason])
     sender = models.CharField(max_length=100, blank=True)
     count = models.BigIntegerField(default=0)
     last_at = models.DateTimeField()

@@ -22,7 +22,7 @@ from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
-from inspector.rooms.calls.call import REMEDIES, Why
+from inspector.rooms.calls.call import REMEDIES, DropReason
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.page import CallPage, bars, policy_of
 from inspector.shell.prices import OWN, ChosenPrices, wrong_price
@@ -53,7 +53,7 @@ def intake(request: HttpRequest) -> HttpResponse:
         "setups": _setups(site, secret),
         "has_token": request.method == "POST",
         "newest": _newest(),
-        "dropped": [(each, REMEDIES[Why(each.why)]) for each in dropped],
+        "dropped": [(each, REMEDIES[DropReason(each.why)]) for each in dropped],
     }
     return render(request, "rooms/calls/intake.html", context)
 

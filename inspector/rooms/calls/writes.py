@@ -42,7 +42,7 @@ from inspector.rooms.calls.bodies import (
     tools_in,
     with_content,
 )
-from inspector.rooms.calls.call import Dropped, GivenCall, Why
+from inspector.rooms.calls.call import Dropped, DropReason, GivenCall
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
 from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
@@ -288,7 +288,7 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
     """Count dropped calls by reason and sender. A call whose messages came in an event is stored,
     and not counted.
     """
-    found: defaultdict[tuple[Why, str], list[str]] = defaultdict(list)
+    found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
     for why, sender, key in dropped:
         found[why, plain(sender, 100)].append(key and key_of(key, prefix))
     for (why, sender), keys in sorted(found.items()):
@@ -304,7 +304,7 @@ def count_no_more(stored: Iterable[GivenCall], prefix: str) -> None:
     _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
 
 
-def _count(prefix: str, why: Why, sender: str, keys: Sequence[str]) -> None:
+def _count(prefix: str, why: DropReason, sender: str, keys: Sequence[str]) -> None:
     """Count calls, each with its key or "". A span that comes again is not counted again."""
     rows = DroppedCalls.objects.filter(prefix=prefix)
     with database.atomic():

@@ -21,7 +21,7 @@ from inspector.rooms.calls.bodies import (
     finish_named,
     made_of,
 )
-from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
+from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage, count_in
 from inspector.rooms.otlp.building import call_of
 from inspector.rooms.otlp.records import HIDDEN, Record
 
@@ -64,10 +64,10 @@ def read(record: Record) -> GivenCall | Dropped:
     turns = _list(given.get(INPUT))
     if not turns:
         if record.lost and INPUT not in given:
-            return Dropped(Why.DROPPED_ATTRIBUTES, record.scope)
-        return Dropped(Why.NO_MESSAGES, record.scope, record.key)
+            return Dropped(DropReason.DROPPED_ATTRIBUTES, record.scope)
+        return Dropped(DropReason.NO_MESSAGES, record.scope, record.key)
     if _is_hidden(turns):
-        return Dropped(Why.HIDDEN, record.scope)
+        return Dropped(DropReason.HIDDEN, record.scope)
     format = format_of(record)
     try:
         messages = _messages(_list(given.get(SYSTEM)), _with_matching_ids(turns))
@@ -76,7 +76,7 @@ def read(record: Record) -> GivenCall | Dropped:
         request |= made_of(messages, format)
         answered = _messages([], _list(given.get(OUTPUT)))
     except (ChatMemoryError, RecursionError, KeyError, TypeError, AttributeError):
-        return Dropped(Why.UNREADABLE, record.scope)
+        return Dropped(DropReason.UNREADABLE, record.scope)
     if tools := [_tool(each, format) for each in _list(given.get(TOOLS)) if isinstance(each, dict)]:
         request["tools"] = tools
     request |= _parameters(given, format)

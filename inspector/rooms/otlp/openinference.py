@@ -22,7 +22,7 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
+from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage, count_in
 from inspector.rooms.otlp.building import call_of
 from inspector.rooms.otlp.records import HIDDEN, Record
 
@@ -62,7 +62,7 @@ def read(record: Record) -> GivenCall | Dropped:
     if is_exact and format == ANTHROPIC:
         request = _as_sent(request, given)
     if messages_in(request, format) is None and not is_exact:
-        return Dropped(Why.UNREADABLE, record.scope)
+        return Dropped(DropReason.UNREADABLE, record.scope)
     response = _response(given, is_exact, format)
     session = record.text("gen_ai.conversation.id", "session.id")
     return call_of(
@@ -99,14 +99,14 @@ def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _why_not(record: Record) -> Why | None:
+def _why_not(record: Record) -> DropReason | None:
     given = record.attributes
     if given.get("input.value") == HIDDEN or HIDDEN in given.values():
-        return Why.HIDDEN
+        return DropReason.HIDDEN
     if record.lost and "input.value" not in given:
-        return Why.DROPPED_ATTRIBUTES
+        return DropReason.DROPPED_ATTRIBUTES
     if not any(name.startswith("llm.input_messages.") for name in given):
-        return Why.NO_MESSAGES
+        return DropReason.NO_MESSAGES
     return None
 
 

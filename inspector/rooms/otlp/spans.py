@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from chatmemory.formats.runs import digests_of
 from inspector.rooms.calls.bodies import messages_in
-from inspector.rooms.calls.call import Dropped, GivenCall, Why
+from inspector.rooms.calls.call import Dropped, DropReason, GivenCall
 from inspector.rooms.otlp import genai, openinference
 from inspector.rooms.otlp.records import Record
 
@@ -34,7 +34,7 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
     calls.sort(key=lambda each: each.at)
     starts = [each.at for each in calls]
     for record, read in found:
-        if isinstance(read, Dropped) and read.why is Why.NO_MESSAGES:
+        if isinstance(read, Dropped) and read.why is DropReason.NO_MESSAGES:
             place = bisect(starts, record.at)
             near = calls[max(0, place - _NEAR) : place + _NEAR]
             if any(_is_during(record, each) for each in near):
@@ -67,7 +67,7 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
             yield genai.read(record)
         elif record.event in _PER_MESSAGE and (record.trace_id, record.span_id) not in counted:
             counted.add((record.trace_id, record.span_id))
-            yield Dropped(Why.PER_MESSAGE_EVENTS, record.scope)
+            yield Dropped(DropReason.PER_MESSAGE_EVENTS, record.scope)
 
 
 def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:

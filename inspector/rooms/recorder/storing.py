@@ -12,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from chatmemory.database_errors import explain_error
 from chatmemory.exceptions import ChatMemoryError
-from inspector.rooms.calls.call import Dropped, Source, Why
+from inspector.rooms.calls.call import Dropped, DropReason, Source
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.rooms.recorder import spool
 
@@ -76,7 +76,7 @@ class Storing:
             return
         call = spool.call_of(exchange)
         if call is None:
-            count_dropped([Dropped(Why.UNREADABLE, Source.RECORDER)], self._prefix)
+            count_dropped([Dropped(DropReason.UNREADABLE, Source.RECORDER)], self._prefix)
         else:
             self.stored += store(call, self._prefix, ACTOR).is_new
         path.unlink(missing_ok=True)

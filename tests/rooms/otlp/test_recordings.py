@@ -10,7 +10,7 @@ from chatmemory.formats import render_messages
 from chatmemory.formats.runs import digests_of
 from chatmemory.messages.message import SystemMessage
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, answer_in, messages_in
-from inspector.rooms.calls.call import Source, Usage, Why
+from inspector.rooms.calls.call import DropReason, Source, Usage
 from inspector.rooms.otlp.records import Record
 from inspector.rooms.otlp.spans import calls_of_spans
 from tests.rooms.calls.exchanges import exchanges
@@ -201,4 +201,4 @@ def test_hidden_content_is_dropped():
         Record("01", "02", {"openinference.span.kind": "LLM", "input.value": "__REDACTED__"}),
         Record("01", "03", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": hidden}),
     ]
-    assert [each.why for each in calls_of_spans(spans)] == [Why.HIDDEN, Why.HIDDEN]
+    assert [each.why for each in calls_of_spans(spans)] == [DropReason.HIDDEN, DropReason.HIDDEN]
