@@ -23,6 +23,7 @@ from chatmemory.recall.folding import fold
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.recall.kinds import KindWords, words_of
+from chatmemory.recall.lexicon import MessageFacts
 from chatmemory.recall.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
@@ -38,7 +39,8 @@ class Forgotten:
     `fact` is the text of the fact where it came up, and `name` its name in all texts. `said` is the
     latest message of a user that said it, else of a tool. `last` is its last mention, which left
     memory at `left_step`, and `cause` the reason. `keeping` is the smallest limit from which every
-    larger one would have held it; None while it is not computed.
+    larger one would have held it; None while it is not computed. `is_pair` of a value that a call
+    gave again, such as `membership=gold`.
     """
 
     fact: str
@@ -48,6 +50,7 @@ class Forgotten:
     left_step: int
     cause: Reason
     keeping: Keeping | None = None
+    is_pair: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,8 +198,10 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
 def _incident(arrival: StepMessage, memory: _Memory, before: int | None) -> Iterator[Incident]:
     """Yield the incident of a message, which is of the first kind that applies."""
     for again in arrival.read.again:
-        facts = tuple(memory.forgotten(again.facts, arrival.read.facts.own))
-        result = next(memory.forgotten([again.call], {}), None) if again.call else None
+        facts = tuple(memory.forgotten(again.facts, arrival.read.facts))
+        result = (
+            next(memory.forgotten([again.call], arrival.read.facts), None) if again.call else None
+        )
         if result is None if again.call else not facts:
             continue
         names = {each.name for each in facts}
@@ -223,13 +228,22 @@ class _Memory:
         self._left: dict[str, MemoryTime] = {}
         self._sayings = Sayings()
 
-    def forgotten(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[Forgotten]:
-        """Yield the facts of these names that are forgotten, the best known first."""
+    def forgotten(self, names: Iterable[str], facts: MessageFacts) -> Iterator[Forgotten]:
+        """Yield the facts of these names that are forgotten, the best known first. `facts` are
+        those of the message in which they came up again.
+        """
         for name in sorted(names, key=lambda name: (example_rank(name), name)):
             source, left = self._sayings.last_said(name), self._left.get(name)
             if source and left and left.left and left.reason and not self._in_memory[name]:
-                fact = own.get(name, name)
-                yield Forgotten(fact, name, source, left.number, left.left, left.reason)
+                yield Forgotten(
+                    facts.own.get(name, name),
+                    name,
+                    source,
+                    left.number,
+                    left.left,
+                    left.reason,
+                    is_pair=name in facts.pairs,
+                )
 
     def hear(self, arrivals: Iterable[StepMessage]) -> None:
         for arrival in arrivals:

@@ -139,9 +139,14 @@ class IncidentCard:
 
 
 class UsedTerms:
-    """The presenter of terms that the assistant used without a recorded mention in memory."""
+    """The presenter of terms, and of values of calls, that the assistant used without a recorded
+    mention in memory.
+    """
 
-    def __init__(self, found: IncidentsAt) -> None:
-        self.words = words.used_words(found.used, found.are_imported)
+    def __init__(self, state: ConversationState, found: IncidentsAt) -> None:
+        said = state.detail.row.said_count if state.detail else 0
+        self.compare_url = comparison_url(state, (state.memory.policy,), said)
+        self.words = words.used_words(found.used)
+        self.has_values = found.used.pairs > 0
         self.listed = found.listed
-        self.more = found.used - sum(len(each.facts) for each in found.listed)
+        self.more = found.used.count - sum(len(each.facts) for each in found.listed)

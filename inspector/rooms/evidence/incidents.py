@@ -45,7 +45,7 @@ class IncidentsUntil:
 
 class KeptFact(NamedTuple):
     """The stored numbers of a forgotten fact; see `Forgotten`. `place` is its index among the facts
-    that the message could name; None for the result of a call.
+    that the message could name; None for the result of a call. `pair` is the fact's `is_pair`.
     """
 
     place: int | None
@@ -55,6 +55,7 @@ class KeptFact(NamedTuple):
     cause: str
     limit: int | None
     tried_every: int | None
+    pair: bool
 
 
 class KeptIncident(NamedTuple):
@@ -151,7 +152,9 @@ def _kept_incident(found: Incident, names: Sequence[str]) -> KeptIncident:
 def _kept_fact(found: Forgotten, place: int | None) -> KeptFact:
     keeping = found.keeping
     limits = (keeping.limit, keeping.tried_every) if keeping else (None, None)
-    return KeptFact(place, found.said, found.last, found.left_step, found.cause, *limits)
+    return KeptFact(
+        place, found.said, found.last, found.left_step, found.cause, *limits, found.is_pair
+    )
 
 
 def rows_of(values: Iterable[Iterable[Any]]) -> list[KeptIncident]:
@@ -237,10 +240,10 @@ def incident_of_row(row: KeptIncident, again: ChatMessage) -> Incident:
 
 
 def _forgotten(kept: KeptFact, names: Sequence[str]) -> Forgotten:
-    place, said, last, left_step, cause, limit, tried_every = kept
+    place, said, last, left_step, cause, limit, tried_every, is_pair = kept
     fact = "" if place is None else names[place]
     keeping = Keeping(limit, tried_every) if tried_every else None
-    return Forgotten(fact, fact, said, last, left_step, REASONS[cause], keeping)
+    return Forgotten(fact, fact, said, last, left_step, REASONS[cause], keeping, is_pair)
 
 
 def kept_row(memory: Memory) -> KeptRow | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chatmemory.conf import fact_words
 from chatmemory.kept import KeptRow
@@ -53,21 +54,46 @@ class ShownIncident:
     said_before: int
 
 
+class UnseenUses(NamedTuple):
+    """How often the assistant used what memory did not mention: terms, and pairs, which are values
+    that a call gave again, such as `membership=gold`. `are_imported` is True if they came with an
+    import, for which it is not recorded what memory held.
+    """
+
+    terms: int = 0
+    pairs: int = 0
+    are_imported: bool = False
+
+    @property
+    def count(self) -> int:
+        return self.terms + self.pairs
+
+
+NO_USES = UnseenUses()
+
+
+def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
+    """Count the facts of uses, of which it is known whether they are pairs; `newest` is the step of
+    the newest use, if there is one.
+    """
+    counts = Counter(are_pairs)
+    are_imported = newest is not None and find_step(memory, newest).note == Step.IMPORTED
+    return UnseenUses(counts[False], counts[True], are_imported)
+
+
 @dataclass(frozen=True)
 class IncidentsAt:
     """The incidents up to a step, of those that were found, up to step `until`.
 
-    `shown` is the requested incident of a user or a tool. `used` is the number of uses without a
-    recorded mention, and `listed` are the newest of these, if requested. `are_imported` is True if
-    the uses came with an import, for which the state of memory is unknown.
+    `shown` is the requested incident of a user or a tool. `used` counts the uses without a recorded
+    mention, and `listed` are the newest of these, if requested.
     """
 
     until: int
     is_current: bool
     shown: ShownIncident | None = None
-    used: int = 0
+    used: UnseenUses = NO_USES
     listed: Sequence[Incident] = ()
-    are_imported: bool = False
 
 
 def row_of(memory: Memory, read: dict[str, Any]) -> KeptRow | None:
@@ -101,9 +127,12 @@ def incidents_at(
             until=kept.step,
             is_current=kept.step == memory.last_step,
             shown=_shown(memory, shown, number, detail) if shown else None,
-            used=sum(len(row.facts) for row in used),
+            used=unseen_uses(
+                memory,
+                used[0].step if used else None,
+                (fact.pair for row in used for fact in row.facts),
+            ),
             listed=with_facts(memory.pk, used[:LISTED]) if lists_used else (),
-            are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
         )
 
 

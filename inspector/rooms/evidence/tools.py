@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chatmemory.explain import wording
 from chatmemory.explain.reasons import how_it_left
 from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.messages.texts import named
 from chatmemory.reading import steps
 from chatmemory.recall.incidents import Incident, incident_to_dict, incident_words
@@ -17,6 +20,7 @@ from inspector.rooms.evidence.compactions import (
     shown_compactions,
 )
 from inspector.rooms.evidence.incidents import IncidentsUntil, incidents_now
+from inspector.rooms.evidence.reads import UnseenUses, unseen_uses
 from inspector.shell.agents import SIZE, Agent, Answer
 
 SUMMARIES = 5  # in an answer
@@ -29,13 +33,12 @@ def incidents(agent: Agent, conversation: str) -> Answer:
     an assistant asked again for what it had been told.
     """
     known = incidents_now(agent.visible(conversation), QUICK_MESSAGES)
-    everything = known.incidents
-    found = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
-    used = sum(len(each.facts) for each in everything if each.kind is IncidentKind.USED_UNSEEN)
+    found = [each for each in known.incidents if each.kind is not IncidentKind.USED_UNSEEN]
+    used = _unseen_uses(conversation, known.incidents)
     shown = found[::-1][:SIZE]
     lines = [f"{wording.counted(len(found), 'incident')}.{_until(known)}"]
     lines += [_incident_words(conversation, each) for each in shown]
-    lines += [f"{words.used_words(used, are_imported=False)}."] if used else []
+    lines += [f"{words.used_words(used)}."] if used.count else []
     at = shown[0].step if shown else None
     return Answer(
         lines,
@@ -45,10 +48,17 @@ def incidents(agent: Agent, conversation: str) -> Answer:
             for each in shown
         ],
         count=len(found),
-        used_without_mention=used,
+        used_without_mention=used.count,
         known_until=known.step,
         is_current=known.is_current,
     )
+
+
+def _unseen_uses(conversation: str, incidents: Sequence[Incident]) -> UnseenUses:
+    found = [each for each in incidents if each.kind is IncidentKind.USED_UNSEEN]
+    newest = max((each.step for each in found), default=None)
+    are_pairs = (fact.is_pair for each in found for fact in each.facts)
+    return unseen_uses(find_memory(conversation), newest, are_pairs)
 
 
 def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:

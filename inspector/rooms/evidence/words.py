@@ -12,7 +12,7 @@ from chatmemory.messages.texts import named
 from chatmemory.recall.compactions import CameBack
 from inspector.conversation.keeping import TRIED_TOO_LONG
 from inspector.rooms.evidence.compactions import StoredEvidence
-from inspector.rooms.evidence.reads import ShownIncident
+from inspector.rooms.evidence.reads import ShownIncident, UnseenUses
 
 _BACK = {
     CameBack.TOOL: "fetched again",
@@ -59,11 +59,16 @@ def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
     return f"from the first message on would have kept it; today’s limit is {today.limit:,}"
 
 
-def used_words(count: int, are_imported: bool) -> str:
-    """Return the number of uses by the assistant of what memory did not mention."""
-    if are_imported:
-        return f"{counted(count, 'term')} would have been missing"
-    return f"{counted(count, 'term')} used without a recorded mention"
+def used_words(used: UnseenUses) -> str:
+    """Return the number of uses by the assistant of what memory did not mention. Terms and values
+    of calls are counted apart: recall, comparisons and the lab count terms only.
+    """
+    terms = counted(used.terms, "term") if used.terms else ""
+    values = f"{counted(used.pairs, 'value')} of calls" if used.pairs else ""
+    what = " and ".join(filter(None, (terms, values)))
+    if used.are_imported:
+        return f"{what} would have been missing"
+    return f"{what} used without a recorded mention"
 
 
 # Compactions

@@ -309,7 +309,8 @@ class ComparePage:
         policies, ranked = self.found.policies, self._ranked
         recalls, calls = policies[0].recalls, policies[0].prompts.calls
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
-        yield ranked("Facts lost", "had left before", lambda p: len(p.lost))
+        note = "terms that had left before they were needed; values of calls are not counted"
+        yield ranked("Facts lost", note, lambda p: len(p.lost))
         again = "messages, of what was forgotten"
         yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):

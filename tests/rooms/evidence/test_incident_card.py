@@ -23,6 +23,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
+from chatmemory.access.scopes import Scope
 from chatmemory.explain import receipts
 from chatmemory.formats import read_transcripts
 from chatmemory.reading import history, steps, windows
@@ -32,6 +33,7 @@ from chatmemory.recall.loads import Keeping
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.keeping import what_would_have_kept
 from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.rooms.evidence import tools
 from inspector.rooms.evidence.card import IncidentCard
 from inspector.rooms.evidence.incidents import KeptIncident, incidents
 from inspector.rooms.evidence.models import KeptIncidents
@@ -39,6 +41,7 @@ from inspector.rooms.evidence.panel import cards
 from inspector.rooms.evidence.words import cure
 from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.showing import simulated_state
+from inspector.shell.agents import Agent
 from tests.conversations import create_and_add, numbered, users
 from tests.long_conversations import long_conversation
 from tests.properties import examples
@@ -260,6 +263,38 @@ def test_uses_of_an_import_would_have_been_missing(operator_client):
     services.import_conversation("c", USED, MessageWindow(2))
     services.keep("c")
     assert "1 term would have been missing" in text_of(shown(operator_client))
+
+
+GOLD = [
+    *users("Order A-1182, please."),
+    AiMessage(tool_execution_requests=[ToolExecutionRequest("1", "find", '{"order": "A-1182"}')]),
+    ToolExecutionResultMessage("1", "find", '{"order": "A-1182", "membership": "gold"}'),
+    *users("well", "and", "so"),
+    AiMessage(
+        tool_execution_requests=[
+            ToolExecutionRequest("2", "give", '{"order": "A-1182", "membership": "gold"}')
+        ]
+    ),
+]
+
+
+def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart(
+    operator_client,
+):
+    """The page, an agent and the comparison say the same of one conversation."""
+    services.import_conversation("c", GOLD, MessageWindow(2))
+    services.keep("c")
+    words = "1 term and 1 value of calls would have been missing"
+    unfolded = shown(operator_client, "?used=1")
+    assert words in text_of(unfolded)
+    assert "it leaves out values of calls" in text_of(unfolded)
+    told = tools.incidents(Agent("http://127.0.0.1:8000", Scope()), "c")
+    assert f"{words}." in told.words
+    (link,) = re.findall(r'href="(/c/c/compare/[^"]*)"', unfolded.partition('id="used"')[2])
+    page = operator_client.get(html.unescape(link)).text
+    (row,) = re.findall(r"<tr>\s*<th scope=\"row\">\s*Facts lost.*?</tr>", page, re.S)
+    assert "values of calls are not counted" in row
+    assert re.findall(r"<td[^>]*>\s*(\d+)", row) == ["1"]
 
 
 def test_kept_incidents_are_shown_with_their_step(operator_client):
