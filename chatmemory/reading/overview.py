@@ -9,7 +9,17 @@ from functools import partial, reduce
 from operator import or_
 from typing import TypeVar
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, Sum
+from django.db.models import (
+    BooleanField,
+    Count,
+    ExpressionWrapper,
+    F,
+    Max,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+)
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.exceptions import InvalidValue
@@ -28,6 +38,7 @@ from chatmemory.reading.finding import (
 )
 from chatmemory.reading.rows import MemoryRow, memory_row
 from chatmemory.reading.windows import VIEW_COLUMNS, MessageView, WindowView, view_from, view_of
+from chatmemory.records import AuditEntry
 
 Name = TypeVar("Name")
 
@@ -195,7 +206,8 @@ class OverviewStats:
     """The statistics of all conversations since a time.
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
-    they left. `flagged` is the number of conversations with each flag, by name.
+    they left. `flagged` is the number of conversations with each flag, by name, and `erasure` the
+    number of the newest erasure that is in the counts.
     """
 
     conversations: int
@@ -203,6 +215,16 @@ class OverviewStats:
     forgotten: int
     forgotten_in: int
     flagged: Mapping[str, int]
+    erasure: int
+
+
+def newest_erasure() -> int:
+    """Return the number of the newest deletion or redaction, or 0."""
+    return _erasures().first() or 0
+
+
+def _erasures() -> QuerySet[AuditEntry, int]:
+    return AuditEntry.objects.order_by("-pk").values_list("pk", flat=True)
 
 
 def overview_stats(since: datetime) -> OverviewStats:
@@ -215,6 +237,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         active=Count("pk", filter=active),
         **{flag.name: Count("pk", filter=where) for flag, where in known.items()},
         **{ANY: Count("pk", filter=any_of_them)},
+        erasure=Max(Subquery(_erasures()[:1])),
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
@@ -224,6 +247,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         flagged={name: counts[name] for name in (ANY, *(flag.name for flag in known))},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
+        erasure=counts["erasure"] or 0,
     )
 
 

@@ -14,7 +14,12 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory.flags import Flag, flag_named, flags
-from chatmemory.reading.overview import OverviewStats, count_with_any, overview_stats
+from chatmemory.reading.overview import (
+    OverviewStats,
+    count_with_any,
+    newest_erasure,
+    overview_stats,
+)
 from chatmemory.snapshots import one_snapshot
 from inspector.overview.cases import DAYS, Cases, cases_of, newest_policy_change
 from inspector.overview.selection import midnight
@@ -24,6 +29,7 @@ from inspector.shell.days import Bar, bars_of
 CACHED_AS = "inspector.overview.headlines"
 COUNTED_AS = "inspector.overview.counted"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
+FEW = 20_000  # conversations, which are counted again after an erasure
 SHARE = 20
 DAY_SECONDS = 86_400
 MOST_LINES = 4
@@ -118,19 +124,23 @@ def current_headlines(moment: int) -> Headlines:
     that the caller has seen: a new count includes it.
 
     Counting reads all steps of today, so that the counts are kept for 20 times as long as that
-    took, from 1 to 30 seconds, for all readers.
+    took, from 1 to 30 seconds, for all readers. Unless the conversations are very many, the next
+    reader after an erasure counts again: what somebody has just deleted is not counted.
     """
     kept: Headlines | None = cache.get(CACHED_AS)
-    if kept is not None:
+    if kept is not None and not _is_outdated(kept.stats):
         return kept
     started = perf_counter()
     counted = counted_headlines(moment)
     seconds = kept_seconds(perf_counter() - started)
-    counted = Headlines(
-        **{**vars(counted), "until": timezone.now() + timedelta(seconds=seconds)},
-    )
+    counted = replace(counted, until=timezone.now() + timedelta(seconds=seconds))
     cache.set(CACHED_AS, counted, seconds)
     return counted
+
+
+def _is_outdated(stats: OverviewStats) -> bool:
+    """Whether something was erased since these counts, and it is cheap to count again."""
+    return stats.conversations <= FEW and stats.erasure != newest_erasure()
 
 
 def forget_headlines() -> None:

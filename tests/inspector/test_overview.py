@@ -52,6 +52,15 @@ def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
     assert [causes.kept_seconds(took) for took in (0.001, 0.2, 9)] == [1, 4, 30]
 
 
+def test_a_deleted_conversation_is_not_counted(operator_client, api, fleet):
+    """The numbers are kept for a while, but no longer than until the next deletion."""
+    before = operator_client.get("/").context["headlines"].stats.conversations
+    api.delete("/api/v1/memories/dangling/")
+    page = operator_client.get("/")
+    assert page.context["headlines"].stats.conversations == before - 1
+    assert f"of {before - 1} conversations" in " ".join(page.text.split())
+
+
 @pytest.mark.parametrize(
     ("query", "shown", "hidden"),
     [
