@@ -36,6 +36,7 @@ LISTED = 5
 ROWS_AT_ONCE = 500
 LIMITS_IN_FORCE = 8  # that have figures of their own
 VERSION = 8  # of the figures
+BRANCH_LABEL = "from"  # `from: step 43`, see `services.branch`
 _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
 
 
@@ -213,10 +214,11 @@ def state_of(row: Memory) -> str:
 
 def group_of(row: Memory) -> str:
     """Return the group of a conversation: its first label, else the beginning of its id up to a
-    sign; empty if there is none.
+    sign; empty if there is none. The label that says at which step a branch began makes no group.
     """
     for name, value in sorted(given_labels(row.labels).items()):
-        return f"{name}:{value}" if value else name
+        if not (row.branched_from and name == BRANCH_LABEL):
+            return f"{name}:{value}" if value else name
     found = _PREFIX.match(row.id)
     return found[0] if found else ""
 

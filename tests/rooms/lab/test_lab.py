@@ -180,6 +180,24 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     assert "Fix for all" in text
 
 
+def test_a_branch_is_in_the_group_of_its_labels_and_id_and_makes_none(
+    operator_client, conversations
+):
+    """A branch has a label of the step at which it began."""
+    create_and_add("desk-1", TWO, SAID, {"from": "the desk"})
+    services.branch("shop/0", "shop/branch", [], at=3)
+    services.branch("shop/1", "shop/other", [], at=4)
+    services.change("shop/other", labels={"from": "step 4", "team": "b"})
+    computed(operator_client, MESSAGES)
+    groups = table(operator_client, MESSAGES, "Groups")
+    assert {name: row[0] for name, row in groups.items()} == {
+        "team:b label": "4",
+        "team:a label": "3",
+        "from:the desk label": "1",
+        "shop/ id begins with": "1",
+    }
+
+
 def test_a_group_whose_policy_costs_least_keeps_it(operator_client, db, data_file):
     """Another one is cheaper in the conversation by which it is chosen, and dearer in both."""
     read = read_transcripts(data_file("glaive_toolcall.sharegpt.json").read_bytes())
