@@ -24,6 +24,7 @@ from django.db.models.functions import Coalesce, Left
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.flags import ANY, Flag, flags
+from chatmemory.ledger.keepers import keepers
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.reading.feed import evicting_adds
@@ -207,7 +208,8 @@ class OverviewStats:
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
     they left. `flagged` is the number of conversations with each flag, by name, and `erasure` the
-    number of the newest erasure that is in the counts.
+    number of the newest erasure that is in the counts. `unexamined` conversations are flagged as of
+    an earlier step, or not at all, because no keeper has come to their newest one.
     """
 
     conversations: int
@@ -216,11 +218,20 @@ class OverviewStats:
     forgotten_in: int
     flagged: Mapping[str, int]
     erasure: int
+    unexamined: int
 
 
 def newest_erasure() -> int:
     """Return the number of the newest deletion or redaction, or 0."""
     return _erasures().first() or 0
+
+
+def _unexamined() -> Q:
+    stale = Q(pk__in=())
+    for keeper in keepers():
+        name, version = keeper.model.__name__.lower(), keeper.version()
+        stale |= ~Q(**{f"{name}__step": F("last_step"), f"{name}__version": version})
+    return stale & Q(last_step__gt=0, imported=None)
 
 
 def _erasures() -> QuerySet[AuditEntry, int]:
@@ -238,6 +249,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         **{flag.name: Count("pk", filter=where) for flag, where in known.items()},
         **{ANY: Count("pk", filter=any_of_them)},
         erasure=Max(Subquery(_erasures()[:1])),
+        unexamined=Count("pk", filter=_unexamined()),
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
@@ -248,6 +260,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
         erasure=counts["erasure"] or 0,
+        unexamined=counts["unexamined"],
     )
 
 

@@ -61,6 +61,17 @@ def test_a_deleted_conversation_is_not_counted(operator_client, api, fleet):
     assert f"of {before - 1} conversations" in " ".join(page.text.split())
 
 
+def test_conversations_that_no_keeper_has_examined_are_counted(operator_client, fleet):
+    """Nothing is said to need nobody before it was looked at."""
+    assert "still to be examined" not in operator_client.get("/").text
+    create_and_add("new", MessageWindow(5), users("hello"))
+    say("oversized", "one more")
+    causes.forget_headlines()
+    page = operator_client.get("/")
+    assert page.context["headlines"].stats.unexamined == 2
+    assert "of 4 conversations · 2 still to be examined" in " ".join(page.text.split())
+
+
 @pytest.mark.parametrize(
     ("query", "shown", "hidden"),
     [

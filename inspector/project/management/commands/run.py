@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import CommandParser
 
+from chatmemory.reading.conversations import any_memory
 from inspector.project.management.commands.serve import Command as Serve
 
 
@@ -21,6 +22,6 @@ class Command(Serve):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0)
-        if not options["no_demo"]:
+        if not options["no_demo"] and not any_memory():
             call_command("load_demo", stdout=sys.stderr)  # with --json, stdout has the addresses
         super().handle(*args, **options)
