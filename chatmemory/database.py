@@ -225,18 +225,23 @@ def check_sessions_are_kept(**_: object) -> list[Error]:
 
 def _shares_sessions() -> bool:
     """Return whether two connections that are open at once get the same session. A database that is
-    down is skipped.
+    down is skipped. Only behind a pooler is another connection opened.
     """
     ours = connection()
     if ours.vendor != "postgresql" or ours.in_atomic_block:
         return False
     query = "SELECT pg_backend_pid()"
     try:
-        with ours.cursor() as cursor, closing(_another(ours)) as other:
-            for _ in range(POOL_TRIES):
-                cursor.execute(query)
-                if cursor.fetchone() == other.execute(query).fetchone():
-                    return True
+        with ours.cursor() as cursor:
+            cursor.execute(query)
+            # A pooler gives its clients process ids of its own
+            if cursor.fetchone() == (cursor.connection.info.backend_pid,):
+                return False
+            with closing(_another(ours)) as other:
+                for _ in range(POOL_TRIES):
+                    cursor.execute(query)
+                    if cursor.fetchone() == other.execute(query).fetchone():
+                        return True
     except (AnyDatabaseError, ours.Database.Error, ImproperlyConfigured):  # type: ignore[attr-defined]
         pass
     return False

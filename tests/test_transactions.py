@@ -72,6 +72,15 @@ def test_checks_warn_of_requests_in_one_transaction_and_of_local_times(monkeypat
     assert "USE_TZ = True" in found.msg
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a pooler is for PostgreSQL")
+def test_a_database_without_a_pooler_gets_no_other_connection(transactional_db, monkeypatch):
+    """Each command makes this check."""
+    connection.ensure_connection()
+    opened = []
+    monkeypatch.setattr(psycopg, "connect", lambda **_: opened.append(1))
+    assert (database.check_sessions_are_kept(), opened) == ([], [])
+
+
 def inserted_step(memory_id):
     """Return a step that is stored already."""
     services.add(memory_id, [UserMessage("hello")])
