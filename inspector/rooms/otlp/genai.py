@@ -22,7 +22,6 @@ from inspector.rooms.calls.bodies import (
     made_of,
 )
 from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage, count_in
-from inspector.rooms.otlp.building import call_of
 from inspector.rooms.otlp.records import HIDDEN, Record
 
 OPERATIONS = ("chat", "text_completion", "generate_content")
@@ -81,18 +80,22 @@ def read(record: Record) -> GivenCall | Dropped:
         request["tools"] = tools
     request |= _parameters(given, format)
     finish = _finish(given, format)
-    return call_of(
-        record,
-        Source.GENAI,
-        format,
-        request,
-        response_of(answered, format, given, finish) if answered else None,
+    return GivenCall(
+        key=record.key,
+        source=Source.GENAI,
+        format=format,
+        request=request,
+        response=response_of(answered, format, given, finish) if answered else None,
+        at=record.at,
         provider=provider_of(record),
         model=model,
-        session=record.text("gen_ai.conversation.id", "session.id"),
+        duration=record.duration,
         usage=usage_of(given),
         finish=finish,
-        error=str(given.get("error.type") or ""),
+        error=record.error or str(given.get("error.type") or ""),
+        is_exact=False,
+        session=record.text("gen_ai.conversation.id", "session.id"),
+        sender=record.scope,
     )
 
 

@@ -23,7 +23,6 @@ from inspector.rooms.calls.bodies import (
     usage_in,
 )
 from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage, count_in
-from inspector.rooms.otlp.building import call_of
 from inspector.rooms.otlp.records import HIDDEN, Record
 
 KIND = "openinference.span.kind"
@@ -65,18 +64,22 @@ def read(record: Record) -> GivenCall | Dropped:
         return Dropped(DropReason.UNREADABLE, record.scope)
     response = _response(given, is_exact, format)
     session = record.text("gen_ai.conversation.id", "session.id")
-    return call_of(
-        record,
-        Source.OPENINFERENCE,
-        format,
-        request,
-        response,
+    return GivenCall(
+        key=record.key,
+        source=Source.OPENINFERENCE,
+        format=format,
+        request=request,
+        response=response,
+        at=record.at,
         provider=provider,
         model=model_in(request) or record.text("llm.model_name"),
-        session=session or session_in(request) or session_in({"metadata": _metadata(given)}),
+        duration=record.duration,
         usage=_usage(given, response, format),
         finish=finish_in(response, format) or finish_named(given.get("llm.finish_reason")),
+        error=record.error,
         is_exact=is_exact and HIDDEN not in str(value),
+        session=session or session_in(request) or session_in({"metadata": _metadata(given)}),
+        sender=record.scope,
     )
 
 
