@@ -91,10 +91,8 @@ def unread_words(
         strings = _strings(said(turn) if said else turn)
         paths = {path for path, text in strings if not _is_read(text, n, known)}
         for path in sorted(paths):
-            what = (
-                f"words under {path!r}, which are not read" if path else "words that are not read"
-            )
-            yield Loss(f"message {n + 1}", what, turn=n)
+            words = f"words under {path!r}, which" if path else "words that"
+            yield Loss(f"message {n + 1}", f"{words} {known.missing}", turn=n)
 
 
 def _is_read(text: str, turn: int, known: _Words) -> bool:
@@ -148,8 +146,17 @@ class _Words:
     def _turn(self, place: int) -> int:
         return self._turns[place]
 
+    @property
+    def missing(self) -> str:
+        """What is known of a text that was not found."""
+        if self._rest < 0:
+            return "may not be read: the conversation is too long to search all of it"
+        return "are not read"
+
     def has(self, text: str, turn: int) -> bool:
-        """Return whether a message has a text. The turn's own and near messages are tried first."""
+        """Return whether a message has a text. The turn's own and near messages are tried first,
+        and only these once the budget for the others is spent.
+        """
         forms = _forms(text)
         first = bisect_left(self._order, turn - NEAR, key=self._turn)
         end = bisect_right(self._order, turn + NEAR, key=self._turn)

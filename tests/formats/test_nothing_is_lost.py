@@ -29,6 +29,7 @@ from chatmemory.formats import (
     readable_formats,
     render_messages,
     two_way_formats,
+    words,
 )
 from chatmemory.messages.message import text_of
 
@@ -121,6 +122,21 @@ def test_text_in_unknown_properties_is_kept_or_reported(format, given):
     except UnreadableTranscript:
         return
     assert "It grows in Spain" in stored(reading) or is_told(reading)
+
+
+@pytest.mark.parametrize(
+    ("budget", "missing"),
+    [(10_000, []), (0, ["may not be read: the conversation is too long to search all of it"])],
+)
+def test_words_that_are_not_searched_for_everywhere_are_not_reported_as_lost(
+    monkeypatch, budget, missing
+):
+    monkeypatch.setattr(words, "LOOKED_THROUGH", budget)
+    turns = [{"role": "user", "content": f"It grows in place {n}"} for n in range(20)]
+    turns[0]["x_words"] = "place 9"
+    (read,) = read_transcripts(json.dumps({"messages": turns})).transcripts
+    losses = [each.what for each in read.losses if each.where == "message 1"]
+    assert losses == [f"words under 'x_words', which {each}" for each in missing]
 
 
 # Sessions of agents: each of these makes a record that says a text, the n-th of its file
