@@ -272,7 +272,8 @@ def stream_transcripts(
         problems = [_refused_line(item) for item in items if item.problem]
         return TranscriptStream(name, chain(problems, _read(found, name, known[name], bounds)))
     what = "no conversation" if format == "auto" else f"no conversation in the format {format}"
-    raise UnreadableTranscript(-1, f"{what} found: {called} is {shape_of(value)}")
+    shape = f"JSON Lines, which begin with {shape_of(first[0])}" if are_lines else shape_of(value)
+    raise UnreadableTranscript(-1, f"{what} found: {called} is {shape}")
 
 
 def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
