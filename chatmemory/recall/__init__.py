@@ -227,7 +227,7 @@ class RecallSums:
             return None, "several estimators count these policies, and their tokens do not compare"
         weighing = sum(each.has_weight for each in self.figures)
         pick = text_of_policy(advice.pick.policy) if advice.pick else None
-        return pick, why_words(advice, goals, weighing)
+        return pick, why_words(advice, goals, weighing, prices)
 
 
 def recall_sums(

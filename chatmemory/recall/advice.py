@@ -12,10 +12,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory.recall.cost import Prices
+from chatmemory.recall.cost import NO_PRICES, Prices
 from chatmemory.recall.frontier import Figures, Sums, TriedPolicies, halves
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import text_of_policy
 
 SHARE = 0.95
 SAVING = 0.1
@@ -263,16 +264,16 @@ def percent_of(part: int, whole: int) -> int:
 FEW = 20  # conversations; of fewer the sentence gives the number
 
 
-def why_words(advice: Advice, goals: Goals, conversations: int) -> str:
+def why_words(advice: Advice, goals: Goals, conversations: int, prices: Prices = NO_PRICES) -> str:
     """Return why something is advised, in one sentence without its last point."""
     share, saving = (f"{100 * each:.0f} %" for each in (goals.share, goals.saving))
     match advice.why, advice.pick:
         case AdviceReason.NOTHING_NEEDED, _:
             return "no conversation with three calls or more needed a fact again"
         case AdviceReason.NOTHING_HOLDS, _:
-            return (
+            reason = (
                 f"everything does not fit {goals.context:,} tokens, and none of the policies "
-                f"tried holds {share} for no more than that"
+                f"tried holds {share} for no more than that{_fullest_words(advice.option)}"
             )
         case AdviceReason.NOTHING_SAVES | AdviceReason.NOT_CHECKED, _:
             elsewhere = (
@@ -285,15 +286,27 @@ def why_words(advice: Advice, goals: Goals, conversations: int) -> str:
                 "sending everything loses nothing"
             )
         case _, CostedPolicy(_, tally, cost):
-            reason = f"it holds {tally.held:,} facts for {cost:.2f} of the cost of everything"
+            measure = "cost" if prices.priced == "cache" else "tokens"
+            reason = f"it holds {tally.held:,} facts for {cost:.2f} of the {measure} of everything"
             if advice.checked is not None:
                 reason += f", {advice.checked:.2f} in conversations not used for choosing"
+            if tally.again:
+                reason += f"; messages that repeat what left: {tally.again:,}"
             if advice.why is AdviceReason.DOES_NOT_FIT:
                 reason += f"; everything does not fit {goals.context:,} tokens"
+            elif measure == "tokens":
+                reason += "; with a cache it may cost more than everything: give the cached price"
         case _:
             return advice.why.value
     several = "conversation" if conversations == 1 else "conversations"
     return f"{reason}; from {conversations} {several}" if conversations < FEW else reason
+
+
+def _fullest_words(option: CostedPolicy | None) -> str:
+    """Return which of the windows that fit the model holds most, after what does not fit."""
+    if option is None or option.policy is None:
+        return ""
+    return f"; {text_of_policy(option.policy)} holds most of those ({option.tally.held:,})"
 
 
 # Groups: what half and nine in ten of some conversations need, and which of them needs far more

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 from chatmemory import MessageWindow
-from chatmemory.recall.advice import AdviceReason, Chooser, Goals
+from chatmemory.recall.advice import AdviceReason, Chooser, Goals, why_words
 from chatmemory.recall.cost import NO_BOUNDS, Prices
 from chatmemory.recall.frontier import Figures, tried_policies
 from chatmemory.recall.tallies import Tally
@@ -44,3 +45,28 @@ def test_a_policy_under_which_users_repeat_themselves_is_no_remedy_for_that():
 def test_a_policy_that_costs_less_than_todays_is_advised():
     chooser = Chooser(TRIED, [figures(760, 700), figures(740, 720)], Prices())
     assert chooser.as_today().pick.policy == OTHER
+
+
+def test_the_sentence_names_what_was_compared_and_what_is_repeated():
+    told = replace(figures(760, 700), points={0: {4: Tally(held=2, call_repeated=3, tokens=700)}})
+    goals = Goals()
+
+    def why(prices: Prices) -> str:
+        chooser = Chooser(TRIED, [told], prices, goals)
+        return why_words(chooser.advice(), goals, 1, prices)
+
+    assert why(Prices()) == (
+        "it holds 2 facts for 0.70 of the tokens of everything; messages that repeat what left: 3; "
+        "with a cache it may cost more than everything: give the cached price; from 1 conversation"
+    )
+    priced = why(Prices(Decimal(2), Decimal(1)))
+    assert priced.startswith("it holds 2 facts for 0.70 of the cost of everything; messages")
+    assert "cached price" not in priced
+
+
+def test_the_sentence_names_the_window_that_holds_most_of_those_that_fit():
+    goals = Goals(share=0.99, context=90)
+    most = replace(figures(760, 700), points={0: {4: Tally(held=1, tokens=700)}})
+    advice = Chooser(TRIED, [most], Prices(), goals).advice()
+    assert advice.why is AdviceReason.NOTHING_HOLDS
+    assert "; message_window:4 holds most of those (1)" in why_words(advice, goals, 1)

@@ -237,13 +237,15 @@ class FleetPage:
 
     @property
     def option(self) -> str:
-        """The cheapest window that holds enough, and its losses, where everything is sent today."""
+        """The cheapest window that holds enough, and its losses, where everything is sent today;
+        where everything does not fit the model, the window that holds most.
+        """
         option = self.advice.option
         if option is None or option.policy is None:
             return ""
         less = round(100 * (1 - option.cost))
         lost = wording.counted(self.sums.recalls - option.tally.held, "fact")
-        than = f"{less} % less" if less else "about as much"
+        than = f"{abs(less)} % {'less' if less > 0 else 'more'}" if less else "about as much"
         return f"{policy_long(option.policy)}: {than}, {lost} lost"
 
     @property

@@ -101,7 +101,10 @@ class Headline:
         """The parts of the headline."""
         advice, today = self._advice, self._advice.today
         pick = advice.pick
-        if pick is None:
+        share = enough_words(self._chooser.goals)
+        if advice.why is AdviceReason.NOTHING_HOLDS:
+            yield Piece(f"No window that fits the model holds {share}.")
+        elif pick is None:
             yield Piece("No window holds enough for what everything would cost.")
         elif today and self._is_best(today):
             yield Piece(
@@ -109,6 +112,12 @@ class Headline:
             )
         elif today:
             yield from self._compared(today, pick)
+        elif advice.why is AdviceReason.NOT_CHECKED:
+            yield Piece(
+                "Send everything: no window saves enough in each half of the conversations."
+            )
+        elif pick.policy is None and advice.option is None:
+            yield Piece("Send everything: it loses nothing.")
         elif pick.policy is None:
             yield Piece("Sending everything costs about the same and loses nothing.")
         else:
