@@ -74,9 +74,10 @@ def read(record: Record) -> GivenCall | Dropped:
         request: dict[str, Any] = {"model": model}
         request |= made_of(messages, format)
         answered = _messages([], _list(given.get(OUTPUT)))
+        tools = [_tool(each, format) for each in _list(given.get(TOOLS)) if isinstance(each, dict)]
     except (ChatMemoryError, RecursionError, KeyError, TypeError, AttributeError):
         return Dropped(DropReason.UNREADABLE, record.scope)
-    if tools := [_tool(each, format) for each in _list(given.get(TOOLS)) if isinstance(each, dict)]:
+    if tools:
         request["tools"] = tools
     request |= _parameters(given, format)
     finish = _finish(given, format)

@@ -244,6 +244,17 @@ def genai(number: int, **more: object) -> dict:
     }
 
 
+def test_an_unreadable_definition_of_a_tool_drops_its_call_and_no_other(app):
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is it?"}]}])
+    given = {"gen_ai.input.messages": said}
+    bad = genai(1, **given, **{"gen_ai.tool.definitions": '[{"type": "function", "name": 5}]'})
+    scopes = [{"scope": {"name": "genai"}, "spans": [bad, genai(2, **given)]}]
+    answer = app.post("/otlp/v1/traces", {"resourceSpans": [{"scopeSpans": scopes}]}, format="json")
+    assert answer.status_code == 200
+    assert ModelCall.objects.count() == 1
+    assert counted() == [("unreadable", 1)]
+
+
 def send_span(app, *numbers: int, sender: str = "genai") -> None:
     spans = [genai(n) | {"startTimeUnixNano": "1795696526000000000"} for n in numbers]
     scopes = [{"scope": {"name": sender}, "spans": spans}]
