@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.db import DatabaseError, InterfaceError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -26,7 +26,13 @@ from inspector.mount import is_api
 
 logger = logging.getLogger("inspector")
 
-_BAD_REQUEST = Problem(400, "Bad request", "The request cannot be read")
+_BAD_REQUEST = Problem(400, "Bad request", "The server could not read this request")
+_OTHER_HOST = Problem(
+    400,
+    "Bad request",
+    "This site does not answer under the host name of this address. "
+    "Its operator can add the name to CHATMEMORY_HOSTS",
+)
 _FORBIDDEN = Problem(403, "Forbidden", "You do not have permission for this")
 _SERVER_ERROR = Problem(500, "Server error", "The server failed; its log has the details")
 
@@ -54,7 +60,8 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _problem_page(request, _BAD_REQUEST)
+    problem = _OTHER_HOST if isinstance(exception, DisallowedHost) else _BAD_REQUEST
+    return _problem_page(request, problem, problem=problem)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

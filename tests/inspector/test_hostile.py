@@ -123,12 +123,17 @@ def test_an_unknown_url_of_the_api_is_a_problem(operator_client, path):
     assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
 
 
-def test_an_unreadable_request_gets_a_page_or_a_problem(operator_client):
+def test_a_request_under_another_host_gets_a_page_or_a_problem_that_names_the_setting(
+    operator_client,
+):
     page = operator_client.get("/", headers={"host": "evil.example"})
     assert page.status_code == 400
-    assert b"Bad request" in page.content
+    assert "Bad request" in page.text
+    assert "add the name to CHATMEMORY_HOSTS." in page.text
     problem = operator_client.get("/api/v1/memories/", headers={"host": "evil.example"})
     assert (problem.status_code, problem["Content-Type"]) == (400, "application/problem+json")
+    assert problem.json()["detail"].endswith("add the name to CHATMEMORY_HOSTS")
+    assert "evil.example" not in page.text + problem.text
 
 
 @pytest.mark.parametrize("path", ["simulate", "add"])
