@@ -178,16 +178,17 @@ $(NEWER)/installed: requirements-newer.txt
 	@$(NEWER)/bin/pip install --quiet --no-compile --require-hashes -r requirements-newer.txt
 	@touch $@
 
-$(OLDEST)/installed: requirements-oldest.txt
+# An environment of the same Python needs no pip of its own: that of .venv installs its packages.
+$(OLDEST)/installed: requirements-oldest.txt | $(VENV)/bin/python
 	@rm -rf $(OLDEST)
-	@$(PYTHON) -m venv $(OLDEST)
-	@$(OLDEST)/bin/pip install --quiet --no-compile --require-hashes -r requirements-oldest.txt
+	@$(BIN)/python -m venv --without-pip $(OLDEST)
+	@$(BIN)/pip --python $(OLDEST) install --quiet --no-compile --require-hashes -r requirements-oldest.txt
 	@touch $@
 
-$(DOCS)/installed: requirements-docs.txt
+$(DOCS)/installed: requirements-docs.txt | $(VENV)/bin/python
 	@rm -rf $(DOCS)
-	@$(PYTHON) -m venv $(DOCS)
-	@$(DOCS)/bin/pip install --quiet --no-compile --require-hashes -r requirements-docs.txt
+	@$(BIN)/python -m venv --without-pip $(DOCS)
+	@$(BIN)/pip --python $(DOCS) install --quiet --no-compile --require-hashes -r requirements-docs.txt
 	@touch $@
 
 # The lock file names no registry (npm's omit-lockfile-registry-resolved): npm asks its own.
