@@ -140,7 +140,7 @@ class _Reader(TurnReader):
             read = self.user(blocks) if role == "user" else self.assistant(blocks)
             yield from self.joined(turn, read)
 
-    def is_of_model(self, block: Any) -> bool:
+    def is_model_part(self, block: Any) -> bool:
         kind = type_in(block)
         is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
         return is_known or kind.endswith("tool_use") or is_result(block)
@@ -178,7 +178,7 @@ class _Reader(TurnReader):
                 return [stand_in("file", text_in(source, "file_id"))]
         return []
 
-    def said_by_model(self, blocks: list[Any]) -> AiMessage:
+    def ai_message(self, blocks: list[Any]) -> AiMessage:
         calls, thoughts = [], []
         types: dict[str | None, str] = {}
         for block in blocks:

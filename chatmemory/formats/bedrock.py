@@ -105,7 +105,7 @@ class _Reader(TurnReader):
                 raise InvalidMessage(f"unknown role {role!r}: one of user, assistant, system")
         yield from self.joined(turn, read)
 
-    def is_of_model(self, block: Any) -> bool:
+    def is_model_part(self, block: Any) -> bool:
         return _kind(block) in (*_OF_MODEL, "toolResult", *_MEDIA)
 
     def texts(self, block: dict[str, Any]) -> list[TextContent]:
@@ -113,33 +113,33 @@ class _Reader(TurnReader):
 
     def contents(self, block: dict[str, Any]) -> list[Content]:
         kind = _kind(block)
-        held = block.get(kind)
+        body = block.get(kind)
         match kind:
             case "text":
                 return [TextContent(text_in(block, "text") or "")]
             case "json":
-                return [TextContent(arguments_text(held) or "")]
+                return [TextContent(arguments_text(body) or "")]
             case "guardContent":
                 inner = dict_in(block, kind)
                 if "image" in inner:
                     return self.contents({"image": inner["image"]})
                 return [TextContent(text_in(dict_in(inner, "text"), "text") or "")]
             case "searchResult" | "citationsContent":
-                parts = dicts_in(held, "content")
-                title = [TextContent(each) for each in _title(held)]
+                parts = dicts_in(body, "content")
+                title = [TextContent(each) for each in _title(body)]
                 return title + [each for part in parts for each in self.contents(part)]
             case _ if kind in _MEDIA:
-                return [_media(_MEDIA[kind], object_in(held, f"{kind} must be an object"))]
+                return [_media(_MEDIA[kind], object_in(body, f"{kind} must be an object"))]
         return []
 
-    def said_by_model(self, blocks: list[Any]) -> AiMessage:
+    def ai_message(self, blocks: list[Any]) -> AiMessage:
         texts: list[str] = []
         thoughts, calls = [], []
         for block in blocks:
             if _kind(block) == "toolUse":
-                held = object_in(block["toolUse"], "toolUse must be an object")
-                id, name = text_in(held, "toolUseId"), text_in(held, "name")
-                calls.append(self.calls.request(id, name, held.get("input")))
+                body = object_in(block["toolUse"], "toolUse must be an object")
+                id, name = text_in(body, "toolUseId"), text_in(body, "name")
+                calls.append(self.calls.request(id, name, body.get("input")))
             elif _kind(block) == "reasoningContent":
                 reasoning = dict_in(dict_in(block, "reasoningContent"), "reasoningText")
                 thoughts.append(text_in(reasoning, "text"))
@@ -149,30 +149,30 @@ class _Reader(TurnReader):
         return answer_of(texts, calls, thoughts)
 
     def result(self, block: Any) -> ToolExecutionResultMessage:
-        held = object_in(block["toolResult"], "toolResult must be an object")
-        id, name = self.calls.answered(text_in(held, "toolUseId"))
-        parts = objects_in(held, "content", "block") if held.get("content") else []
+        body = object_in(block["toolResult"], "toolResult must be an object")
+        id, name = self.calls.answered(text_in(body, "toolUseId"))
+        parts = objects_in(body, "content", "block") if body.get("content") else []
         contents = [each for part in parts for each in self.contents(part)]
         if parts and not contents:
             contents = [stand_in(_kind(parts[0]), None)]
-        is_error = {"error": True, "success": False}.get(str(held.get("status")))
+        is_error = {"error": True, "success": False}.get(str(body.get("status")))
         return ToolExecutionResultMessage(id, name, contents or "", is_error)
 
 
-def _title(held: Any) -> list[str]:
-    title = held.get("title") if isinstance(held, dict) else None
+def _title(body: Any) -> list[str]:
+    title = body.get("title") if isinstance(body, dict) else None
     return [title] if isinstance(title, str) and title else []
 
 
-def _media(kind: str, held: dict[str, Any]) -> Content:
-    source = dict_in(held, "source")
+def _media(kind: str, body: dict[str, Any]) -> Content:
+    source = dict_in(body, "source")
     text = text_in(source, "text")
     if text is not None:
         return TextContent(text)
     url = text_in(dict_in(source, "s3Location"), "uri")
-    format, data = text_in(held, "format"), text_in(source, "bytes")
+    format, data = text_in(body, "format"), text_in(source, "bytes")
     if not url and not data:
-        return stand_in(kind, text_in(held, "name"))
+        return stand_in(kind, text_in(body, "name"))
     type = "application" if kind == "file" else kind
     return media_content(kind, url, data, f"{type}/{format}" if format else None)
 
@@ -192,15 +192,15 @@ class _Writer(BlockWriter):
         beside["system"] = [*beside.get("system", ()), *value["system"]]
 
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
-        held = {"toolUseId": call.id, "name": call.name, "input": self.arguments(call)}
-        return {"toolUse": held}
+        body = {"toolUseId": call.id, "name": call.name, "input": self.arguments(call)}
+        return {"toolUse": body}
 
     def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         id, content = self.call_of(message), self.parts(message.contents)
-        held: dict[str, Any] = {"toolUseId": id, "content": content}
+        body: dict[str, Any] = {"toolUseId": id, "content": content}
         if message.is_error is not None:
-            held["status"] = "error" if message.is_error else "success"
-        yield {"role": "user", "content": [{"toolResult": held}]}
+            body["status"] = "error" if message.is_error else "success"
+        yield {"role": "user", "content": [{"toolResult": body}]}
 
     def block(self, text: str) -> dict[str, Any]:
         return {"text": text}
@@ -212,9 +212,9 @@ class _Writer(BlockWriter):
                 return None  # Bedrock takes no other addresses
             source = {"s3Location": {"uri": media.url}}
         name = next(name for name, each in _MEDIA.items() if each == kind)
-        held: dict[str, Any] = {"format": _format(kind, media), "source": source}
-        held |= {"name": "document"} if kind == "file" else {}
-        return {name: held}
+        body: dict[str, Any] = {"format": _format(kind, media), "source": source}
+        body |= {"name": "document"} if kind == "file" else {}
+        return {name: body}
 
 
 def _format(kind: str, media: Media) -> str:

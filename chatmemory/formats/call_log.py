@@ -20,7 +20,7 @@ from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.format import Refused
 
-_ASKED = ("messages", "input", "contents", "prompt")
+_MESSAGES = ("messages", "input", "contents", "prompt")
 _ANSWERED = ("choices", "output", "content", "candidates", "error", "body", "message", "response")
 _SESSION = ("conversation_id", "session_id", "thread_id")
 
@@ -36,7 +36,7 @@ def _call(value: dict[str, Any]) -> Call | Refused | None:
     request = _body(value.get("request"))
     if not isinstance(request, dict) and _is_answer(answer):
         request = {name: each for name, each in value.items() if name != "response"}
-    if not isinstance(request, dict) or not any(map(request.get, _ASKED)):
+    if not isinstance(request, dict) or not any(map(request.get, _MESSAGES)):
         return None
     if answer is not None and not _is_answer(answer) and not isinstance(answer, str):
         return None

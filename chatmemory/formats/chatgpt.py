@@ -58,7 +58,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "conversation_id", "id"), nodes)
 
 
-def _said(message: Any) -> Any:
+def _content_of(message: Any) -> Any:
     content = dict_in(message, "content")
     return {name: each for name, each in content.items() if name not in _NOT_SAID}
 
@@ -153,4 +153,4 @@ def _part(part: Any) -> Iterator[Content]:
         yield TextContent(prompt)
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _said)
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of)

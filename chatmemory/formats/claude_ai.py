@@ -53,7 +53,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "uuid"), nodes)
 
 
-def _said(message: Any) -> Any:
+def _content_of(message: Any) -> Any:
     names = ("text", "content", "attachments", "files")
     return {name: message.get(name) for name in names} if isinstance(message, dict) else None
 
@@ -147,4 +147,4 @@ def _attached(message: Mapping[str, Any]) -> list[TextContent]:
     return found + [stand_in("file", name) for name in names]
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _said)
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of)

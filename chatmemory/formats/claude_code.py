@@ -108,8 +108,8 @@ def find_each(value: Any) -> list[RawTranscript]:
     for id, parent in links:
         other = sessions.get(parent)
         if id in heads and other in heads and heads[id] != heads[other]:
-            gone = heads[id]
-            heads = {k: heads[other] if head == gone else head for k, head in heads.items()}
+            removed = heads[id]
+            heads = {k: heads[other] if head == removed else head for k, head in heads.items()}
     names: list[str | None] = [*dict.fromkeys(heads.values())] or [None]
     if len(names) == 1:
         return [RawTranscript(names[0], records, places=range(len(records)))]
@@ -465,7 +465,7 @@ class _Reader(SessionReader):
                     types |= {} if kind == "tool_use" else {calls[-1].id: kind}
                 case kind:
                     self.miss(f"blocks of type {kind!r} in answers")
-        goes_on = self.built.messages and _is_of_server(self.built.messages[-1])
+        goes_on = self.built.messages and _is_provider_result(self.built.messages[-1])
         own: dict[str, Any] = {"types": types} if types else {}
         own |= {"joins": True} if goes_on else {}
         kept = {ANTHROPIC: own} if own else {}
@@ -488,7 +488,7 @@ class _Reader(SessionReader):
         )
 
 
-def _is_of_server(message: ChatMessage) -> bool:
+def _is_provider_result(message: ChatMessage) -> bool:
     own = getattr(message, "attributes", {}).get(ANTHROPIC, {})
     return isinstance(message, ToolExecutionResultMessage) and bool(own)
 
@@ -518,7 +518,7 @@ def _content(block: dict[str, Any]) -> Content:
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 
-def said(record: Any) -> Any:
+def content_of(record: Any) -> Any:
     """Return the content of a record's message, or the text that the user typed while the agent
     worked.
 
@@ -532,4 +532,6 @@ def said(record: Any) -> Any:
     return attachment.get("prompt") if attachment.get("type") == "queued_command" else None
 
 
-FORMAT = Format(NAME, find, parse, is_record=_may_be_record, find_each=find_each, said=said)
+FORMAT = Format(
+    NAME, find, parse, is_record=_may_be_record, find_each=find_each, content_of=content_of
+)

@@ -112,12 +112,12 @@ def _items_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
         case "item_completed":
             return _items_of_completed(dict_in(event, "item"))
         case "exec_command_end":
-            given = event.get("aggregated_output") or event.get("stdout") or event.get("stderr")
-            return _call(event, "shell", {"command": event.get("command")}, given)
+            output = event.get("aggregated_output") or event.get("stdout") or event.get("stderr")
+            return _call(event, "shell", {"command": event.get("command")}, output)
         case "mcp_tool_call_end":
             about, result = dict_in(event, "invocation"), dict_in(event, "result")
-            given = first_in(result, "Ok", "Err")
-            return _call(event, about.get("tool"), about.get("arguments"), given)
+            output = first_in(result, "Ok", "Err")
+            return _call(event, about.get("tool"), about.get("arguments"), output)
     return []
 
 
@@ -138,10 +138,10 @@ def _message(role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": parts}
 
 
-def _call(event: Mapping[str, Any], name: Any, arguments: Any, given: Any) -> list[dict[str, Any]]:
+def _call(event: Mapping[str, Any], name: Any, arguments: Any, output: Any) -> list[dict[str, Any]]:
     id = event.get("call_id")
     call = {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}
-    return [call, {"type": "function_call_output", "call_id": id, "output": given}]
+    return [call, {"type": "function_call_output", "call_id": id, "output": output}]
 
 
 def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -182,7 +182,7 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
         known.update(map(_digest, _keys_in(record)))
         if isinstance(record, dict) and record.get("type") == "event_msg":
             events[str(dict_in(record, "payload").get("type"))].append(n)
-    asked = _UserTexts(records)
+    user_texts = _UserTexts(records)
     missing: dict[int, list[dict[str, Any]]] = {}
     for places in events.values():
         left, added = Counter(known), Counter[bytes]()
@@ -191,7 +191,7 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
                 keys = [key for key in _keys(item) if key[1]]
                 new = [key for key in keys if left[_digest(key)] <= 0]
                 left.subtract(map(_digest, keys))
-                if not all(key in asked for key in new):
+                if not all(key in user_texts for key in new):
                     missing.setdefault(n, []).append(item)
                     added.update(map(_digest, new))
         known.update(added)
@@ -409,7 +409,7 @@ def _output(output: Any) -> str | list[Content]:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-def said(record: Any) -> Any:
+def content_of(record: Any) -> Any:
     """Return the item of a record, or an event's items. Other records are about the session."""
     item = _item_in(record)
     if item is not None or record.get("type") != "event_msg":
@@ -418,4 +418,4 @@ def said(record: Any) -> Any:
     return [each for each in items if each["type"] in _ITEMS]
 
 
-FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_record, said=said)
+FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_record, content_of=content_of)

@@ -1,6 +1,4 @@
-"""The base classes of formats' readers and writers. They work message by message and note each
-loss.
-"""
+"""The base classes of readers and writers. They convert message by message and record each loss."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ from chatmemory.messages.message import (
 
 @dataclass(frozen=True)
 class ReadMessage:
-    """A message and the JSON values that it was read from. The reader keeps what the message cannot
-    hold.
+    """A message and the JSON values that it was read from. The reader keeps the details that the
+    message cannot hold.
 
     `joins` is True if the message before it was in the same value, as with several tool results,
     and False if it was not, although the writer would join the two. `response` is the provider's
@@ -95,7 +93,7 @@ class Reader(_Conversion, ABC):
         self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
-        about: Mapping[str, Any] | None = None  # of an answer: its first message keeps it
+        about: Mapping[str, Any] | None = None  # data about an answer, kept by its first message
         for index, turn in enumerate(turns):
             self.at(index)
             if isinstance(turn, Response):
@@ -197,7 +195,7 @@ class Writer(_Conversion, ABC):
             for name in attributes:
                 if name != self.format:
                     self.lose(f"attributes.{name}")
-        return kept_of(message, self.format)
+        return format_attribute(message, self.format)
 
     def _values_of(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
         """Return the values of a message with the details that only this format can express."""
@@ -324,7 +322,7 @@ _FIELDS = {
 }
 
 
-def kept_of(message: ChatMessage, format: str) -> Mapping[str, Any]:
+def format_attribute(message: ChatMessage, format: str) -> Mapping[str, Any]:
     """Return the attribute of a message that has a format's name. Clients may have sent it."""
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
@@ -534,18 +532,18 @@ def json_object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def plain_values(given: Any, dump: Callable[[Any], Any] | None = None) -> Any:
+def plain_values(value: Any, dump: Callable[[Any], Any] | None = None) -> Any:
     """Return objects of a library as JSON values, in lists and objects too.
 
     Most providers' objects are Pydantic's. Without `dump` they are dumped as they were set.
     """
-    if isinstance(given, list | tuple):
-        return [plain_values(each, dump) for each in given]
-    if isinstance(given, Mapping):
-        return {name: plain_values(each, dump) for name, each in given.items()}
-    if not hasattr(given, "model_dump"):
-        return given
-    return dump(given) if dump else given.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, list | tuple):
+        return [plain_values(each, dump) for each in value]
+    if isinstance(value, Mapping):
+        return {name: plain_values(each, dump) for name, each in value.items()}
+    if not hasattr(value, "model_dump"):
+        return value
+    return dump(value) if dump else value.model_dump(mode="json", exclude_unset=True)
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:

@@ -1,21 +1,21 @@
 """Details beyond LangChain4j's model, kept as the difference from the values that we would write.
 
-A reader makes a message from some JSON values, the original. A writer would write that message as
-other values, which hold the texts, calls and results, and nothing else. `difference` returns how to
-turn the written values into the original ones; the message's attributes keep it. `applied` restores
-the original. A message that was edited since is written with its new texts:
+A reader makes a message from JSON values, the original. A writer would write that message as other
+values, which hold the texts, calls and results, and nothing else. `difference` describes how the
+original differs from the written values, and is stored in the message's attributes. `applied`
+restores the original. A message that was edited in the meantime is written with its new texts:
 
 - A difference holds no text of its message. Where the original has a text in another place, or in
   pieces, the difference has a hole: `{"$": [source, start, end, length]}`, characters of one of the
   message's texts, or `{"$": [source]}`, the JSON value that the text is. `before` and `after`
   surround a text that is part of a longer string, such as a data URL.
-- A value that replaces a written one is restored only if the same would be written today, or a
-  value of the same shape if a hole has the text of the written one.
+- A value that replaces a written one is restored only if the writer would still write the same
+  value, or one of the same shape if a hole has the text of the written value.
 
 Differences are JSON values:
 
-    {"=": value, "was": mark}    another value; without "=" there was none. The mark is that of what
-                                 is written in its place, "like" in place of "was" that of its shape
+    {"=": value, "was": mark}    another value; without "=" there was none. The mark identifies the
+                                 value written in its place; "like" instead of "was" marks its shape
     {"in": {name: difference}}   an object in which some properties differ
     {"items": [item, …]}         a list, whose items are labels of written items ("text#1", the
                                  second of that kind), `{"at": label, …difference}`, or
@@ -42,7 +42,7 @@ from chatmemory.messages.message import (
 
 Texts = Mapping[str, str]
 _NOTHING: Any = object()
-_REPEATS = 100  # how often one message's texts may be repeated in holes: a bound for hostile ones
+_REPEATS = 100  # how often holes may repeat one message's texts: a bound against hostile input
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {

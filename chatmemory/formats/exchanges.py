@@ -96,10 +96,10 @@ def _format_in(turns: Sequence[Any]) -> Format:
 # One call
 
 
-def said_in(value: Any, by_model: bool = False) -> Transcript | None:
+def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
     """Return the messages of a request or an answer, or None if no format can read it.
 
-    A text alone is a message of the user, or of the model. Raises UnreadableTranscript.
+    A plain text is a message of the user, or `by_model` of the model. Raises UnreadableTranscript.
     """
     value = decoded(value) if isinstance(value, str) and value[:1] in "{[" else value
     if isinstance(value, str):
@@ -115,7 +115,7 @@ def said_in(value: Any, by_model: bool = False) -> Transcript | None:
 def read_as(format: Format, raw: RawTranscript) -> Transcript:
     """Return the transcripts found in a format, with all losses. Raises UnreadableTranscript."""
     read = format.parse(raw.turns, ())
-    words = unread_words(raw.turns, read, format.said)
+    words = unread_words(raw.turns, read, format.content_of)
     return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
 
 
@@ -147,15 +147,15 @@ def _ways(value: Any) -> Iterator[Any]:
 
 def read_call(call: Call) -> Transcript:
     """Return the messages of a call, the answer last. Raises UnreadableTranscript."""
-    request = said_in(call.request) if call.request else None
-    answer = said_in(call.answer, by_model=True) if call.answer else None
+    request = messages_in(call.request) if call.request else None
+    answer = messages_in(call.answer, by_model=True) if call.answer else None
     if request is None and answer is None:
         raise UnreadableTranscript(-1, NOTHING)
     losses: list[Loss] = []
     parts = ((request, call.request, "request"), (answer, call.answer, "answer"))
-    for read, given, what in parts:
-        if read is None and given:
-            losses.append(Loss("call", f"the {what}, {_why_unread(given)}"))
+    for read, value, what in parts:
+        if read is None and value:
+            losses.append(Loss("call", f"the {what}, {_why_unread(value)}"))
     found = [each for each in (request, answer) if each]
     messages = [message for each in found for message in each.messages]
     losses += [loss for each in found for loss in each.losses]
@@ -178,9 +178,9 @@ def _why_unread(value: Any) -> str:
 class _Log:
     """The calls of a file, packed: as objects, short calls would take many times the file's size.
 
-    Calls of a session or a trace wait until all are known. Only the new messages of each call of a
-    run are kept. Recorded answers are kept with their thoughts, rather than their copies in later
-    requests.
+    Calls of a session or a trace are held back until all of them have been read. Of each call of a
+    run only the new messages are stored. Recorded answers, which have thoughts, are preferred to
+    their copies in later requests.
     """
 
     def __init__(self) -> None:

@@ -12,10 +12,10 @@ from chatmemory.messages.sessions import Session
 
 @dataclass(frozen=True)
 class Loss:
-    """Something that the other side cannot express, and where it was.
+    """A detail that the target format or message cannot express, and where it was.
 
-    `turn` is the index of the first turn that has it, if the reader knows it. The reader of a file
-    derives the `place` from it, such as "line 5".
+    `turn` is the index of the first turn with this loss, if the reader knows it. The reader of a
+    file derives the `place` from it, such as "line 5".
     """
 
     where: str
@@ -157,10 +157,11 @@ class Format:
       at a time.
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
       sessions of one file, or the conversations of a store with one under each key.
-    - `said`, if there is one, returns the part of a turn with the text of people, models and tools,
-      of any JSON type. Without it this is the whole turn. Each string of four letters or more in
-      it, except names such as ids and types, must be in a text, a thought, an argument or a result
-      of a message, or else it is reported as a loss: see `chatmemory.formats.words`.
+    - `content_of`, if there is one, returns the part of a turn that holds the text of people,
+      models and tools, as a JSON value of any type. Without it the whole turn counts. Each string
+      of four letters or more in it, except names such as ids and types, must be in a text, a
+      thought, an argument or a result of a message, or it is reported as a loss (see
+      `chatmemory.formats.words`).
     - `conversations`, if there is one, takes the values of a file in order and yields its
       conversations. It is for formats in which several values make one conversation, such as calls
       of a model.
@@ -179,5 +180,5 @@ class Format:
     is_record: Callable[[Any], bool] | None = None
     session_of: Callable[[Any], str | None] | None = None
     find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
-    said: Callable[[Any], Any] | None = None
+    content_of: Callable[[Any], Any] | None = None
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

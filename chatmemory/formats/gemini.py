@@ -24,9 +24,9 @@ from chatmemory.formats.conversion import (
     Response,
     arguments_text,
     find_turns,
+    format_attribute,
     is_list_of,
     json_object,
-    kept_of,
     object_in,
     objects_in,
     part_text,
@@ -153,7 +153,7 @@ class _Reader(TurnReader):
         own = {**attributes.get(self.format, {}), "names": "snake_case"}
         return replace(read, message=with_attributes(read.message, {self.format: own}))
 
-    def is_of_model(self, block: Any) -> bool:
+    def is_model_part(self, block: Any) -> bool:
         return _kind(block) in _KINDS
 
     def contents(self, block: Any) -> list[Content]:
@@ -162,11 +162,11 @@ class _Reader(TurnReader):
             return [TextContent(part_text(block))]
         if kind not in ("inlineData", "fileData"):
             return []
-        held = _held(block)
-        data, url = text_in(held, "data"), text_in(held, "fileUri")
-        return [media_content("file", url, data, text_in(held, "mimeType") or "file")]
+        inner = _inner(block)
+        data, url = text_in(inner, "data"), text_in(inner, "fileUri")
+        return [media_content("file", url, data, text_in(inner, "mimeType") or "file")]
 
-    def said_by_model(self, blocks: list[Any]) -> AiMessage:
+    def ai_message(self, blocks: list[Any]) -> AiMessage:
         calls: list[ToolExecutionRequest] = []
         types: dict[str | None, str] = {}
         texts: dict[bool, str] = {True: "", False: ""}
@@ -184,28 +184,28 @@ class _Reader(TurnReader):
         return AiMessage(text, calls, thinking, {self.format: {"types": types}} if types else None)
 
     def request(self, kind: str, block: Any) -> ToolExecutionRequest:
-        held = _held(block)
-        arguments = held.get("args")
-        name = text_in(held, "toolType" if kind == "toolCall" else "name")
+        inner = _inner(block)
+        arguments = inner.get("args")
+        name = text_in(inner, "toolType" if kind == "toolCall" else "name")
         if kind == "executableCode":
-            name, arguments = _CODE, {key: each for key, each in held.items() if key != "id"}
-        return self.calls.request(text_in(held, "id"), name, arguments)
+            name, arguments = _CODE, {key: each for key, each in inner.items() if key != "id"}
+        return self.calls.request(text_in(inner, "id"), name, arguments)
 
     def result(self, block: Any) -> ToolExecutionResultMessage:
-        kind, held = _kind(block), _held(block)
-        parts = _parts(held) if held.get("parts") else []
+        kind, inner = _kind(block), _inner(block)
+        parts = _parts(inner) if inner.get("parts") else []
         contents = [each for part in parts for each in self.contents(part)]
-        label = text_in(held, "toolType" if kind == "toolResponse" else "name")
-        text, is_error = _text_of_response(held.get("response"))
+        label = text_in(inner, "toolType" if kind == "toolResponse" else "name")
+        text, is_error = _text_of_response(inner.get("response"))
         if kind == "codeExecutionResult":
-            label, text = _CODE, text_in(held, "output") or ""
-            is_error = None if held.get("outcome") == "OUTCOME_OK" else True
-        id, name = self.calls.answered(text_in(held, "id"), label)
+            label, text = _CODE, text_in(inner, "output") or ""
+            is_error = None if inner.get("outcome") == "OUTCOME_OK" else True
+        id, name = self.calls.answered(text_in(inner, "id"), label)
         own = {} if kind == "functionResponse" else {self.format: {"type": kind}}
         return ToolExecutionResultMessage(id, name, [TextContent(text), *contents], is_error, own)
 
 
-def _held(part: Any) -> dict[str, Any]:
+def _inner(part: Any) -> dict[str, Any]:
     """Return the object in a part, with its names in camelCase. Raises InvalidMessage."""
     kind = _kind(part)
     return object_in(_named(part, _camel)[kind], f"{kind} must be an object")
@@ -220,15 +220,15 @@ def _system_parts(value: Any) -> list[Any]:
 
 def _mark(part: Any) -> str:
     """Return a text for an image or a file of the model, whose messages are text."""
-    return stand_in("file", text_in(_held(part), "mimeType")).text
+    return stand_in("file", text_in(_inner(part), "mimeType")).text
 
 
 def _text_of_response(response: Any) -> tuple[str, bool | None]:
     """Return the text of a function's response, and whether it is an error."""
     if isinstance(response, dict) and _wraps(response):
-        (name, held), *_ = response.items()
+        (name, inner), *_ = response.items()
         is_error = True if name == "error" else None
-        return held if isinstance(held, str) else arguments_text(held) or "", is_error
+        return inner if isinstance(inner, str) else arguments_text(inner) or "", is_error
     return arguments_text(response) or "", None
 
 
@@ -239,11 +239,11 @@ def _wraps(response: dict[str, Any]) -> bool:
     """
     if len(response) != 1:
         return False
-    ((name, held),) = response.items()
-    if isinstance(held, dict):
-        return name == "error" or (name == "result" and _wraps(held))
+    ((name, inner),) = response.items()
+    if isinstance(inner, dict):
+        return name == "error" or (name == "result" and _wraps(inner))
     return name == "error" or (
-        name in ("result", "output") and isinstance(held, str) and json_object(held) is None
+        name in ("result", "output") and isinstance(inner, str) and json_object(inner) is None
     )
 
 
@@ -259,7 +259,7 @@ class _Writer(TurnWriter):
     is_result = staticmethod(_is_result)
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        is_snake = kept_of(message, self.format).get("names") == "snake_case"
+        is_snake = format_attribute(message, self.format).get("names") == "snake_case"
         for value in super().write(message):
             if is_snake and "parts" in value:
                 value = {**value, "parts": [_named(part, _snake) for part in value["parts"]]}
@@ -307,12 +307,12 @@ class _Writer(TurnWriter):
             yield {"role": "model", "parts": [{kind: {"outcome": outcome, "output": text}}]}
             return
         name = "toolType" if kind == "toolResponse" else "name"
-        held: dict[str, Any] = {name: message.tool_name or known or ""}
-        held |= {"response": _response_of(text, message.is_error)}
-        held |= {"id": id} if id else {}
+        inner: dict[str, Any] = {name: message.tool_name or known or ""}
+        inner |= {"response": _response_of(text, message.is_error)}
+        inner |= {"id": id} if id else {}
         media = [each for each in message.contents if not isinstance(each, TextContent)]
-        held |= {"parts": parts} if (parts := self.parts(media)) else {}
-        yield {"role": "model" if kind == "toolResponse" else "user", "parts": [{kind: held}]}
+        inner |= {"parts": parts} if (parts := self.parts(media)) else {}
+        yield {"role": "model" if kind == "toolResponse" else "user", "parts": [{kind: inner}]}
 
     def text(self, text: str) -> dict[str, Any] | None:
         return {"text": text} if text else None
@@ -336,13 +336,13 @@ def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:
 # Google's library
 
 
-def plain(given: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return objects of Google's library as the JSON values that its service takes."""
-    return plain_values(given, _dumped)
+    return plain_values(value, _dumped)
 
 
-def _dumped(given: Any) -> Any:
-    return _with_base64(given.model_dump(mode="json", by_alias=True, exclude_none=True))
+def _dumped(value: Any) -> Any:
+    return _with_base64(value.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def _with_base64(value: Any) -> Any:

@@ -55,7 +55,7 @@ def is_record(value: Any) -> bool:
     return is_head(value) or is_message or not value.keys().isdisjoint(_CHANGES)
 
 
-def said(record: Any) -> Any:
+def content_of(record: Any) -> Any:
     """Return the content, thoughts, arguments and results of the messages in a record."""
     record = dict_in(record, "$patch") or record
     messages = _listed(record) or [record]
@@ -232,8 +232,8 @@ class _Reader(SessionReader):
 
 def _parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = record.get("content")
-    given = content if isinstance(content, list) else [content]
-    texts = [{"text": each} if isinstance(each, str) else each for each in given]
+    parts = content if isinstance(content, list) else [content]
+    texts = [{"text": each} if isinstance(each, str) else each for each in parts]
     return [each for each in texts if isinstance(each, dict)]
 
 
@@ -260,4 +260,6 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
     return [*filter(None, found)]
 
 
-FORMAT = Format(NAME, find, parse, is_record=is_record, session_of=session_of, said=said)
+FORMAT = Format(
+    NAME, find, parse, is_record=is_record, session_of=session_of, content_of=content_of
+)

@@ -1,7 +1,7 @@
-"""Shapes of files that are recognized but not read: a refusal names them.
+"""Files of other programs that are recognized but not read: the error names the program.
 
-Each is one line of `KNOWN`. They are tried before the formats, so that a file of another program is
-not mistaken for one of ours: `is_like` must be True only for files of that program.
+Each is one line of `KNOWN`. They are tried before the formats, so that such a file is not mistaken
+for one that can be read: `is_like` must be True only for files of that program.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 class KnownShape:
     """A kind of file that is not read.
 
-    `name` completes "the file is …", such as "an export of Slack". `is_like` is given the JSON
-    value of the file, of any type; of a file of lines, a list of the first of them. `instead` is a
-    sentence about what to do instead, if there is a way.
+    `name` completes "the file is …", such as "an export of Slack". `is_like` gets the JSON value of
+    the file, of any type, or a list of the first lines of a JSON Lines file. `instead` is a
+    sentence that suggests another way, if there is one.
     """
 
     name: str

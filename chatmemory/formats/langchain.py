@@ -4,8 +4,8 @@
     {"type": "human", "content": …}                                model_dump
     {"lc": 1, "type": "constructor", "id": […], "kwargs": {…}}     dumpd
 
-Each is written in the spelling that was read. Messages of other origin are written as by
-messages_to_dict, so that `messages_from_dict` reads them. Source of the shapes:
+A message is written in the spelling that it was read in. Messages from elsewhere are written as
+messages_to_dict does, so that `messages_from_dict` reads them. Source of the shapes:
 langchain_core.messages 1.x.
 """
 
@@ -177,7 +177,7 @@ class _Reader(Reader):
         calls = list(self.requests(data))
         content = data.get("content")
         if not isinstance(content, list):
-            yield ReadMessage(self.said_by_model(data, [text_in(data, "content")], calls), [value])
+            yield ReadMessage(self.ai_message(data, [text_in(data, "content")], calls), [value])
             return
         runs = _runs(content)
         if not runs or (calls and _is_result(runs[-1][0])):
@@ -191,10 +191,10 @@ class _Reader(Reader):
                 continue
             own = [self.server_request(block) for block in run if _server_call(block)]
             own += calls if i == last else []
-            message = self.said_by_model(fields, run, own)
+            message = self.ai_message(fields, run, own)
             yield ReadMessage(message, [part], joins=i > 0 or None)
 
-    def said_by_model(
+    def ai_message(
         self, data: Mapping[str, Any], content: Sequence[Any], calls: list[ToolExecutionRequest]
     ) -> AiMessage:
         more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
@@ -462,13 +462,13 @@ def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
 
 
-def plain(given: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
-    return plain_values(given, _dumped)
+    return plain_values(value, _dumped)
 
 
-def _dumped(given: Any) -> Any:
-    data = given.model_dump(mode="json", fallback=_without_json)
+def _dumped(value: Any) -> Any:
+    data = value.model_dump(mode="json", fallback=_without_json)
     return {"type": data["type"], "data": data} if "type" in data else data
 
 

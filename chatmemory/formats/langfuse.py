@@ -1,8 +1,8 @@
 """Langfuse: traces, sessions and observations, as its pages and its API export them; only read.
 
 A generation has the model's input under `input` and its answer under `output`. A trace without
-generations is read as a call. All calls of one session, else of one trace, are one conversation in
-the order of time; so are traces of which one repeats the messages of the other. Source of the
+generations is read as a call. All calls of a session, or of a trace without a session, form one
+conversation, ordered by time; so do traces if one repeats the messages of another. Source of the
 shapes: Langfuse's API reference, traces, sessions and observations.
 """
 
@@ -64,8 +64,8 @@ def _within(value: Any, trace: str | None = None, session: str | None = None) ->
         level = _CALL if value.get("type") == "GENERATION" else _TRACE if is_trace else _OTHER
         times = (value.get(name) for name in _TIMES)
         time = next((each for each in times if isinstance(each, str)), "")
-        asked, answered = value.get("input"), value.get("output")
-        yield Call(asked, answered, session, trace, trace, level, time)
+        request, answer = value.get("input"), value.get("output")
+        yield Call(request, answer, session, trace, trace, level, time)
     for each in (each for name in _WITHIN for each in dicts_in(value, name)):
         yield from _within(each, trace, session)
     if around:

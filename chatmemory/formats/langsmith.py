@@ -1,8 +1,8 @@
 """LangSmith: runs, as its pages and its API export them. They are only read.
 
 An llm run has messages under `inputs` and `outputs`. If a trace has no llm run, its outermost run
-is read. All runs of one thread, else of one trace, are one conversation in the order of time; so
-are traces of which one repeats the messages of the other. `session_id` is the project, not a
+is read. All runs of a thread, or of a trace without a thread, form one conversation, ordered by
+time; so do traces if one repeats the messages of another. `session_id` is the project, not a
 conversation. Source of the shapes: LangSmith's documentation, run data format.
 """
 
@@ -40,9 +40,12 @@ def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any]
 def _calls(values: Iterable[Any]) -> Iterator[Call]:
     for run, trace in (each for value in values for each in _runs(value)):
         level = _CALL if run["run_type"] == "llm" else _INNER if _is_inner(run) else _OUTERMOST
-        answered = _said(dict_in(run, "outputs")) or {"error": run.get("error")}
-        asked, time = _said(dict_in(run, "inputs")), name_of(run, "start_time", "dotted_order")
-        yield Call(asked, answered, _thread(run), trace, trace, level, time or "")
+        answer = _messages_of(dict_in(run, "outputs")) or {"error": run.get("error")}
+        request, time = (
+            _messages_of(dict_in(run, "inputs")),
+            name_of(run, "start_time", "dotted_order"),
+        )
+        yield Call(request, answer, _thread(run), trace, trace, level, time or "")
 
 
 def _is_inner(run: dict[str, Any]) -> bool:
@@ -53,7 +56,7 @@ def _thread(run: dict[str, Any]) -> str | None:
     return name_of(dict_in(dict_in(run, "extra"), "metadata"), *_THREAD)
 
 
-def _said(value: dict[str, Any]) -> Any:
+def _messages_of(value: dict[str, Any]) -> Any:
     """Return the messages of a run's input or output, or its only text."""
     texts = [each for each in value.values() if isinstance(each, str) and each.strip()]
     has_more = any(isinstance(each, list | dict) and each for each in value.values())

@@ -54,7 +54,7 @@ def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         waiting += dicts_in(message, "children")[::-1]
 
 
-def _said(message: Any) -> Any:
+def _content_of(message: Any) -> Any:
     names = ("text", "content", "files")
     return {name: message.get(name) for name in names} if isinstance(message, dict) else None
 
@@ -140,4 +140,4 @@ def _about(message: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: {name: each for name, each in known.items() if each not in (None, False)}}
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _said)
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of)

@@ -88,8 +88,8 @@ class _Reader(Reader):
         return answer_of(_texts(blocks), calls, (text_in(each, "content") for each in thinking))
 
     def call(self, id: Any, name: Any, arguments: Any) -> ToolExecutionRequest:
-        given = {"id": id, "name": name}
-        return self.calls.request(text_in(given, "id"), text_in(given, "name"), arguments)
+        fields = {"id": id, "name": name}
+        return self.calls.request(text_in(fields, "id"), text_in(fields, "name"), arguments)
 
 
 def _texts(blocks: Iterable[dict[str, Any]]) -> list[str]:
@@ -178,9 +178,9 @@ def _message(
     return {"role": role, "additional_kwargs": more or {}, "blocks": blocks}
 
 
-def plain(given: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return messages of LlamaIndex with all properties, such as the types of their blocks."""
-    return plain_values(given, lambda each: each.model_dump(mode="json", fallback=str))
+    return plain_values(value, lambda each: each.model_dump(mode="json", fallback=str))
 
 
 FORMAT = two_way(find, _Reader, _Writer, plain=plain)

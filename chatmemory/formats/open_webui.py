@@ -49,7 +49,7 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def _said(message: Any) -> Any:
+def _content_of(message: Any) -> Any:
     names = ("content", "files", "output", "error")
     return {name: message.get(name) for name in names} if isinstance(message, dict) else None
 
@@ -98,4 +98,4 @@ def _about(message: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: {name: each for name, each in known.items() if each is not None}}
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _said)
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of)

@@ -15,8 +15,8 @@ from chatmemory.formats.conversion import (
     ReadMessage,
     Response,
     find_turns,
+    format_attribute,
     is_list_of,
-    kept_of,
     list_in,
     name_of,
     nothing_in,
@@ -62,10 +62,10 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one under `messages`.
 
-    In the files of tau-bench it is under `traj`. A completion holds one message, in its first
-    choice. The first message has a role and the properties of that role, and no `parts`: other
-    formats have roles, too, and AI SDK 4 has both. Each part of a content has a type, unlike
-    Bedrock's parts.
+    Files of tau-bench have the list under `traj`. A completion holds one message, in its first
+    choice. To tell this format from others with roles, the first message must have a role with
+    the properties of that role, and no `parts` (AI SDK 4 has both), and each part of a content
+    must have a type, unlike Bedrock's.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
@@ -171,8 +171,8 @@ class _Reader(Reader):
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
         named = text_in(turn, "name", "tool_name")  # the second one is Ollama's
         id = text_in(turn, "tool_call_id")
-        if id is None and self.calls.is_open(given := name_of(turn, "id")):
-            id = given
+        if id is None and self.calls.is_open(turn_id := name_of(turn, "id")):
+            id = turn_id
         id, name = self.calls.answered(id, named)
         contents = self.contents(turn)
         if contents is None:
@@ -297,8 +297,8 @@ def file_content(file: dict[str, Any]) -> Content:
     return stand_in("file", text_in(file, "file_id", "file_url", "filename"))
 
 
-def image_content(given: Any) -> Content:
-    image = given if isinstance(given, dict) else {"url": given}
+def image_content(value: Any) -> Content:
+    image = value if isinstance(value, dict) else {"url": value}
     url = image.get("url")
     if url is not None and not isinstance(url, str):
         raise InvalidMessage("the url of an image must be a string")
@@ -325,7 +325,7 @@ class _Writer(PartWriter):
     cannot_say = ("thinking", "is_error")
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        kept = kept_of(message, self.format).get("name")
+        kept = format_attribute(message, self.format).get("name")
         name = {"name": kept} if isinstance(kept, str) else {}
         yield {"role": "system", "content": message.text, **name}
 
@@ -371,37 +371,37 @@ def url_and_detail(content: ImageContent) -> dict[str, Any]:
 # Objects of the library
 
 
-def plain(given: Any) -> Any:
-    """Return objects of OpenAI's library as it sends them: without the properties that it never
-    sends.
+def plain(value: Any) -> Any:
+    """Return objects of OpenAI's library as JSON values, without the properties that the library
+    never sends.
     """
-    return plain_values(given, _as_sent)
+    return plain_values(value, _as_sent)
 
 
-def _as_sent(given: Any) -> Any:
+def _as_sent(value: Any) -> Any:
     # Its helpers put values into fields whose types do not allow them: Pydantic would warn.
-    return given.model_dump(
-        mode="json", exclude_unset=True, exclude=_not_sent(given), warnings=False
+    return value.model_dump(
+        mode="json", exclude_unset=True, exclude=_not_sent(value), warnings=False
     )
 
 
 _PARSED = ("parsed", "parsed_arguments")  # the chat classes do not mark them
 
 
-def _not_sent(given: Any) -> dict[Any, Any]:
+def _not_sent(value: Any) -> dict[Any, Any]:
     """Return Pydantic's `exclude` for an object or a list: the properties that are not sent, at
     every level.
     """
-    if isinstance(given, list | tuple):
-        return {place: found for place, each in enumerate(given) if (found := _not_sent(each))}
-    fields = getattr(type(given), "model_fields", None)
+    if isinstance(value, list | tuple):
+        return {place: found for place, each in enumerate(value) if (found := _not_sent(each))}
+    fields = getattr(type(value), "model_fields", None)
     if fields is None:
         return {}
-    inner = {name: found for name, value in given if (found := _not_sent(value))}
-    marked = getattr(given, "__api_exclude__", None) or ()
+    inner = {name: found for name, each in value if (found := _not_sent(each))}
+    marked = getattr(value, "__api_exclude__", None) or ()
     of_parts = marked if isinstance(marked, Mapping) else {}
     own = [name for name in (*marked, *_PARSED) if name in fields and name not in of_parts]
-    own += [name for name in given.model_extra or () if name == "index"]  # a stream's calls
+    own += [name for name in value.model_extra or () if name == "index"]  # a stream's calls
     return {**of_parts, **inner, **dict.fromkeys(own, True)}
 
 

@@ -32,8 +32,8 @@ from chatmemory.formats.conversion import (
     arguments_text,
     decoded,
     dicts_in,
+    format_attribute,
     is_list_of,
-    kept_of,
     list_in,
     name_of,
     object_in,
@@ -162,14 +162,14 @@ def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, value) if any(map(_is_item, value)) else None
     if not isinstance(value, dict):
         return None
-    given, output = value.get("input"), value.get("output")
+    input, output = value.get("input"), value.get("output")
     is_response = value.get("object") == "response"
-    if isinstance(output, list) and (is_response or (given is None and find(output))):
+    if isinstance(output, list) and (is_response or (input is None and find(output))):
         return _response(value)
-    if isinstance(given, str) and "model" in value and "output" not in value:
-        return _request(value, [{"role": "user", "content": given}])
-    if isinstance(given, list) and (is_list_of(given, "role") or find(given)):
-        return _request(value, given)
+    if isinstance(input, str) and "model" in value and "output" not in value:
+        return _request(value, [{"role": "user", "content": input}])
+    if isinstance(input, list) and (is_list_of(input, "role") or find(input)):
+        return _request(value, input)
     return None
 
 
@@ -414,7 +414,7 @@ def _of_types(types: list[str], usual: str) -> dict[str, Any]:
 
 def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
     """Return the types in the attributes, or an empty list if any of them is unknown."""
-    types = list_in(kept_of(message, _NAME), "types")
+    types = list_in(format_attribute(message, _NAME), "types")
     return types if all(type in [*known] for type in types) else []
 
 

@@ -45,16 +45,16 @@ def _is_event(value: Any) -> bool:
     return isinstance(value, dict) and "id" in value and "source" in value
 
 
-def said(event: Any) -> Any:
+def content_of(event: Any) -> Any:
     """Return the parts of an event that have text. A condensation is the program's own."""
-    words = {name: event[name] for name in _SAID if name in event}
+    words = {name: event[name] for name in _TEXTS if name in event}
     kinds = ("action", "observation")  # in version 0 these are names
     return {
         name: each for name, each in words.items() if name not in kinds or isinstance(each, dict)
     }
 
 
-_SAID = (
+_TEXTS = (
     "llm_message",
     "thought",
     "reasoning_content",
@@ -100,9 +100,13 @@ class _Reader(SessionReader):
             answer = text_in(event, "llm_response_id")
             return self.call(event, request, part_texts(event.get("thought")), answer, about)
         if kind in _RESULTS:
-            given = event.get("observation", event.get("rejection_reason", event.get("error")))
-            failed = kind != "ObservationEvent" or _is_error(given) or None
-            return self.result(text_in(event, "tool_call_id"), _observed(given), failed, about)
+            observation = event.get(
+                "observation", event.get("rejection_reason", event.get("error"))
+            )
+            failed = kind != "ObservationEvent" or _is_error(observation) or None
+            return self.result(
+                text_in(event, "tool_call_id"), _observed(observation), failed, about
+            )
         if kind == "CondensationRequest":
             self._trigger = text_in(event, "reason")
         elif kind == "Condensation":
@@ -163,12 +167,12 @@ class _Reader(SessionReader):
                 AiMessage(text, attributes=own) if is_agent else UserMessage(text, None, own)
             )
         elif event.get("source") == "agent" and action not in (*_SILENT, None):
-            made = dict_in(event, "tool_call_metadata")
-            answer = dict_in(made, "model_response").get("id")
-            given = {name: value for name, value in args.items() if name != "thought"}
+            metadata = dict_in(event, "tool_call_metadata")
+            answer = dict_in(metadata, "model_response").get("id")
+            arguments = {name: value for name, value in args.items() if name != "thought"}
             thought = [text] if isinstance(text := args.get("thought"), str) and text else []
-            name = text_in(made, "function_name") or str(action)
-            request = self.calls.request(text_in(made, "tool_call_id"), name, given)
+            name = text_in(metadata, "function_name") or str(action)
+            request = self.calls.request(text_in(metadata, "tool_call_id"), name, arguments)
             return self.call(event, request, thought, answer, about)
         return None
 
@@ -176,13 +180,13 @@ class _Reader(SessionReader):
 
     def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
         """Read a condensation. The summary of an earlier one is forgotten, too."""
-        gone = {place for id in ids if (place := self._places.get(str(id))) is not None}
+        left = {place for id in ids if (place := self._places.get(str(id))) is not None}
         summary, trigger = text_in(about, "summary"), self._trigger
         self._trigger = None
         self.miss("events that were forgotten without a summary", summary is None)
         self.compact(
             UserMessage(summary or "[no summary]"),
-            kept=[place for place in self.built.window if place not in gone | self.summaries()],
+            kept=[place for place in self.built.window if place not in left | self.summaries()],
             ahead=whole(about.get("summary_offset")) or 0,
             trigger=trigger,
         )
@@ -203,16 +207,16 @@ def _is_error(observation: Any) -> bool:
     return isinstance(observation, dict) and observation.get("is_error") is True
 
 
-def _observed(given: Any) -> Any:
+def _observed(observation: Any) -> Any:
     """Return the result of a tool: its content or output, else the whole observation as JSON."""
-    if isinstance(given, dict):
+    if isinstance(observation, dict):
         for name in ("content", "output"):
-            if isinstance(given.get(name), list):
-                return _contents(given[name])
-            if isinstance(given.get(name), str):
-                return given[name]
-        return json.dumps(given, ensure_ascii=False)
-    return given if isinstance(given, str) else _contents(given)
+            if isinstance(observation.get(name), list):
+                return _contents(observation[name])
+            if isinstance(observation.get(name), str):
+                return observation[name]
+        return json.dumps(observation, ensure_ascii=False)
+    return observation if isinstance(observation, str) else _contents(observation)
 
 
 def _contents(parts: Any) -> list[Content]:
@@ -224,4 +228,4 @@ def _contents(parts: Any) -> list[Content]:
     return found
 
 
-FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_event, said=said)
+FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_event, content_of=content_of)

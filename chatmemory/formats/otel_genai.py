@@ -28,7 +28,7 @@ from chatmemory.formats.conversion import (
     arguments_text,
     decoded,
     dict_in,
-    kept_of,
+    format_attribute,
     list_in,
     name_of,
     objects_in,
@@ -172,13 +172,13 @@ class _Reader(Reader):
 
     def answer(self, run: list[dict[str, Any]]) -> AiMessage:
         thoughts = [part for part in run if part["type"] in _THOUGHTS]
-        asked = [part for part in run if part["type"] in _CALLS]
+        call_parts = [part for part in run if part["type"] in _CALLS]
         others = [part for part in run if part["type"] not in (*_THOUGHTS, *_CALLS)]
         texts = [text for part in others if (text := _text(part)) is not None]
-        calls = [self.request(part) for part in asked]
+        calls = [self.request(part) for part in call_parts]
         if others and not texts and not calls and not thoughts:
             texts = [_shown(others[0]).text]
-        types = [part["type"] for part in asked]
+        types = [part["type"] for part in call_parts]
         own = {} if set(types) <= {"tool_call"} else {_NAME: {"types": types}}
         return answer_of(texts, calls, (text_in(part, "content") for part in thoughts), own)
 
@@ -268,7 +268,7 @@ class _Writer(PartWriter):
         if message.text is not None:
             parts.append(self.text(message.text))
         calls = self.calls_of(message)
-        types = list_in(kept_of(message, self.format), "types")
+        types = list_in(format_attribute(message, self.format), "types")
         if len(types) != len(calls) or not all(type in [*_CALLS] for type in types):
             types = ["tool_call"] * len(calls)
         for call, type in zip(calls, types, strict=True):
@@ -281,8 +281,8 @@ class _Writer(PartWriter):
             self.lose("contents of a result that are not text")
         elif len(message.contents) > 1:
             self.lose("how the text is divided into parts")
-        types = list_in(kept_of(message, self.format), "types")
-        role, type, property = types if _are_of_result(types) else _USUAL
+        types = list_in(format_attribute(message, self.format), "types")
+        role, type, property = types if _is_result_shape(types) else _USUAL
         id, name = self.answered(message)
         part = {"type": type, "id": id, **name, property: _value(text_of(message))}
         yield {"role": role, "parts": [part]}
@@ -298,7 +298,7 @@ class _Writer(PartWriter):
         return {"type": "uri", **about, "uri": media.url}
 
 
-def _are_of_result(types: list[Any]) -> bool:
+def _is_result_shape(types: list[Any]) -> bool:
     """Whether attributes have a result's original shape. Clients may have sent them."""
     match types:
         case ["user" | "assistant" | "tool", str(type), property]:

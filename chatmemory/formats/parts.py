@@ -11,8 +11,8 @@ from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
     Writer,
+    format_attribute,
     json_object,
-    kept_of,
     nothing_in,
     stand_in,
 )
@@ -208,7 +208,7 @@ class TurnReader(Reader):
         """Whether a part is the result of a tool."""
 
     @abstractmethod
-    def is_of_model(self, part: Any) -> bool:
+    def is_model_part(self, part: Any) -> bool:
         """Whether a part can only come from a model."""
 
     @abstractmethod
@@ -219,7 +219,7 @@ class TurnReader(Reader):
         """Yield the content of a user's part, or nothing if messages have no place for it."""
 
     @abstractmethod
-    def said_by_model(self, parts: list[Any]) -> AiMessage: ...
+    def ai_message(self, parts: list[Any]) -> AiMessage: ...
 
     def joined(self, turn: dict[str, Any], found: Parts) -> Iterator[ReadMessage]:
         """Yield the messages of a turn, each with its parts. The first one keeps the other
@@ -233,7 +233,9 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return whether a message must be marked as joined. Results in a row are joined anyway."""
+        """Return whether to mark a message as joined to the one before it. Results in a row need no
+        mark: they are joined anyway.
+        """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
         return None if joins == are_results else joins
@@ -263,13 +265,13 @@ class TurnReader(Reader):
         return UserMessage(contents)
 
     def assistant(self, parts: list[Any]) -> Parts:
-        if parts and not any(map(self.is_of_model, parts)):
+        if parts and not any(map(self.is_model_part, parts)):
             raise self.nothing_in(parts)
         for run in runs_of(parts, self.is_result):
             is_result = self.is_result(run[0])
-            yield self.result(run[0]) if is_result else self.said_by_model(run), run
+            yield self.result(run[0]) if is_result else self.ai_message(run), run
         if not parts:
-            yield self.said_by_model([]), []
+            yield self.ai_message([]), []
 
     def nothing_in(self, parts: Iterable[Any]) -> InvalidMessage:
         """Return the error for a turn that would become an empty message."""
@@ -280,7 +282,7 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Writes such turns. The attribute with the format's name has the kinds of the parts."""
+    """Writes turns of parts. The attribute with the format's name has the kinds of the parts."""
 
     within_turn: ClassVar[str]
     levels = (DetailLevel.AUTO, DetailLevel.LOW)
@@ -311,11 +313,11 @@ class TurnWriter(PartWriter):
         return joins or are_results
 
     def kind_of_result(self, message: ToolExecutionResultMessage, default: str) -> str:
-        kind = kept_of(message, self.format).get("type")
+        kind = format_attribute(message, self.format).get("type")
         return kind if isinstance(kind, str) else default
 
     def kind_of_call(self, message: AiMessage, id: str | None, default: str) -> str:
-        types = kept_of(message, self.format).get("types")
+        types = format_attribute(message, self.format).get("types")
         kind = types.get(id) if isinstance(types, Mapping) else None
         return kind if isinstance(kind, str) else default
 

@@ -52,7 +52,7 @@ _URLS = {"image-url": "image", "audio-url": "audio", "video-url": "video", "docu
 _KIND_OF_URL = {kind: name for name, kind in _URLS.items()}
 _BUILT_IN = ("builtin-tool-call", "builtin-tool-return")
 _RETRIES = ("retry-prompt", "retry-feedback")
-_SAME = True  # marks instructions that equal the instructions of the request before
+_SAME = True  # marks instructions that repeat the previous request's
 
 # Reading
 
@@ -72,7 +72,7 @@ def _are_messages(value: Any) -> bool:
 
 
 class _Reader(Reader):
-    _instructions: str | None = None  # the last request's that had some
+    _instructions: str | None = None  # of the last request that had any
 
     def read(self, turn: dict[str, Any]) -> Iterator[ReadMessage]:
         kind = turn.get("kind")
@@ -105,7 +105,7 @@ class _Reader(Reader):
         found: list[tuple[ChatMessage, list[Any]]] = []
         waiting: list[Any] = []  # parts without content, beside one that has some
         for part in parts:
-            message = self.asked(part)
+            message = self.message_of(part)
             if message is None:
                 (found[-1][1] if found else waiting).append(part)
             else:
@@ -113,7 +113,7 @@ class _Reader(Reader):
                 waiting = []
         yield from ((message, {"parts": own}) for message, own in found)
 
-    def asked(self, part: dict[str, Any]) -> ChatMessage | None:
+    def message_of(self, part: dict[str, Any]) -> ChatMessage | None:
         """Return the message of a request's part, or None if it has no message."""
         kind, content = part.get("part_kind"), part.get("content")
         if kind == "system-prompt":
@@ -147,9 +147,9 @@ class _Reader(Reader):
             return
         for run in [*runs_of(parts, _is_result)] or [[]]:
             is_result = any(map(_is_result, run))
-            yield self.result(run[0]) if is_result else self.said_by_model(run), {"parts": run}
+            yield self.result(run[0]) if is_result else self.ai_message(run), {"parts": run}
 
-    def said_by_model(self, parts: Sequence[dict[str, Any]]) -> AiMessage:
+    def ai_message(self, parts: Sequence[dict[str, Any]]) -> AiMessage:
         texts = [text for part in parts if (text := _text_in(part)) is not None]
         thinking = [part for part in parts if part.get("part_kind") == "thinking"]
         calls = []
@@ -287,13 +287,13 @@ class _Writer(PartWriter):
         return True
 
 
-def plain(given: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return messages of Pydantic AI as its adapter writes them."""
-    if isinstance(given, Mapping):
-        return {name: plain(value) for name, value in given.items()}
-    messages = list(given) if isinstance(given, list | tuple) else [given]
+    if isinstance(value, Mapping):
+        return {name: plain(value) for name, value in value.items()}
+    messages = list(value) if isinstance(value, list | tuple) else [value]
     if not any(hasattr(message, "parts") for message in messages):
-        return given
+        return value
     from pydantic_ai.messages import ModelMessagesTypeAdapter  # the library of the objects
 
     return ModelMessagesTypeAdapter.dump_python(messages, mode="json")

@@ -90,7 +90,7 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
     return path, {records[id] for id in saying} - {*path}
 
 
-def said(record: Any) -> Any:
+def content_of(record: Any) -> Any:
     """Return the parts of a record's message, or of a new window."""
     payload = dict_in(record, "systemPayload")
     return [dict_in(record, "message").get("parts"), payload.get("compressedHistory")]
@@ -158,4 +158,6 @@ def _key(message: ChatMessage) -> tuple[Any, str]:
     return message.type, text_of(message)
 
 
-FORMAT = Format(NAME, find, parse, is_record=is_record, session_of=session_of, said=said)
+FORMAT = Format(
+    NAME, find, parse, is_record=is_record, session_of=session_of, content_of=content_of
+)

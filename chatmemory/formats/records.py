@@ -1,4 +1,4 @@
-"""The records of a session in little memory."""
+"""The records of a session, packed to save memory."""
 
 from __future__ import annotations
 

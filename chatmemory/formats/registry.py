@@ -41,8 +41,8 @@ from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.texts import printable
 from chatmemory.registry import Registry
 
-# The modules of the formats, each with its format's name. If several find equally many
-# conversations in a file, the first one is used.
+# The formats' modules by format name. If several formats find the same number of conversations in
+# a file, the first one is used.
 _BUILT_IN = (
     "langchain4j",
     "call_log",
@@ -153,7 +153,7 @@ def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j"
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return messages in a format, one by one if the format can."""
+    """Return messages in a format as a stream, if the format can write message by message."""
     render = format_named(format).render
     if render is None:
         raise InvalidValue(f"messages cannot be written in the format {format!r}: it is only read")
@@ -163,11 +163,13 @@ def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") ->
 class _Checked(Iterable[ChatMessage]):
     """Messages that can be read more than once, and are checked while they are read."""
 
-    def __init__(self, given: Iterable[ChatMessage]) -> None:
-        self._given = list(given) if isinstance(given, Iterator) else message_list(given)
+    def __init__(self, messages: Iterable[ChatMessage]) -> None:
+        self._messages = (
+            list(messages) if isinstance(messages, Iterator) else message_list(messages)
+        )
 
     def __iter__(self) -> Iterator[ChatMessage]:
-        return map(chat_message, self._given)
+        return map(chat_message, self._messages)
 
 
 def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -222,10 +224,11 @@ def read_transcripts(
 ) -> Reading:
     """Return every conversation of a JSON or JSON Lines file, or of its content.
 
-    `format` is a format's name, or "auto" to take the first that finds the file to be a
-    conversation, else the one that finds the most in it. Conversations without a name are named by
-    their position, from 1. Raises UnreadableTranscript, which names the content as `called`, if it
-    is not JSON, exceeds the `bounds`, or holds no conversation in the format.
+    `format` is a format's name, or "auto": then it is the first format for which the whole file is
+    a conversation, else the one that finds the most conversations in it. Conversations without a
+    name are named by their position, from 1. Raises UnreadableTranscript if the content is not
+    JSON, exceeds the `bounds`, or holds no conversation in the format; the message refers to the
+    content as `called`.
     """
     stream = stream_transcripts(content, format, called=called, bounds=bounds)
     found = [*stream.conversations]
@@ -277,8 +280,8 @@ def stream_transcripts(
 
 
 def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
-    """Return the first lines and the others. Errors of the file are raised by the others, unless
-    there is no first line.
+    """Return the first lines and an iterator over the rest, which raises the errors of the file.
+    Raises UnreadableTranscript itself if the file fails before any line could be read.
     """
     first: list[JsonLine] = []
     try:
@@ -360,8 +363,8 @@ _KNOWN_BEGINNINGS = {
 
 
 def _why_no_text(file: IO[bytes]) -> str | None:
-    """Return what a file is instead of text: empty, of a known kind, or else not UTF-8, with its
-    first wrong byte. None if it is text.
+    """Return why a file is not text, or None if it is: it is empty, of a known binary kind, or not
+    UTF-8 (then with its first wrong byte).
     """
     file.seek(0)
     first = file.read(2**10)
@@ -393,7 +396,7 @@ def _place_without_utf8(file: IO[bytes]) -> str | None:
 def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
     """Return the name of the format that finds the most conversations, or None.
 
-    For a format that claims some of them, all that it finds count.
+    If a format with `claims` claims any of them, all that it finds are counted.
     """
     if len(formats) > 1:
         formats = {
@@ -416,7 +419,7 @@ def _is_in(value: Any, claims: Callable[[Any], bool]) -> bool:
 def _of_lines(
     lines: Iterable[JsonLine], name: str, format: Format, bounds: JsonBounds | None
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations of a file with one in each line, or one from several lines."""
+    """Yield the conversations of a JSON Lines file: one a line, or several lines for each."""
     if format.conversations:
         problems: list[Refused] = []
         yield from _gathered(_without(lines, problems), format.conversations, bounds)
@@ -568,7 +571,7 @@ def _read_one(
     for each in read.left_out:
         place = places[each.turn] if places else f"{where}, record {each.turn + 1}"
         yield Refused(place, each.why)
-    losses = (*raw.losses, *read.losses, *unread_words(raw.turns, read, format.said))
+    losses = (*raw.losses, *read.losses, *unread_words(raw.turns, read, format.content_of))
     losses = tuple(_with_place(each, places) for each in losses)
     name = raw.name or str(number)
     yield replace(read, name=name, losses=losses, number=number, branches=())

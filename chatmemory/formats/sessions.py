@@ -82,10 +82,10 @@ class SessionReader(ABC):
         """Add the messages of one record. Raises InvalidMessage."""
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
-        """Record that something is missing in the session. Losses of one name are counted.
+        """Record a loss named `what`, which may occur several `times`. Equal losses are counted.
 
-        It is missing in the given records, else in the current record, or in the whole session
-        before the first record is read.
+        The loss is in the given records, else in the current record; before the first record is
+        read, it concerns the whole session.
         """
         if times:
             at_hand = (self._turn,) if self._is_reading else ()
@@ -143,6 +143,6 @@ def whole(value: Any) -> int | None:
 
 def part_texts(parts: Any) -> list[str]:
     """Return the texts of a list of parts that have one."""
-    given = parts if isinstance(parts, list) else ()
-    found = [part.get("text") for part in given if isinstance(part, dict)]
+    listed = parts if isinstance(parts, list) else ()
+    found = [part.get("text") for part in listed if isinstance(part, dict)]
     return [text for text in found if isinstance(text, str) and text]

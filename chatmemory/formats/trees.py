@@ -1,4 +1,4 @@
-"""Trees of messages, as chat sites keep them: each message names the one that it follows.
+"""Trees of messages, as chat sites store them: each message names its parent.
 
 An edited question or a regenerated answer is another child of the same message. The conversation is
 the path to the message that is shown last; every other path is a branch of it.
@@ -22,9 +22,7 @@ LEFT = "messages on other branches, not reached from the last message"
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a tree, as its site stores it. It `is_shown` if it is on the path to the last
-    one.
-    """
+    """A message of a tree, as its site stores it. `is_shown`: it is on the path to the last one."""
 
     id: str
     parent: str | None
@@ -47,8 +45,8 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
 
 
 def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> list[Node]:
-    """Return such nodes of messages that name the one before under the property `parent`. If no
-    message has it, each follows the one before it in the list.
+    """Return the nodes of messages that name their parent under the property `parent`. If no
+    message does, the parent of each is the message before it in the list.
     """
     if any(parent in each for each in values.values()):
         return nodes_of(values, {id: each.get(parent) for id, each in values.items()}, last)
@@ -84,31 +82,31 @@ def format_of_tree(
     name: str,
     find: Callable[[Any], RawTranscript | None],
     reader: type[Reader],
-    said: Callable[[Any], Any],
+    content_of: Callable[[Any], Any],
 ) -> Format:
     """Return a format of trees of messages. It is only read.
 
-    `find` returns nodes as turns, and `reader` reads their values. `said` returns the part of a
-    value that has text: a path whose last value has none is not a branch.
+    `find` returns nodes as turns, and `reader` reads their values. `content_of` returns the part
+    of a value that has text: a path whose last value has none is not a branch.
     """
     reader.format = name
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        return _read([*_chained(turns)], tuple(after), reader, said)
+        return _read([*_chained(turns)], tuple(after), reader, content_of)
 
-    return Format(name, find, parse, said=lambda node: said(node.value))
+    return Format(name, find, parse, content_of=lambda node: content_of(node.value))
 
 
 def _read(
     nodes: Sequence[Node],
     after: tuple[ChatMessage, ...],
     reader: type[Reader],
-    said: Callable[[Any], Any],
+    content_of: Callable[[Any], Any],
 ) -> Transcript:
     shown = [node for node in nodes if node.is_shown]
     read = reader().read_all([node.value for node in shown], after)
-    leaves = [*_leaves(nodes, lambda value: _says(said(value)))]
-    branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, said)]
+    leaves = [*_leaves(nodes, lambda value: _has_content(content_of(value)))]
+    branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, content_of)]
     lost = dict.fromkeys(loss for each in branches for loss in each.losses)
     if more := len(leaves) - len(branches):
         lost[Loss("conversation", f"{LEFT} ({more:,})")] = None
@@ -123,18 +121,18 @@ def _read(
     )
 
 
-def _says(said: Any) -> bool:
+def _has_content(content: Any) -> bool:
     """Return whether a value has text or anything else to show, such as an image."""
-    if isinstance(said, dict):
-        return any(map(_says, said.values()))
-    if isinstance(said, list | tuple):
-        return any(map(_says, said))
-    return bool(said)
+    if isinstance(content, dict):
+        return any(map(_has_content, content.values()))
+    if isinstance(content, list | tuple):
+        return any(map(_has_content, content))
+    return bool(content)
 
 
-def _leaves(nodes: Sequence[Node], says: Callable[[Any], bool]) -> Iterator[Node]:
+def _leaves(nodes: Sequence[Node], has_content: Callable[[Any], bool]) -> Iterator[Node]:
     """Yield the last message of each path except the one that is shown."""
-    saying = [node for node in nodes if says(node.value)]
+    saying = [node for node in nodes if has_content(node.value)]
     parents = {node.id: node.parent for node in nodes}
     followed: set[str] = set()
     for node in saying:
@@ -150,7 +148,7 @@ def _branches(
     leaves: Iterable[Node],
     reader: type[Reader],
     after: tuple[ChatMessage, ...],
-    said: Callable[[Any], Any],
+    content_of: Callable[[Any], Any],
 ) -> Iterator[Transcript]:
     """Yield the branches that end at these messages, with their losses after the path shown."""
     values = {node.id: node for node in nodes}
@@ -159,7 +157,7 @@ def _branches(
         path = [values[id] for id in path_to(leaf.id, parents)]
         read = reader().read_all([node.value for node in path], after)
         both = frozenset(n for n, node in enumerate(path) if node.is_shown)
-        words = unread_words([node.value for node in path], replace(read, named=both), said)
+        words = unread_words([node.value for node in path], replace(read, named=both), content_of)
         yield replace(read, losses=(*read.losses, *(Loss("branch", each.what) for each in words)))
 
 

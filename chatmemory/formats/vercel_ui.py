@@ -115,8 +115,8 @@ def _of_today(part: dict[str, Any]) -> dict[str, Any]:
             state = "output-available" if call.get("state") == "result" else "input-available"
             names = {"toolName": "toolName", "toolCallId": "toolCallId", "args": "input"}
             names |= {"result": "output"} if state == "output-available" else {}
-            made = {now: call[before] for before, now in names.items() if before in call}
-            return {"type": "dynamic-tool", "state": state, **made}
+            renamed = {now: call[before] for before, now in names.items() if before in call}
+            return {"type": "dynamic-tool", "state": state, **renamed}
     return part
 
 
@@ -342,8 +342,8 @@ class _Writer(PartWriter):
             yield self.text(message.text)
         for call in self.calls_of(message):
             self._called.add(call.id)
-            made = {"type": "tool", "toolName": call.name, "toolCallId": call.id}
-            yield {**made, "state": "input-available", "input": _input(call.arguments)}
+            part = {"type": "tool", "toolName": call.name, "toolCallId": call.id}
+            yield {**part, "state": "input-available", "input": _input(call.arguments)}
 
     def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         self.lose_contents(message.contents)

@@ -1,8 +1,8 @@
 """A check that all text of a conversation in a file is in the messages that were read from it.
 
 Every string of four letters or more in a turn must be in a text, a thought, an argument or a result
-of a message: attributes are kept, but nobody searches or shows them. Missing text is reported as a
-loss. This holds for every format; a format only names the part of a turn that has text.
+of a message: attributes are stored, but neither searched nor shown. Missing text is reported as a
+loss. The check applies to every format; `Format.content_of` names the part of a turn that has text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from chatmemory.messages.message import (
 NEAR = 3  # turns on either side whose messages are searched first
 LOOKED_THROUGH = 50_000_000  # characters of other messages, for each conversation
 
-# Properties without text of anybody, in lower case and without signs. So are names with `_ENDS`.
+# Properties that hold no prose, in lower case without punctuation. Names with `_ENDS` hold none
+# either.
 _SILENT = {
     *("id", "ids", "uuid", "type", "kind", "role", "from", "author", "sender", "recipient"),
     *("name", "toolname", "model", "modelid", "provider", "status", "state", "object", "index"),
@@ -79,7 +80,7 @@ def _says(message: ChatMessage) -> bool:
 
 
 def unread_words(
-    turns: Sequence[Any], read: Transcript, said: Callable[[Any], Any] | None
+    turns: Sequence[Any], read: Transcript, content_of: Callable[[Any], Any] | None
 ) -> Iterator[Loss]:
     """Yield a loss for each string of the turns that is not in the messages."""
     known = _Words(read)
@@ -88,7 +89,7 @@ def unread_words(
         if n in passed:
             continue
         turn = turn.turn if isinstance(turn, Response) else turn
-        strings = _strings(said(turn) if said else turn)
+        strings = _strings(content_of(turn) if content_of else turn)
         paths = {path for path, text in strings if not _is_read(text, n, known)}
         for path in sorted(paths):
             words = f"words under {path!r}, which" if path else "words that"
@@ -115,7 +116,7 @@ def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             waiting += [(f"{path}.{name}" if path else name, value[name]) for name in within]
         elif isinstance(value, list):
             waiting += [(f"{path}[]", each) for each in value]
-        elif isinstance(value, str) and _is_said(value):
+        elif isinstance(value, str) and _has_words(value):
             yield path, value
 
 
@@ -127,7 +128,7 @@ def _is_silent(name: str) -> bool:
     return end is not None and plain.endswith(_ENDS)
 
 
-def _is_said(text: str) -> bool:
+def _has_words(text: str) -> bool:
     return _LETTERS.search(text) is not None and not _NO_WORDS.fullmatch(text.strip())
 
 
