@@ -1,8 +1,8 @@
-"""The linter: windows that a provider will refuse, or take otherwise than meant, and why.
+"""The linter: finds why a provider would refuse a window, or misread it.
 
     findings_in(turns, provider)    the faults of a window, refused or mishandled
     refusals_in(turns, provider)    the faults for which the provider refuses it
-    verdicts(turns)                 the answers of providers to a window, in a sentence each
+    verdicts(turns)                 what each provider would answer to a window, in a sentence
     RULES                           the rules by id, each with its source and two examples
 
 `chatmemory.lint.linter` does the same for messages.
@@ -18,8 +18,8 @@ from chatmemory.lint.rules import Finding, Rule, findings
 from chatmemory.lint.turns import ANTHROPIC, COMBINING, OPENAI, PROVIDERS, Sent, Turn, Waiting
 
 __all__ = [
-    "ASKED",
     "COMBINING",
+    "LESSON_PROVIDERS",
     "PROVIDERS",
     "RULES",
     "Finding",
@@ -33,11 +33,11 @@ __all__ = [
     "verdicts",
 ]
 
-ASKED = (OPENAI, ANTHROPIC)  # the providers that lessons name
+LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
-    """Return the findings of a provider in a window, refused or mishandled, in its order."""
+    """Return a provider's findings in a window, refused or mishandled, in the window's order."""
     return findings(Sent(turns, provider, model=model), RULES.values())
 
 
@@ -50,7 +50,7 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a provider to a window. `provider` is its name as people write it."""
+    """A provider's answer to a window. `provider` is its name as people write it."""
 
     provider: str
     findings: Sequence[Finding] = ()
@@ -77,4 +77,4 @@ class Verdict:
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
     """Return the verdicts of the providers that lessons name."""
-    return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in ASKED)
+    return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

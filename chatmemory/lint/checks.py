@@ -1,4 +1,4 @@
-"""The checks of rules: they find the faults of a window, for any provider.
+"""The checks of rules: each finds the faults of one kind in a window, for any provider.
 
 A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`.
 """
@@ -57,8 +57,8 @@ def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
 
 
 def first_not_user(sent: Sent) -> Iterator[Fault]:
-    """Where a provider only mishandles it, nothing is repaired: a conversation may begin with a
-    greeting of the assistant.
+    """If a provider only mishandles such a window, no repair is offered: a conversation may begin
+    with a greeting of the assistant.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if dialogue and dialogue[0].type not in (MessageType.USER, _RESULT):

@@ -51,7 +51,7 @@ def lint(
     model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> list[Finding]:
-    """Return the findings of a provider in a window, refused or mishandled, in its order.
+    """Return a provider's findings in a window, refused or mishandled, in the order of the window.
 
     `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini",
     "mistral", "bedrock" (Converse) or "deepseek". A finding that depends on the model is
@@ -123,8 +123,10 @@ def _lines(turn: Turn) -> list[str]:
         case AiMessage(text=text, tool_execution_requests=()):
             return [f"AI: {text}" if text else f"AI: {json.dumps(text)}"]
         case AiMessage(tool_execution_requests=calls):
-            made = [f"{call.name}({call.arguments}) with {_id(call.id)}" for call in calls if call]
-            return [f"AI calls {' and '.join(made)}"]
+            call_words = [
+                f"{call.name}({call.arguments}) with {_id(call.id)}" for call in calls if call
+            ]
+            return [f"AI calls {' and '.join(call_words)}"]
         case ToolExecutionResultMessage(id=id) as result:
             return [f"Result with {_id(id)}: {text_of(result)}"]
         case ChatMessage() as message:
@@ -136,7 +138,7 @@ def _id(id: str | None) -> str:
     return f"id {id}" if id else "no id"
 
 
-# Messages as a provider gets them
+# Messages as a provider receives them
 
 
 def turns_of(
@@ -167,7 +169,7 @@ def turns_by_provider(
 
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
     turn = Turn.of(position, number, message)
-    own = _kept(message, format)
+    own = _own_json(message, format)
     turn = turn._replace(
         message=message,
         values=_values(message, format),
@@ -177,7 +179,7 @@ def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn
     if isinstance(message, AiMessage):
         joins = own.get("joins") is True
         return turn._replace(optional=_optional(turn.calls, own), joins=joins)
-    if isinstance(message, ToolExecutionResultMessage) and _is_of_provider(_type_of(own)):
+    if isinstance(message, ToolExecutionResultMessage) and _runs_at_provider(_type_of(own)):
         return turn._replace(type=MessageType.AI, joins=True)  # within the answer that called
     return turn
 
@@ -196,7 +198,7 @@ def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
     return (*values, rendering.beside) if rendering.beside else values
 
 
-def _kept(message: ChatMessage, format: str) -> Mapping[str, Any]:
+def _own_json(message: ChatMessage, format: str) -> Mapping[str, Any]:
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
 
@@ -208,7 +210,7 @@ def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[st
         types = dict(zip(ids, types, strict=True))
     if not isinstance(types, Mapping):
         return frozenset()
-    return frozenset(id for id in ids if id is not None and _is_of_provider(types.get(id)))
+    return frozenset(id for id in ids if id is not None and _runs_at_provider(types.get(id)))
 
 
 def _type_of(own: Mapping[str, Any]) -> Any:
@@ -216,5 +218,5 @@ def _type_of(own: Mapping[str, Any]) -> Any:
     return types[0] if isinstance(types, list) and types else own.get("type")
 
 
-def _is_of_provider(type: Any) -> bool:
+def _runs_at_provider(type: Any) -> bool:
     return isinstance(type, str) and type not in _OF_CLIENTS

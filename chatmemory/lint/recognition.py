@@ -1,4 +1,4 @@
-"""Recognizes the laws behind an error of a provider, by the known wording of their answers."""
+"""Recognizes which laws a provider's error refers to, by the known wording of such errors."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Mending:
-    """A change that a repair makes, in words that are true before and after it. `position` is the
+    """A change that a repair makes, in words that fit before and after it. `position` is the
     index of the message in the original window; for a placeholder, the index of its call.
     """
 
@@ -74,7 +74,7 @@ class Bench:
     def numbers(self) -> list[int]:
         return [place.number for place in self.places]
 
-    def tell(self, repair: str, place: BenchMessage, what: str) -> None:
+    def record(self, repair: str, place: BenchMessage, what: str) -> None:
         assert place.source is not None, "placeholders are not mended"
         is_call = isinstance(place.message, AiMessage) and place.message.tool_execution_requests
         name = "Tool call" if is_call else _NAMES[place.message.type]
@@ -95,28 +95,28 @@ def system_first(sent: Sent, bench: Bench) -> None:
         place = bench.places[turn.position]
         text = text_of(place.message)
         if text in texts:
-            bench.tell("drop_duplicate", place, "left out, as it is said before")
+            bench.record("drop_duplicate", place, "left out, as it is said before")
             continue
         texts.add(text)
         first.append(place)
         if turn.position != at:
-            bench.tell("system_first", place, "moved to the beginning")
+            bench.record("system_first", place, "moved to the beginning")
     others = [each for each in bench.places if not isinstance(each.message, SystemMessage)]
     bench.places = [*first, *others]
 
 
 def drop_results(sent: Sent, bench: Bench) -> None:
     """Drop results whose call is missing, and further results of a call that has one."""
-    gone: set[int] = set()
+    dropped: set[int] = set()
     for turn in sent.pairing.orphans:
-        gone.add(turn.position)
+        dropped.add(turn.position)
         place = bench.places[turn.position]
-        bench.tell("drop_result", place, "left out, as its call is not there")
+        bench.record("drop_result", place, "left out, as its call is not there")
     for turn, other in sent.pairing.repeated:
-        gone.add(turn.position)
+        dropped.add(turn.position)
         what = f"left out, as {other.name} answers its call"
-        bench.tell("drop_duplicate", bench.places[turn.position], what)
-    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+        bench.record("drop_duplicate", bench.places[turn.position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 
 
 def begin_with_user(sent: Sent, bench: Bench) -> None:
@@ -125,13 +125,13 @@ def begin_with_user(sent: Sent, bench: Bench) -> None:
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
     if first is None or check is None or not any(fault.is_mendable for fault in check(sent)):
         return
-    gone = {turn.position for turn in sent.turns if turn.position < first} - {
+    dropped = {turn.position for turn in sent.turns if turn.position < first} - {
         turn.position for turn in sent.systems
     }
-    for position in sorted(gone):
+    for position in sorted(dropped):
         what = "leaves memory, which begins with a user message"
-        bench.tell("begin_with_user", bench.places[position], what)
-    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+        bench.record("begin_with_user", bench.places[position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 
 
 def move_results(sent: Sent, bench: Bench) -> None:
@@ -140,7 +140,7 @@ def move_results(sent: Sent, bench: Bench) -> None:
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
         moved.setdefault(sent.parts(call)[-1].position, []).append(place)
-        bench.tell("move_result", place, f"moved behind its call {call.name}")
+        bench.record("move_result", place, f"moved behind its call {call.name}")
     _put_behind(bench, moved)
 
 
@@ -162,7 +162,7 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
             result = ToolExecutionResultMessage(id, tools.get(id), PLACEHOLDER)
             added.setdefault(part.position, []).append(BenchMessage(result, part.number, None))
             place = bench.places[part.position]
-            bench.tell("add_placeholder", place, "a placeholder for its result")
+            bench.record("add_placeholder", place, "a placeholder for its result")
     _put_behind(bench, added)
 
 

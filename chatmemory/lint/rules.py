@@ -82,8 +82,8 @@ class Law:
             return self.severity
         return self._severity(self.refusing, model)
 
-    def severity_unasked(self, model: str) -> Severity | None:
-        """Return the severity for a model of a fault that was found without naming a model."""
+    def severity_for_any(self, model: str) -> Severity | None:
+        """Return the severity for a model of a fault that was found when no model was named."""
         if self.severity != "conditional":
             return self.severity
         return self._severity(self.sure or self.refusing, model)
@@ -139,7 +139,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault of a window for a provider, which refuses it or takes it otherwise than it was meant.
+    """A fault for which a provider refuses a window, or misreads it.
 
     `positions` are the indices of the messages at fault, `message` is a sentence about the fault,
     and `error` the wording of the provider's error. A `conditional` finding depends on its
@@ -162,7 +162,7 @@ class Finding:
 
 
 def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
-    """Return the findings of rules in a window, in its order."""
+    """Return the findings of rules in a window, in the order of the window."""
     found = [finding for rule in rules for finding in _found(sent, rule)]
     return sorted(found, key=lambda each: each.positions[:1])
 

@@ -2,8 +2,8 @@
 left.
 
 Each rule of the catalog names one of these functions. It gets the numbers of the messages at fault
-and returns the step from which on they break the rule. It returns None if the times of messages do
-not show it, because their order was changed later, or because the past is not known that far back.
+and returns the step from which on they break the rule, or None if the times of messages do not show
+it: because their order was changed later, or the history of stays does not reach back that far.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Past:
         read_ids: Callable[[Collection[int]], Mapping[int, CallIds]],
         known_from: int = 0,
     ) -> None:
-        self._came: dict[int, int] = {}  # by the number of a stay: since when the message is in
+        self._entered_at: dict[int, int] = {}  # by the number of a stay
         self._read_ids = read_ids
         found = self._joined(stays)
         self.window = sorted((each for each in found if each.left is None), key=attrgetter("rank"))
@@ -78,7 +78,7 @@ class Past:
         moved: dict[tuple[int, int], PastStay] = {}
         for each in sorted(stays, key=attrgetter("n")):
             before = moved.pop((each.seq, each.entered), None)
-            self._came[each.n] = self._came[before.n] if before else each.entered
+            self._entered_at[each.n] = self._entered_at[before.n] if before else each.entered
             if before is not None and before.rank == each.rank:
                 each = each._replace(n=before.n, entered=before.entered)
             found[each.n] = each
@@ -89,16 +89,16 @@ class Past:
     def stay(self, seq: int) -> PastStay:
         return self._in_window[seq]
 
-    def came(self, seq: int) -> int:
+    def entered_at(self, seq: int) -> int:
         """Return the step since which a message has been in the window, in any place."""
-        return self._came[self.stay(seq).n]
+        return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
         """Return a step that depends on the window's order; None if the order changed later."""
         if step < self._ordered_since:
             return None
-        came = (self._came[each.n] for each in named if each.entered == step)
-        return step if all(each == step for each in came) else None
+        steps = (self._entered_at[each.n] for each in named if each.entered == step)
+        return step if all(each == step for each in steps) else None
 
     def touching(self, seqs: Iterable[int], since: int) -> list[PastStay] | None:
         """Return the messages that left after a step and share the id of a call with these
@@ -142,19 +142,19 @@ def unknown(past: Past, seqs: Sequence[int]) -> int | None:
 
 def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
     """The message is at fault by itself."""
-    return past.came(seqs[0])
+    return past.entered_at(seqs[0])
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
     """The messages are at fault in any place."""
-    return max(map(past.came, seqs))
+    return max(map(past.entered_at, seqs))
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
     """There are several system messages, the named one came first, and none has left."""
-    step = sorted(map(past.came, seqs))[1]
+    step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
-    return None if has_left or past.came(seqs[0]) > step else step
+    return None if has_left or past.entered_at(seqs[0]) > step else step
 
 
 def when_it_became_first(past: Past, seqs: Sequence[int]) -> int | None:

@@ -1,4 +1,4 @@
-"""A window as a provider gets it, and the pairing of calls and results.
+"""A window as a provider receives it, and the pairing of calls and results.
 
 Rules examine a `Sent` window. Its turns are made from messages, or from the columns of stays, which
 have only types and ids of calls: then rules about contents find nothing.
@@ -126,8 +126,8 @@ class Waiting:
             self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
-        """Take a result of one of the calls, and return False if it is of none. A result without an
-        id answers the first call that has none, or else the first call that waits.
+        """Take a result that answers one of the calls; return False if it answers none of them. A
+        result without an id answers the first call without one, or else the first that waits.
         """
         id = result.answers
         if id is None and None not in self._places:
@@ -168,8 +168,8 @@ class Pairing:
 
 
 class Sent:
-    """A window as a model of one provider gets it, without custom messages. `has_left` is True if
-    any message has left the window before.
+    """A window as one provider's model receives it, without custom messages. `has_left` is True if
+    any message has left the window.
     """
 
     def __init__(
@@ -188,22 +188,22 @@ class Sent:
 
     @cached_property
     def listed(self) -> list[Turn]:
-        """The turns that are in the provider's list of messages, each as a whole."""
+        """The turns in the provider's list of messages, after turns were combined."""
         return [_as_one(parts) for parts in self._parts.values()]
 
     @cached_property
     def _parts(self) -> dict[int, list[Turn]]:
-        """The turns that the provider's list has as one, by the position of the first."""
+        """The turns that become one item of the provider's list, by the position of the first."""
         found: dict[int, list[Turn]] = {}
         last: list[Turn] = []
         for turn in self.turns:
-            if last and last[0].type is turn.type and self._are_one(turn):
+            if last and last[0].type is turn.type and self._is_combined(turn):
                 last.append(turn)
             elif not self.has_system_beside or turn.type is not MessageType.SYSTEM:
                 last = found[turn.position] = [turn]
         return found
 
-    def _are_one(self, turn: Turn) -> bool:
+    def _is_combined(self, turn: Turn) -> bool:
         """Return whether the provider combines a turn with a turn of its type before it."""
         is_ai = turn.type is MessageType.AI
         return turn.joins or (is_ai and self.provider in COMBINING)

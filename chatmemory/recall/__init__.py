@@ -1,10 +1,11 @@
 """Recall: the share of the needed facts that a window still holds, computed without any model.
 
-A fact is a term that nobody can guess. A recall is a fact in an AI message that an earlier message
-held; it is held if a message that mentions it was in the window just before the AI message arrived,
-and else lost: the model could not have read it there. Of a stored conversation, a fact that had to
-be said or fetched again counts as one more recall: it was needed there, too. The history is
-replayed from an empty window under one constant policy, so that policies compare.
+A fact is a term that nobody can guess. A recall is the use of a fact in an AI message after an
+earlier message gave it. The recall is held if a message that mentions the fact was in the window
+just before the AI message arrived, and lost if none was: the model could not have read it there.
+In a stored conversation, a fact that had to be said or fetched again counts as one more recall,
+because it was needed there, too. The history is replayed from an empty window under one constant
+policy, so that policies can be compared.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Recall:
     """The figures of a policy for some conversations; the policy None holds everything.
 
     `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
-    `call_repeated` count the messages in which users repeated a fact, or calls were made again,
-    that this policy had forgotten. `prompt_tokens` are the tokens of all `calls` of the model, and
-    `reusable_tokens` those of the beginnings that are equal to the previous call. `read_tokens` of
-    these come from the provider's cache, and `written_tokens` are written to it. `everything` is
-    the bill of sending everything.
+    `call_repeated` count the messages in which a user repeated a fact, or a call was repeated, that
+    this policy had forgotten. `prompt_tokens` is the number of tokens in the prompts of all `calls`
+    of the model, `reusable_tokens` the number in beginnings shared with the previous prompt.
+    `read_tokens` of these are read from the provider's cache, and `written_tokens` are written to
+    it. `everything` is the bill of sending everything.
     """
 
     policy: Policy | None
@@ -103,9 +104,9 @@ def recall(
 ) -> list[Recall]:
     """Measure the recall of a conversation under each policy; None keeps everything.
 
-    `terms` and `prefixes` are words that are facts although they hold no digit, and `rules` those
-    of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
-    UnsupportedMessage.
+    `terms` and `prefixes` are words that count as facts although they hold no digit, and `rules`
+    are the rules of the provider's cache. Raises InvalidValue, UnknownEstimator,
+    PolicyUnavailable, UnsupportedMessage.
     """
     policies = given_policies(policies)
     each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))
@@ -173,8 +174,8 @@ def recalls_of(
 
 @dataclass
 class RecallSums:
-    """The sums of each policy over conversations, and the figures of
-    each conversation, by which a policy is advised.
+    """The sums of each policy over conversations, and the figures of each conversation, from which
+    the advice is derived.
     """
 
     policies: Sequence[Policy | None]
@@ -211,8 +212,8 @@ class RecallSums:
         )
 
     def advice(self, prices: Prices = NO_PRICES, goals: Goals = USUAL) -> Advice | None:
-        """Advise one of the policies, or sending everything. None if several estimators count the
-        tokens, so that they do not compare.
+        """Advise one of the policies, or sending everything. None if the policies use different
+        estimators, whose token counts cannot be compared.
         """
         if len({each.estimator for each in self.policies if each}) > 1:
             return None

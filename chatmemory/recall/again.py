@@ -26,8 +26,7 @@ from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 
 _WORD = re.compile(r"[a-z]+")
-# A call of a tool whose name has one of these words may be made again: it writes, thinks, or looks
-# at a state.
+# Tools whose names have one of these words are repeatable: they write, think, or look at a state.
 REPEATABLE = frozenset(
     _WORD.findall(
         "write edit update create delete remove set add insert send post put patch book cancel "
@@ -36,7 +35,7 @@ REPEATABLE = frozenset(
         "screenshot snapshot diff log output transfer task agent"
     )
 )
-# Words of a sentence that asks for something, beside a question mark
+# Words that make a sentence a request even without a question mark
 REQUESTS = (
     "please share",
     "please give",
@@ -54,7 +53,7 @@ REQUESTS = (
     "let me know",
     "tell me",
 )
-# Words of a request for something once more, whatever it calls it
+# Words of a request to repeat something, whatever its name
 ONCE_MORE = ("again", "once more", "one more time", "repeat", "resend")
 _ONCE_MORE = re.compile(rf"\b(?:{'|'.join(ONCE_MORE)})\b")
 # Words by which users say that they repeat themselves
@@ -84,24 +83,25 @@ _NO_NOUNS = frozenset(
 
 
 class Recurrence(NamedTuple):
-    """The facts or the call of a message that make an incident of one kind, if forgotten then.
+    """The facts or the call in a message that make an incident of one kind if memory had forgotten
+    them.
 
-    `facts` are names. In a user's message, `asked` are the facts that the assistant asked for by
-    name, and `forced` are these and the ones that the user says to have given before. Of a call,
-    `call` is the name under which its results are mentioned, and `is_same`: the result equals the
-    earlier one.
+    `facts` are names. In a user's message, `requested` are the facts that the assistant asked for
+    by name, and `forced` are these together with facts that the user claims to have given before.
+    For a call, `call` is the name under which its results are mentioned, and `is_same` tells
+    whether the result equals the earlier one.
     """
 
     kind: IncidentKind
     facts: tuple[str, ...]
     forced: frozenset[str] = frozenset()
-    asked: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     call: str = ""
     is_same: bool | None = None
 
 
 class ReadMessage(NamedTuple):
-    """A message with its facts, and with what comes up again in it, by kinds."""
+    """A message with its facts, and the facts and calls that come up again in it, by kind."""
 
     facts: MessageFacts
     again: tuple[Recurrence, ...] = ()
@@ -270,9 +270,9 @@ def _stem(word: str) -> str:
 
 
 class CallOfResult(NamedTuple):
-    """The call that a result answers: the name of equal calls, empty for a call that may be made
-    again; whether the result is an error; and whether an equal call had a result before, and the
-    same one.
+    """The call that a result answers: its name, which equal calls share and which is empty for a
+    repeatable call; whether the result is an error; and whether an equal call had a result before,
+    and the same one.
     """
 
     name: str = ""
@@ -282,7 +282,7 @@ class CallOfResult(NamedTuple):
 
 
 class Calls:
-    """The calls so far, to know those that are made again."""
+    """The calls so far, to recognize repeated ones."""
 
     def __init__(self, repeatable: Sequence[str] = ()) -> None:
         self._repeatable = frozenset(repeatable)
@@ -307,8 +307,8 @@ class Calls:
         return CallOfResult(name, has_failed, before is not None, before == result)
 
     def _name(self, request: ToolExecutionRequest) -> str:
-        """Return the name and the arguments of a call, equal for arguments that are equal as JSON;
-        empty for a call that may be made again.
+        """Return the name and arguments of a call as one text, the same for arguments that are
+        equal as JSON; empty for a repeatable call.
         """
         name = request.name or ""
         words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)

@@ -1,9 +1,9 @@
-"""The exact terms in replaced messages that a summary lost, without any model.
+"""The exact terms of replaced messages that a summary lost, found without any model.
 
-A term is a fact (see `facts`). It was needed again if the assistant used it in a later message that
-is no summary. Only later messages show the need, so the count of needed terms is a lower bound. The
-summary holds a term if it contains it, or a message that was kept does. Words with the same sense
-are not seen.
+A term is a fact (see `facts`). It was needed again if the assistant used it in a later message
+other than a summary. Only later messages show the need, so the count of needed terms is a lower
+bound. A term is held if the summary or a message that was kept contains it. Paraphrases are not
+recognized.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from chatmemory.recall.facts import NO_WORDS, Words, said_texts
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
 
-APPENDED = (10, 25, 50, 100)  # how many terms are tried
-TAILS = (10_000, 20_000)  # how many tokens
+APPENDED = (10, 25, 50, 100)  # numbers of appended terms to try
+TAILS = (10_000, 20_000)  # lengths of the end of the window to try, in tokens
 LIMIT = 50
-RARE = 2  # sessions of a corpus
-CORPUS = 5  # sessions, from which on it is known what is rare among them
-ENOUGH = 0.5  # of what was replaced
+RARE = 2  # a term is rare if at most so many sessions of a corpus mention it
+CORPUS = 5  # the fewest sessions among which a term can be rare
+ENOUGH = 0.5  # the least share of the replaced messages that must be readable
 # More is in no prompt before the first message of a session.
 _MOST_AT_FIRST = 45_000
 _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """The terms that are counted: all, the ones that a user or a tool gave to the assistant, or
-    those of them that few sessions mention.
+    """The terms to count: all terms, the terms that a user or a tool gave to the assistant, or the
+    rare ones among the latter, which few sessions mention.
     """
 
     ALL = "all"
@@ -50,7 +50,7 @@ def headline(sessions: int) -> Level:
 
 
 class CameBack(StrEnum):
-    """How a lost term was there again when the assistant used it."""
+    """How a lost term had come back when the assistant used it."""
 
     TOOL = "tool"
     USER = "user"
@@ -59,13 +59,13 @@ class CameBack(StrEnum):
 
 @dataclass(frozen=True)
 class NeededTerm:
-    """A term that was replaced, and that the assistant used again.
+    """A term of a replaced message that the assistant used again.
 
-    `said`, `came` and `used` are positions: where a user said it last, else a tool, else the
-    assistant; the first mention after the summary, if one was recorded before the use; and the use.
-    By its `name` a term is tracked: a date is written in several ways. `place` is that among the
-    dropped terms, from 0; None for one that is held. `tail` are the tokens of the shortest end of
-    the window that holds it.
+    `said`, `came` and `used` are positions: its last mention by a user, else by a tool, else by the
+    assistant; its first mention after the summary, if one was recorded before the use; and the use.
+    A term is tracked by its `name`, as a date can be written in several ways. `place` is its index
+    among the dropped terms; None for a term that is held. `tail` is the length in tokens of the
+    shortest end of the window that holds it.
     """
 
     term: str
@@ -97,15 +97,17 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Count the needed terms that the summary holds, with so many dropped terms appended."""
+        """Count the needed terms that the summary would hold with the first `terms` dropped terms
+        appended.
+        """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
             for each in self.needed(level)
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Count the needed terms that the last so many tokens would have held in place of the
-        summary.
+        """Count the needed terms that the last `tokens` of the window would have held in place of
+        the summary.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
 
@@ -147,10 +149,11 @@ def dropped_terms(
     *,
     words: Words = NO_WORDS,
 ) -> list[str]:
-    """Return the terms of messages that a summary does not hold, those first that matter most.
+    """Return the terms of messages that a summary does not hold, the heaviest first.
 
-    A term weighs one for each message that has it, three if that is the user's or the assistant's;
-    of equal ones, the one said latest is first. Raises InvalidValue for a limit below 0.
+    A term weighs one for each message of a tool that has it, and three for each of the user or the
+    assistant; of equally heavy terms, the latest comes first. Raises InvalidValue for a limit below
+    0.
     """
     if limit < 0:
         raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
@@ -162,7 +165,7 @@ def dropped_terms(
 
 
 def _terms(facts: MessageFacts) -> Collection[str]:
-    """Return the names of a message's facts, but for pairs, of which summaries lose nothing."""
+    """Return the names of a message's facts except pairs, which do not count as lost."""
     return facts.own.keys() - facts.pairs
 
 
@@ -257,15 +260,15 @@ class _Sources:
         for name in needed:
             source = sayings.last_said(name)
             first = next(self._after(name, compaction.summary))
-            came = first if first < used[name] else None
+            first_mention = first if first < used[name] else None
             is_told = self._types[self._mentioned[name][0]] is not MessageType.AI
             yield NeededTerm(
                 self._facts[used[name]].own[name],
                 name,
                 mentions[name][-1] if source is None else source,
                 used[name],
-                self._how(came),
-                came,
+                self._how(first_mention),
+                first_mention,
                 is_held=name in held,
                 is_told=is_told,
                 is_rare=is_told and self._mentions.get(name, 1) <= RARE,
@@ -289,10 +292,10 @@ class _Sources:
         for place in range(bisect_right(mentioned, summary), len(mentioned)):
             yield mentioned[place]
 
-    def _how(self, came: int | None) -> CameBack:
-        if came is None:
+    def _how(self, first_mention: int | None) -> CameBack:
+        if first_mention is None:
             return CameBack.UNKNOWN
-        return CameBack.USER if self._types[came] is MessageType.USER else CameBack.TOOL
+        return CameBack.USER if self._types[first_mention] is MessageType.USER else CameBack.TOOL
 
     def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
         """Return the tokens of the shortest end of a window that holds each term."""

@@ -1,9 +1,8 @@
-"""The cost of prompts, with the provider's prompt cache in it.
+"""The cost of prompts, including the effect of the provider's prompt cache.
 
-The prompt of a call is compared with that of the call before. Their longest common beginning of
-whole messages is read from the cache, as far as the provider's rules allow; the rest of a prompt
-that is long enough is written to the cache, and a shorter prompt is not cached at all. Answers are
-no part of it.
+The prompt of a call is compared with the previous prompt. Their longest common beginning of whole
+messages is read from the cache, as far as the provider's rules allow; the rest of the prompt is
+written to the cache. A prompt that is too short is not cached at all. Answers are not counted.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ class Call(NamedTuple):
     """A call of the model in a replay.
 
     `position` is the position of its answer, `prompt` the size of its prompt in tokens, and
-    `shared` the tokens of the longest common beginning with the prompt of the call before. `age` is
-    how many seconds ago that call was; None if the times are not known. The prompt `is_broken` if
-    it does not begin with the whole prompt before it; `again` are the tokens that were sent before
-    and no longer stand at its beginning, so that they are billed anew.
+    `shared` the length in tokens of the longest common beginning with the previous prompt. `age` is
+    the time in seconds since the previous call; None if it is not known. The prompt `is_broken` if
+    it does not begin with the whole previous prompt; `again` counts the tokens that were sent
+    before but are no longer at its beginning, so that they are billed anew.
     """
 
     position: int
@@ -45,9 +44,9 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheRules:
-    """When a provider's cache is used. The default is a cache without bounds.
+    """The rules of a provider's cache. The default is a cache without bounds.
 
-    Prompts of `least` tokens or more are cached, in steps of `step` tokens, and `life` seconds long
+    Prompts of at least `least` tokens are cached, in steps of `step` tokens, for `life` seconds
     after their last use.
     """
 
@@ -70,11 +69,11 @@ NO_BOUNDS = CacheRules()
 
 @dataclass(frozen=True)
 class Provider:
-    """The cache of a provider, and what its tokens cost as shares of the input price.
+    """The cache of a provider, and the prices of its tokens as shares of the input price.
 
-    `least_of` has the least lengths that some models have, by a pattern of their names. `says` is
-    what else differs between models, and `read` has an address for each thing that was read on the
-    day `as_of`.
+    `least_of` has the minimum prompt lengths of some models, by a pattern of their names. `says`
+    describes other differences between models, and `read` has the addresses of the sources, as
+    read on the day `as_of`.
     """
 
     name: str
@@ -93,7 +92,7 @@ class Provider:
         rules = replace(self.rules, least=next(least, self.rules.least))
         known = known_model(model)
         cached = known.cached if known and known.cached is not None else self.cached
-        # A cache of another life has a price of its own
+        # A cache with another lifetime has its own price
         write = known.write if known and known.write is not None and self.write < TWICE else None
         return replace(
             self, rules=rules, cached=cached, write=self.write if write is None else write
@@ -117,8 +116,8 @@ def _provider(name: str, data: Mapping[str, Any]) -> Provider:
 
 
 def rules_of(provider: str, model: str | None = None) -> CacheRules:
-    """Return the rules of a provider's cache, for a model if one is named; of an empty name those
-    without bounds.
+    """Return the rules of a provider's cache, for a model if one is named. An empty provider name
+    gives rules without bounds.
 
     Raises InvalidValue.
     """
@@ -129,8 +128,8 @@ def rules_of(provider: str, model: str | None = None) -> CacheRules:
 
 @dataclass(frozen=True)
 class Bill:
-    """The prompts of some calls in tokens: `read` from the cache and `written` to it, of all
-    `tokens`; the rest is neither.
+    """The tokens of the prompts of some calls: all `tokens`, and how many of them are `read` from
+    the cache or `written` to it.
     """
 
     calls: int = 0
@@ -168,10 +167,10 @@ def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a million tokens in one currency: of input, and of what is read from the cache or
-    written to it.
+    """Prices of a million tokens in one currency: of input, of tokens read from the cache, and of
+    tokens written to it.
 
-    Without a cached price, tokens are compared; without one for writing, it is the input price.
+    Without a cached price, tokens are compared. The price for writing defaults to the input price.
     Raises InvalidValue for a price below 0, and for a cached price without an input price.
     """
 
@@ -180,8 +179,8 @@ class Prices:
     write: Decimal | None = None
 
     def __post_init__(self) -> None:
-        given = {"input": self.input, "cached": self.cached, "write": self.write}
-        for name, price in given.items():
+        prices = {"input": self.input, "cached": self.cached, "write": self.write}
+        for name, price in prices.items():
             if price is not None and not (price.is_finite() and price >= 0):
                 raise InvalidValue(f"the {name} price must be 0 or more, but is: {price}")
         if self.cached is not None and not self.input:

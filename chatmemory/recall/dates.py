@@ -1,6 +1,6 @@
 """Dates in texts: in ISO order, or with the name of a month; 05/06 is not a date.
 
-Two dates are equal if the day and the month are and no two years differ.
+Two dates are equal if day and month are equal and the years do not contradict each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ISO = re.compile(
 )
 _MONTH_FIRST = re.compile(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
 _DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
-# Parts that each date or time has, and that are found faster
+# Parts that every date or time has, for a fast first test
 _YEAR, _TIME_SIGN = re.compile(r"[0-9]{4}"), re.compile(r"[0-9]:[0-9]")
 _DAY_BY_WORD = re.compile(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
 _TIME_ALONE = re.compile(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")

@@ -1,8 +1,8 @@
 """Facts: terms that nobody can guess, such as order numbers, dates and ids.
 
-A message has facts by itself, and codes: numbers and runs of capitals. A code is a fact of a whole
-conversation if one of its messages names it as one. Durations and the names of linters' rules are
-not facts: they belong to no single case.
+A message has facts of its own, and codes: numbers and runs of capitals. A code is a fact throughout
+a conversation if one of its messages names it as one. Durations and the names of linters' rules are
+not facts: they are not specific to one case.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ VOCABULARY = re.compile(
     r"|(?:0-9|[aA]-[fFzZ]|_)+"
     r"|(?:[BCDEFGNSW]|SA|ST|QF|SC|TS|PT|UP|DEP|PL[CERW])[0-9]{3,4}"
 )
-# A user's message over these is a pasted log or transcript.
+# A user's message above these sizes is a pasted log or transcript.
 LONGEST_SAID, MOST_LINES = 1_000, 10
 PUNCTUATION = "._@/+-"
 _RUN = re.compile(r"[A-Za-z0-9._@/+\-]+")
-# The runs that can be a term or a code: with a digit, or beginning with five capitals. Possessive,
-# and tried only where a run begins, so that a long text costs no more than its length.
+# Runs that can be a term or a code: with a digit, or beginning with five capitals. The pattern is
+# possessive and tried only where a run begins, so that the search is linear in the text's length.
 _TELLING_RUN = re.compile(
     r"(?<![A-Za-z0-9._@/+\-])(?=[A-Za-z._@/+\-]*+[0-9]|[._@/+\-]*+[A-Z]{5})[A-Za-z0-9._@/+\-]++"
 )
 _DIGIT, _DIGIT_OR_CAPITALS = re.compile(r"[0-9]"), re.compile(r"[0-9]|[A-Z]{5}")
 _REDACTED = re.compile(r"\[redacted #[0-9]+\]", re.ASCII)
 _CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
-# A number, and the words before it that name it, in at most so many characters
+# A number, and the words just before it that name it, at most so many characters long
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{4,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
 _NAMED_BEFORE = re.compile(
     rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(map(re.escape, NAMES_OF_NUMBERS))}))"
@@ -71,13 +71,13 @@ _NO_FACT = re.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """The additions of a project to the rules: words that are facts although they may hold no
-    digit, tools of which a repeated call means nothing, and how users say that they repeat
+    """A project's additions to the rules: words that are facts although they may hold no digit,
+    tools whose repeated calls mean nothing, and phrases by which users say that they repeat
     themselves.
 
-    A term is found where it has no letter or digit beside it. A prefix is found with what follows
-    it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds facts. Raises
-    InvalidValue for an empty word, and for a pattern that cannot be used.
+    A term is found where no letter or digit is beside it. A prefix is found together with the
+    characters after it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds
+    facts. Raises InvalidValue for an empty word, and for a pattern that cannot be used.
     """
 
     terms: tuple[str, ...] = ()
@@ -107,16 +107,16 @@ NO_WORDS = Words()
 
 
 def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[str] = ()) -> Words:
-    """Return the words of a caller. Raises InvalidValue."""
-    for given in (terms, prefixes, patterns):
-        if isinstance(given, str):
-            raise InvalidValue(f"words that are facts are a list of texts, not {given!r}")
+    """Return `Words` from a caller's lists. Raises InvalidValue."""
+    for words in (terms, prefixes, patterns):
+        if isinstance(words, str):
+            raise InvalidValue(f"words that are facts are a list of texts, not {words!r}")
     return Words(tuple(terms), tuple(prefixes), tuple(patterns))
 
 
 class NamedFacts(NamedTuple):
-    """The facts that a message names: terms, dates as they are written, and codes; `named` are the
-    codes that are facts by this message.
+    """The facts that a message names: terms, dates as written, and codes. `named` are the codes
+    that this message makes facts.
     """
 
     terms: frozenset[str]
@@ -129,10 +129,10 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     """Return the facts that a message's texts, tool arguments and tool results name.
 
     A term is a run of ASCII letters, digits and `._@/+-` that begins and ends with a letter or
-    digit, is 4 to 200 characters long and holds a digit; or one of the `words`. Longer runs are
+    digit, is 4 to 200 characters long and contains a digit; or one of the `words`. Longer runs are
     data, such as base64. A code is a number of four digits or more, or a run of five capitals or
-    more: it is named where it is a whole JSON string, and a number also behind one of
-    NAMES_OF_NUMBERS. The mark of a redaction holds nothing.
+    more. It is named where it is a whole JSON string; a number also after one of NAMES_OF_NUMBERS.
+    The mark of a redaction contains no facts.
     """
     terms: set[str] = set()
     dates: dict[Date, str] = {}
@@ -156,7 +156,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
 
 
 def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
-    """Return the facts that a message has by itself, as they are written."""
+    """Return the facts that a message has of its own, as they are written."""
     found = found_in(message, words)
     return found.terms | found.named | frozenset(found.dates.values())
 
@@ -170,8 +170,8 @@ def _named_numbers(text: str) -> Iterator[str]:
 
 
 def runs_in(text: str, only_telling: bool = False) -> set[str]:
-    """Return the runs of the characters of terms, without the punctuation around them. Those that
-    are telling have a digit, or begin with five capitals; they are found faster.
+    """Return the runs of term characters, without the punctuation around them. With
+    `only_telling`, return only runs that have a digit or begin with five capitals, which is faster.
     """
     runs = (_TELLING_RUN if only_telling else _RUN).findall(text)
     return {run.strip(PUNCTUATION) for run in set(runs)}
@@ -182,7 +182,7 @@ def has_digit(text: str) -> bool:
 
 
 def is_term(run: str) -> bool:
-    """Return whether a run is a fact in any place."""
+    """Return whether a run is a fact wherever it occurs."""
     return (
         SHORTEST <= len(run) <= LONGEST
         and has_digit(run)
@@ -196,8 +196,8 @@ def _pattern(words: Words) -> re.Pattern[str] | None:
     """Return the pattern that finds words in a text; the group has the words with a prefix."""
     terms = sorted(words.terms, key=len, reverse=True)
     exact = [rf"{re.escape(term)}(?![^\W_])" for term in terms]
-    # Possessive, and looking ahead no farther than facts are long, so that a prefix of punctuation
-    # costs a long line of it no more than its length.
+    # Possessive, and looking ahead no farther than the longest fact, so that a prefix made of
+    # punctuation takes linear time in a long line of it.
     rest = rf"(?=[._@/+\-]{{0,{LONGEST}}}[A-Za-z0-9])[A-Za-z0-9._@/+\-]*+"
     prefixed = [rf"({'|'.join(map(re.escape, words.prefixes))}){rest}"] if words.prefixes else []
     parts = prefixed + exact
@@ -267,23 +267,23 @@ def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
 
 # Facts as examples
 
-SHORTEST_NUMBER = 6  # digits of a number without letters that is an id
+SHORTEST_NUMBER = 6  # the fewest digits of a bare number that counts as an id
 _NAME = re.compile(r"\D+|.+@.+")
 _DATE = re.compile(r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{2}-[0-9]{2}")
 
 
-class OfFact(Protocol):
-    """Anything that is of one fact: a use or an incident."""
+class HasFact(Protocol):
+    """Anything about one fact: a use or an incident."""
 
     @property
     def fact(self) -> str: ...
 
 
-F = TypeVar("F", bound=OfFact)
+F = TypeVar("F", bound=HasFact)
 
 
 def example_rank(fact: str) -> int:
-    """Return 0 for an id, 1 for a name, 2 for a date, 3 for a fact that is no good example."""
+    """Return 0 for an id, 1 for a name, 2 for a date, 3 for a fact that makes a poor example."""
     if _DATE.fullmatch(fact):
         return 2
     if _NAME.fullmatch(fact):
@@ -294,6 +294,6 @@ def example_rank(fact: str) -> int:
 
 
 def examples_first(found: Iterable[F]) -> Iterator[F]:
-    """Yield the facts that are good examples: ids before names before dates."""
+    """Yield items whose facts make good examples: ids first, then names, then dates."""
     ranked = [(rank, each) for each in found if (rank := example_rank(each.fact)) < 3]
     yield from (each for _, each in sorted(ranked, key=lambda pair: pair[0]))

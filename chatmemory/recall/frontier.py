@@ -1,8 +1,8 @@
-"""The frontier: the tallies of many histories under limits, low waters and beginnings, added up.
+"""The frontier: tallies of many histories, summed for each limit, low water and kind of beginning.
 
-The figures of one history hold no word of a message. A limit that everything fits in is left out of
-them, because its tally is that of everything. So the figures of many histories are added limit by
-limit.
+The figures of one history contain no text of its messages. They leave out limits into which the
+whole history fits, as the tally there equals the tally of everything. Figures of many histories are
+added limit by limit.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from chatmemory.recall.prompts import prompt_sizes
 from chatmemory.recall.tallies import NOTHING, Tallies, Tally
 from chatmemory.windows.policies import WHOLE, Policy, TokenWindow, has_own_rule
 
-FEWEST_CALLS = 3  # of a conversation that weighs anything
-MOST_ADDS = 400_000  # messages that are added in all where a replay is needed for each policy
-MOST_CLEARED = 20_000  # the same to clear tool results, which takes about ten times as long
+FEWEST_CALLS = 3  # a conversation with fewer calls does not count
+MOST_ADDS = 400_000  # the most messages added in all, where each policy needs a replay
+MOST_CLEARED = 20_000  # the same for clearing tool results, which takes about ten times as long
 
 
 LOW_WATERS = tuple(map(Decimal, ("1", "0.8", "0.6", "0.5")))
-LEAST = {"tokens": 100}  # the smallest limit that is tried; of another unit 2
-ANY_LIMIT = 10**9  # goes together with all options
-RESULTS_KEPT = 3  # tool results that stay whole where old ones are cleared, as Anthropic's default
+LEAST = {"tokens": 100}  # the smallest limit to try; 2 for any other unit
+ANY_LIMIT = 10**9  # a limit that is valid with all options
+RESULTS_KEPT = 3  # tool results that are never cleared; Anthropic's default
 _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 
 @dataclass(frozen=True)
 class TriedPolicies:
-    """The policies that are tried: variants, which are policies whose limit is ignored, under a
-    grid of limits and the limits of `also`; or each under the limits of `given`.
+    """The policies to try: each variant (a policy whose own limit is ignored) under a grid of
+    limits and the limits in `also`, or under the limits in `given` if there are any.
     """
 
     variants: tuple[Policy, ...]
@@ -48,14 +48,14 @@ class TriedPolicies:
         return self.variants[0]
 
     def clears_beside(self, variant: int) -> bool:
-        """Whether a variant clears old tool results beside a kind that clears none. Each of its
-        limits needs a replay, so that it is tried under every second limit of the grid.
+        """Whether a variant clears old tool results while the kind itself does not. Each of its
+        limits needs a replay, so it is tried only under every second limit of the grid.
         """
         is_of_grid = self.given is None and not self.kind.whole_results
         return is_of_grid and self.variants[variant].whole_results > 0
 
     def limits(self, variant: int, most: int) -> Sequence[int]:
-        """Return the limits of a variant; of a grid those below a load."""
+        """Return the limits of a variant; from a grid, only the limits below a load of `most`."""
         if self.given is not None:
             return self.given[variant]
         least = self.variants[variant].least_limit
@@ -74,9 +74,9 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the policies of a frontier: a kind with each low water, beginning as it does or with a
-    user message. Its own options come first, and last, if wanted, the kind that clears old tool
-    results.
+    """Return the policies of a frontier: a kind with each low water, with its own beginning and
+    with a user message at the beginning. Its own options come first. With `clears_results`, the
+    last variant is the kind that clears old tool results.
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
@@ -103,7 +103,7 @@ def _variant(policy: Policy) -> Policy:
 def limits_of(
     unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
 ) -> list[int]:
-    """Return the limits that are tried below a load, about 11 in each power of ten, and `also`."""
+    """Return the limits to try below a load, about 11 in each power of ten, and `also`."""
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
         tried = (step * power // 4 for step in steps if step * power % 4 == 0)
@@ -116,9 +116,9 @@ def limits_of(
 class Figures:
     """The tallies of a history under the policies of a frontier.
 
-    `everything` is without a limit; its largest prompt has `longest` tokens. `points` are the
-    tallies of each variant by limit. `today` is the tally of the policy in force, or None if a
-    client decides. From the limit `need` on, every larger one holds all facts. `is_unreadable`: a
+    `everything` is the tally without a limit, whose largest prompt has `longest` tokens. `points`
+    are the tallies of each variant by limit. `today` is the tally of the policy in force, or None
+    if a client decides. The limit `need` and every larger one hold all facts. `is_unreadable`: a
     row of the history is corrupt.
     """
 
@@ -135,7 +135,7 @@ class Figures:
 
     @property
     def has_weight(self) -> bool:
-        """Whether anything was needed, in calls enough."""
+        """Whether any fact was needed, and there are enough calls."""
         return self.recalls > 0 and self.calls >= FEWEST_CALLS
 
     def held_at(self, variant: int, limit: int) -> int:
@@ -147,7 +147,7 @@ class Figures:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Figures:
-        """Return the figures of decoded JSON, whose keys are texts."""
+        """Return figures from decoded JSON, whose keys are strings."""
         points = {
             int(variant): {int(limit): Tally(*tally) for limit, tally in found.items()}
             for variant, found in data["points"].items()
@@ -188,7 +188,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
 
 
 def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:
-    """Return whether a history has old tool results, and few enough messages for the replays."""
+    """Return whether a history has old tool results, and few enough messages to replay."""
     results = sum(entry.type is MessageType.TOOL_EXECUTION_RESULT for entry in history.entries)
     clearing = filter(tried.clears_beside, range(len(tried.variants)))
     replays = sum(len(tried.limits(number, most)) for number in clearing)
@@ -201,7 +201,7 @@ def longest_prompt(history: History) -> int:
 
 
 def _newest(history: History, tried: TriedPolicies) -> History:
-    """Return as much of the end of a history as can be replayed under each policy."""
+    """Return the longest end of a history that can be replayed under every policy."""
     most = tried.kind.load(tried.kind.total(history.entries))
     policies = sum(len(tried.limits(n, most)) for n in range(len(tried.variants)))
     return history.newest(MOST_ADDS // max(1, policies))
@@ -242,8 +242,8 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """Return the tally of each policy at whose limit anything leaves. The variant that clears
-        tool results is left out where there is nothing to clear.
+        """Return the tally of each policy under which any message leaves. The variant that clears
+        tool results is left out if there is nothing to clear.
         """
         variants = self.tried.variants
         return [
@@ -268,5 +268,5 @@ class Sums:
 
 
 def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
-    """Return every second one, to choose by, and the others, to check the choice with."""
+    """Return every second item, to choose a policy by, and the others, to check the choice."""
     return list(figures[::2]), list(figures[1::2])

@@ -1,7 +1,7 @@
-"""The search for terms in texts: a text is read once, however many terms are looked for.
+"""The search for terms in texts. A text is read once for any number of terms.
 
-A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. Of a path
-or an address, its identifying part is enough.
+A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. For a path or an
+address, its identifying part is enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ID = re.compile(r"[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,}")
 
 
 class Terms:
-    """Terms that are looked for in texts."""
+    """Terms to look for in texts."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         self._by_part: defaultdict[str, list[str]] = defaultdict(list)
@@ -39,7 +39,7 @@ class Terms:
         return {term for part in parts for term in self._by_part[part]}
 
     def _parts(self, run: str) -> Iterator[str]:
-        """Yield the parts of a run between slashes that are looked for."""
+        """Yield the parts of a run, between slashes, that could be terms."""
         segments = run.split("/")
         for size in self._sizes:
             for first in range(len(segments) - size):
@@ -62,7 +62,7 @@ def identifying_part(term: str) -> str:
     """Return the part of a term by which a text holds it: the number or id in an address such as
     `comments/123/replies`, the end of a path, or the whole term.
 
-    An end has six characters or more, and a bare name of a file must have a dot or a digit.
+    The end of a path has six characters or more, and a bare file name must have a dot or a digit.
     """
     for segment in reversed(term.split("/")[1:]):
         if _ID.fullmatch(segment):

@@ -1,8 +1,8 @@
 """A history: the messages of a conversation with their facts, and the uses of these facts.
 
-The needed uses are the same under every limit: the recalls, which are the uses of the assistant,
-and the incidents of users and tools that the conversation really had. A repetition by a user or a
-repeated call is an incident under each limit that does not hold its facts.
+The needed uses are the same under every limit: the recalls, which are uses by the assistant, and
+the incidents of users and tools that the conversation really had. A repetition by a user or a
+repeated call is an incident under every limit that does not hold its facts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chatmemory.recall.lexicon import Lexicon
 from chatmemory.recall.loads import Loads
 from chatmemory.windows.window import Entry
 
-# Rules of windows read these: system messages to compare them, results to make stubs of them
+# Types whose contents the rules of windows read: system messages to compare, results to stub
 _READ_BY_RULES = (MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT)
 REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
@@ -36,10 +36,10 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 class History:
     """The messages of a conversation, in order. An entry's key is its position, from 0.
 
-    `turns` are the messages as the linter sees them, and `read` as their facts are read. `overhead`
-    is the fixed cost of a request in tokens. `numbers` are the numbers of the messages. `incidents`
-    are the incidents of users and tools that the conversation had: number of the message, and kind.
-    `times` are when the messages were said, in seconds; None where that is not known.
+    `turns` are the messages in the linter's form, and `read` the messages with their facts.
+    `overhead` is the fixed cost of a request in tokens. `numbers` are the numbers of the messages.
+    `incidents` are the incidents of users and tools that the conversation had, as message number
+    and kind. `times` are the times of the messages in seconds; None where unknown.
     """
 
     entries: Sequence[Entry]
@@ -62,7 +62,7 @@ class History:
         return None if start is None or end is None else end - start
 
     def newest(self, size: int) -> History:
-        """Return the last messages of the history as one of their own."""
+        """Return the last `size` messages as a history of their own."""
         first = len(self) - size
         if first <= 0:
             return self
@@ -90,15 +90,15 @@ class History:
         return self.read[position].facts.mentions
 
     def latest_mentions(self, fact: str, end: int) -> list[int]:
-        """Return the positions of the latest message that mentions a fact among the first `end`
-        ones, and of the latest system message, which stays while others leave.
+        """Return where the first `end` messages last mention a fact: the position of the latest
+        message, and of the latest system message, which stays while others leave.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]
 
     @cached_property
     def _mentions(self) -> tuple[Mapping[str, list[int]], Mapping[str, list[int]]]:
-        """The positions of each fact. The positions of system messages are kept apart."""
+        """The positions at which each fact is mentioned: of system messages, and of all others."""
         others: defaultdict[str, list[int]] = defaultdict(list)
         systems: defaultdict[str, list[int]] = defaultdict(list)
         for position, entry in enumerate(self.entries):
@@ -128,7 +128,7 @@ def history_from(
 ) -> History:
     """Return the history of messages whose tokens are known.
 
-    A time that a file gave for a message takes the place of that in `times`.
+    A time recorded in the conversation's file overrides the message's time in `times`.
     """
     entries = [
         Entry(
@@ -154,12 +154,12 @@ def recorded_time(message: ChatMessage) -> float | None:
 
 
 def time_in(attributes: Mapping[str, Any]) -> float | None:
-    """Return the time that a file gave, from what formats keep with a message."""
+    """Return the time that a file recorded, from the attributes that formats add to a message."""
     for about in attributes.values():  # by the name of the format
-        given = about.get("timestamp") if isinstance(about, Mapping) else None
-        if isinstance(given, str):
+        timestamp = about.get("timestamp") if isinstance(about, Mapping) else None
+        if isinstance(timestamp, str):
             with suppress(ValueError):
-                return datetime.fromisoformat(given).timestamp()
+                return datetime.fromisoformat(timestamp).timestamp()
     return None
 
 
@@ -167,8 +167,8 @@ class Use(NamedTuple):
     """A use of facts, or of a call, at the position of a message: an incident if it was forgotten.
 
     `parts` are the names of its facts, or of its call, each with the last message that mentions it.
-    `fact` is the one that leaves first, as it is written, `mention` its last mention, and `until`
-    the position at which its last mention in the window left, or the history's length.
+    `fact` is the part whose mention leaves first, as written, `mention` its last mention, and
+    `until` the position at which its last mention in the window left, or the history's length.
     """
 
     position: int
@@ -184,8 +184,8 @@ class Use(NamedTuple):
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the mention that leaves first of all that must be in memory; None if all facts are
-        `known` anyhow.
+        """Return, of all mentions that must be in memory, the one that leaves first; None if all
+        facts are `known` anyway.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
@@ -194,11 +194,11 @@ Uses = Callable[[History, Sequence[int]], Iterator[Use]]
 
 
 def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
-    """Yield the facts that the assistant took up again, each once a message, and what comes up
-    again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
-    of incidents only: a recall is of a term, a code or a date.
+    """Yield the facts that the assistant used again, each once a message, and the facts and calls
+    that users and tools repeated, once for each message and kind. Pairs such as `membership=gold`
+    count only for incidents: a recall concerns a term, a code or a date.
 
-    `left` has the position at which the text of each message left in a replay (see
+    `left` has, for each message, the position at which its text left in a replay (see
     `Departures.of_texts`).
     """
     last: dict[str, int] = {}
@@ -225,7 +225,7 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
 
 
 def _shown(again: Recurrence, own: Mapping[str, str]) -> str:
-    """Return the best known fact of a call's result, or the call if it has none."""
+    """Return the best known fact in a call's result, or the call if the result has none."""
     best = min(again.facts, key=example_rank, default=again.call)
     return own.get(best, best)
 

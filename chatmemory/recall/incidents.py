@@ -157,16 +157,16 @@ def replayed(
     for position, (change, cleared) in enumerate(fold(Window(), history.entries, policy)):
         number, step = history.numbers[position], len(arrivals) + bool(change.arrivals)
         for result, reason, _ in cleared:
-            gone = numbers[result]
-            times.append(MemoryTime(gone, entered.pop(gone), step, reason))
+            left = numbers[result]
+            times.append(MemoryTime(left, entered.pop(left), step, reason))
         if not change.arrivals:
             continue
         arrivals.append(StepMessage(number, step, messages[position], history.read[position]))
         entered[number] = step
         for eviction in change.evictions:
             if not eviction.entry.is_stub:
-                gone = numbers[eviction.entry]
-                times.append(MemoryTime(gone, entered.pop(gone), step, eviction.reason))
+                left = numbers[eviction.entry]
+                times.append(MemoryTime(left, entered.pop(left), step, eviction.reason))
     return arrivals, [*times, *(MemoryTime(*still) for still in entered.items())]
 
 
@@ -211,7 +211,7 @@ def _incident(arrival: StepMessage, memory: _Memory, before: int | None) -> Iter
             arrival.step,
             facts,
             is_forced=not names.isdisjoint(again.forced),
-            asked=None if names.isdisjoint(again.asked) else before,
+            asked=None if names.isdisjoint(again.requested) else before,
             result=result,
             is_same=again.is_same,
             tool=getattr(arrival.message, "tool_name", None) or "",
@@ -355,9 +355,9 @@ NAMED = 3  # facts that a sentence names
 
 def incident_words(incident: Incident) -> str:
     """Return an incident in one sentence, without its last point."""
-    came = f"{incident.what} {incident.happened} in #{incident.again}{call_words(incident)}"
+    event = f"{incident.what} {incident.happened} in #{incident.again}{call_words(incident)}"
     origin = "the result in" if incident.result else "said in"
-    return f"{came}; {forgotten_words(incident.shown, origin)}"
+    return f"{event}; {forgotten_words(incident.shown, origin)}"
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
@@ -366,8 +366,8 @@ def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
     """
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
-    kept = f"; a limit of {about}{limit:,} would have kept it" if limit else ""
-    return f"{origin} #{fact.said}, left memory at step {fact.left_step:,}{kept}"
+    limit_words = f"; a limit of {about}{limit:,} would have kept it" if limit else ""
+    return f"{origin} #{fact.said}, left memory at step {fact.left_step:,}{limit_words}"
 
 
 def facts_words(incident: Incident) -> str:

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from chatmemory.messages.message import ChatMessage, MessageType, UserMessage
 from chatmemory.recall.dates import Dates, dates_in, names_of
-from chatmemory.recall.facts import NO_WORDS, NamedFacts, Words, found_in, is_pasted, said_texts
+from chatmemory.recall.facts import (
+    NO_WORDS,
+    NamedFacts,
+    Words,
+    found_in,
+    is_pasted,
+    said_texts,
+)
 from chatmemory.recall.held import Terms
 from chatmemory.recall.pairs import Pairs, pairs_of
 from chatmemory.recall.sessions import is_by_program

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, islice, takewhile
 
 from chatmemory.lint import (
-    ASKED,
     COMBINING,
+    LESSON_PROVIDERS,
     PROVIDERS,
     RULES,
     Finding,
@@ -186,8 +186,8 @@ class _SentWindow:
     def _break_at(self, changing: Collection[int]) -> None:
         """Let the last prompt share only the messages before its first change."""
         if any(each < self._sent_at for each in changing):
-            gone = set(changing)
-            staying = takewhile(lambda each: each not in gone, self.positions)
+            changed = set(changing)
+            staying = takewhile(lambda each: each not in changed, self.positions)
             before = sum(self._sizes[each] for each in staying)
             self.shared, self.is_broken = min(self.shared, before), True
 
@@ -214,7 +214,7 @@ class Refusals:
         turns: Mapping[str, Sequence[Turn]] | None = None,
         models: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._turns = turns or dict.fromkeys(ASKED, history.turns)
+        self._turns = turns or dict.fromkeys(LESSON_PROVIDERS, history.turns)
         self._models = {name: tuple((models or {}).get(name, ())) for name in self._turns}
         self.providers = tuple(PROVIDERS[name] for name in self._turns)
         self._types = [turn.type for turn in history.turns]

@@ -52,7 +52,7 @@ def result(id: str | None) -> ToolExecutionResultMessage:
     return ToolExecutionResultMessage(id, "find", "found")
 
 
-def said_by_developer() -> SystemMessage:
+def developer_message() -> SystemMessage:
     edit = {"at": "system#0", "=": {"content": {"$": ["text", 0, 9, 9]}, "role": "developer"}}
     return SystemMessage("Be brief.", {"openai_chat": {"differs": {"items": [edit]}}})
 
@@ -73,7 +73,7 @@ def sound_as_file() -> ToolExecutionResultMessage:
     return ToolExecutionResultMessage("1", "find", f"[file {url}]", attributes=own)
 
 
-def shown(name: str) -> UserMessage:
+def image_message(name: str) -> UserMessage:
     return UserMessage([ImageContent(f"https://example.org/{name}")])
 
 

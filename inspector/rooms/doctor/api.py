@@ -79,9 +79,10 @@ class Doctor(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """List conversations that a provider in use would refuse.
 
-        Those that became ill last come first, as of the last look at each: `known_until` is the
-        step, and `changed` counts those that have changed since. With `rule`, also those that are
-        only mishandled. With `provider`, for that one alone, whether it is in use or not.
+        The newest cases come first. Each diagnosis is as of its step `known_until`; `changed`
+        counts the conversations that have changed since their diagnosis. With `rule`, windows that
+        a provider only mishandles are listed, too. With `provider`, only this provider counts,
+        whether it is in use or not.
         """
         prefix = prefix_of(request)
         which = IllFilter(parameters.get("rule", ""), parameters.get("provider", ""), prefix)

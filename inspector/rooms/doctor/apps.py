@@ -49,9 +49,9 @@ class Doctor(room.SiteRoom):
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
         from inspector.rooms.doctor.choosing import choices
 
-        made = choices()
-        use = made.of(memory_id) if memory_id else made.everywhere
-        return use.models if made.is_made else None
+        in_use = choices()
+        use = in_use.of(memory_id) if memory_id else in_use.everywhere
+        return use.models if in_use.is_made else None
 
     def keepers(self) -> Iterable[Keeper]:
         from inspector.rooms.doctor.diagnosing import DiagnosisKeeper

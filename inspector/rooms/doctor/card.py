@@ -108,7 +108,7 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
 
 
 def who_refuses(memory_id: str) -> str:
-    """`OpenAI refuses it: a tool call without its result`; "" if no refusal is kept."""
+    """`OpenAI refuses it: a tool call without its result`; "" if no provider refuses the window."""
     row = KeptDiagnosis.objects.filter(pk=memory_id).first()
     if row is None:
         return ""
@@ -126,7 +126,7 @@ def who_refuses(memory_id: str) -> str:
 
 
 def never_reached(memory_id: str) -> str:
-    """`#12 has 1,427 tokens, its window 300`; "" if no such message is kept."""
+    """`#12 has 1,427 tokens, its window 300`; "" if there is no such message."""
     row = KeptDiagnosis.objects.filter(pk=memory_id, missed_step__isnull=False).first()
     if row is None:
         return ""

@@ -81,7 +81,7 @@ class Choices:
 
     def where(self, rule: str = "", severities: str = "!") -> Q:
         """Return the condition for conversations with a problem for a provider in use. `severities`
-        are the marks of the severities that count: `!`, or `!~`.
+        are the marks of the severities to count: `!`, or `!~`.
         """
         if not self.is_made:
             return _minded(ALL, rule, severities)
@@ -158,11 +158,11 @@ def choices() -> Choices:
 
 
 def _choices() -> Choices:
-    given: Any = configuration().PROVIDERS
-    if given is not None:
-        by_prefix = given if isinstance(given, Mapping) else {"": given}
-        made = {prefix: Choice(prefix, in_use(names)) for prefix, names in by_prefix.items()}
-        return Choices(made, fixed=True)
+    setting: Any = configuration().PROVIDERS
+    if setting is not None:
+        by_prefix = setting if isinstance(setting, Mapping) else {"": setting}
+        found = {prefix: Choice(prefix, in_use(names)) for prefix, names in by_prefix.items()}
+        return Choices(found, fixed=True)
     rows = ProvidersInUse.objects.order_by("prefix")
     return Choices({row.prefix: _choice(row) for row in rows})
 

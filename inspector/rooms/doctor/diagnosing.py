@@ -44,17 +44,17 @@ _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step"
 _LEFT_STEP = _COLUMNS.index("left_step")
 
 
-def diagnosis_of(state: StoredState, said: MessagesBySeq | None = None) -> Diagnosis:
+def diagnosis_of(state: StoredState, messages: MessagesBySeq | None = None) -> Diagnosis:
     """Return the diagnosis of the stored window, including messages that a lowered limit hides.
-    `said` are its messages by number, if the caller has read them.
+    `messages` are its messages by number, if the caller has read them.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
     step = state.step
-    said = dict(_messages(state)) if said is None else said
+    messages = dict(_messages(state)) if messages is None else messages
     found = diagnose(
-        list(said.values()),
-        list(said),
+        list(messages.values()),
+        list(messages),
         step=step.n,
         has_left=step.last_seq > step.count_after,
         past_of=lambda seqs: _past_of(state, seqs),
@@ -88,10 +88,10 @@ def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
     rows |= {row[0]: row for row in of_named.values_list(*_COLUMNS)}
     sizes = {row[1]: row[-1] for row in rows.values()}
 
-    def read_ids(wanted: Collection[int]) -> Mapping[int, CallIds]:
-        if sum(sizes[seq] for seq in wanted) > BYTES_AT_ONCE:
+    def read_ids(seqs: Collection[int]) -> Mapping[int, CallIds]:
+        if sum(sizes[seq] for seq in seqs) > BYTES_AT_ONCE:
             return {}
-        return ids_of_calls(memory.pk, wanted)
+        return ids_of_calls(memory.pk, seqs)
 
     return Past((_past_stay(row, at) for row in rows.values()), read_ids, known_from)
 
@@ -158,8 +158,8 @@ def diagnosis_of_rows(
     """Return the diagnosis of a window that is not stored. Some of its messages are `known`."""
     if len(seqs) > AT_ONCE:
         return KnownDiagnosis(None, _too_many(len(seqs)))
-    wanted = [seq for seq in seqs if seq not in known]
-    rows = Message.objects.filter(database.in_list("seq", wanted), memory_id=memory_id)
+    missing = [seq for seq in seqs if seq not in known]
+    rows = Message.objects.filter(database.in_list("seq", missing), memory_id=memory_id)
     try:
         messages = {**known, **{row.seq: read_message(row) for row in rows}}
     except CorruptRow as error:
@@ -195,11 +195,11 @@ class DiagnosisKeeper(Keeper):
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
         state = StoredState(memory)
-        said = dict(_messages(state))
-        found = diagnosis_of(state, said)
+        messages = dict(_messages(state))
+        found = diagnosis_of(state, messages)
         oversized, missed = without_room(memory)
         return {
-            "seen": _bits(providers_seen(said.values())),
+            "seen": _bits(providers_seen(messages.values())),
             **needed_by(memory),
             "content": json.dumps(found.to_list()),
             "oversized_step": oversized,

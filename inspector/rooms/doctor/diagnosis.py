@@ -88,7 +88,7 @@ class Problem:
         severity = self.severity_for(provider)
         if severity != "conditional" or not models:
             return severity
-        of_models = {RULES[self.rule].laws[provider].severity_unasked(model) for model in models}
+        of_models = {RULES[self.rule].laws[provider].severity_for_any(model) for model in models}
         known = (each for each in ("refused", "conditional") if each in of_models)
         return next(known, "")
 

@@ -61,9 +61,9 @@ class RepairForm(forms.Form):
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of `repair`."""
-        given = self.cleaned_data
-        named = {name: given[name] for name in ("provider", "reason")}
-        return named | {"expected_version": given["version"]}
+        cleaned = self.cleaned_data
+        named = {name: cleaned[name] for name in ("provider", "reason")}
+        return named | {"expected_version": cleaned["version"]}
 
 
 class ProvidersForm(forms.Form):
@@ -84,9 +84,9 @@ class ProvidersForm(forms.Form):
     @property
     def chosen(self) -> list[str]:
         """The choice as `in_use` reads it; models are separated by commas or blanks."""
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         found = []
-        for name in given["providers"]:
-            models = given[f"models_{name}"].replace(",", " ").split()
+        for name in cleaned["providers"]:
+            models = cleaned[f"models_{name}"].replace(",", " ").split()
             found += [f"{name}:{model}" for model in models] or [name]
         return found

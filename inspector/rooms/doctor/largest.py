@@ -39,11 +39,11 @@ class NeededLimit(NamedTuple):
     step: int
 
 
-def limit_needed(said: Iterable[SizedMessage], policy: Policy) -> NeededLimit | None:
+def limit_needed(messages: Iterable[SizedMessage], policy: Policy) -> NeededLimit | None:
     """Return the limit that the largest turn needs; None if today's limit has room for it."""
     system = turn = 0
     found: NeededLimit | None = None
-    for each in said:
+    for each in messages:
         if each.type == MessageType.SYSTEM:
             system = each.cost
             continue
@@ -63,14 +63,14 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
     if not can_decide(policy) or policy.meters_only or has_own_rule(type(policy)):
         return nothing
-    found = limit_needed(_said(memory, policy), policy)
+    found = limit_needed(_sized_history(memory, policy), policy)
     if found is None:
         return nothing
     at = Step.objects.filter(memory=memory, n=found.step).values_list("at", flat=True).first()
     return {"needed_limit": found.limit, "short_at": microseconds(at) if at else None}
 
 
-def _said(memory: Memory, policy: Policy) -> Sequence[SizedMessage]:
+def _sized_history(memory: Memory, policy: Policy) -> Sequence[SizedMessage]:
     rows = Stay.objects.filter(memory=memory).order_by("-n")
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
     first_stays = {

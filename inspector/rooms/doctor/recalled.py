@@ -19,8 +19,8 @@ LATEST = 1_000  # messages of a conversation that are replayed
 
 @dataclass(frozen=True)
 class Recalled:
-    """The number of facts that the assistant needed again in some conversations, and the numbers
-    that the policies in force and other policies hold. Only `read` of `of` conversations were read.
+    """The number of facts that the assistant needed again in some conversations, and how many of
+    them the policies in force and other policies hold. `read` of the `of` conversations were read.
     """
 
     read: int = 0

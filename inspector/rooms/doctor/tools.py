@@ -12,9 +12,9 @@ from inspector.shell.agents import SIZE, Agent, Answer
 def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     """List conversations whose windows a provider in use would refuse next, the newest first.
 
-    Each with the step at which it broke a rule. `provider` is openai, openai_responses,
-    anthropic, gemini, mistral, bedrock or deepseek, whether it is in use or not; with a `rule`,
-    also those that are only mishandled.
+    Each has the step since which its window breaks a rule. `provider` is openai, openai_responses,
+    anthropic, gemini, mistral, bedrock or deepseek, whether it is in use or not. With a `rule`,
+    windows that a provider only mishandles are listed, too.
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)

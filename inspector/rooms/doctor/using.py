@@ -40,7 +40,7 @@ class InUse:
             name
             for name, law in laws.items()
             if law and law.severity == "conditional"
-            if any(law.severity_unasked(model) == "refused" for model in models)
+            if any(law.severity_for_any(model) == "refused" for model in models)
         ]
 
     def written(self) -> list[str]:

@@ -70,9 +70,9 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def error(request: HttpRequest) -> HttpResponse:
     """Find the laws behind an error of a provider. A POST has the error."""
-    given = request.POST.get("error", "")[:LONGEST]
-    found = [(each, words.place_of(each)) for each in recognized(given)] if given else []
-    context = {"given": given, "found": found, "providers": PROVIDERS}
+    error = request.POST.get("error", "")[:LONGEST]
+    found = [(each, words.place_of(each)) for each in recognized(error)] if error else []
+    context = {"given": error, "found": found, "providers": PROVIDERS}
     return render(request, "rooms/doctor/error.html", context)
 
 

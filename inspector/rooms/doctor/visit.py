@@ -19,12 +19,12 @@ class Visit:
     cursor: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Visit:
-        provider, rule = given.get("provider", ""), given.get("rule", "")
+    def read(cls, parameters: Mapping[str, str]) -> Visit:
+        provider, rule = parameters.get("provider", ""), parameters.get("rule", "")
         return cls(
             provider if provider in PROVIDERS else "",
             rule if rule in listed_rules() else "",
-            given.get("older") or given.get("newer") or "",
+            parameters.get("older") or parameters.get("newer") or "",
         )
 
     @property

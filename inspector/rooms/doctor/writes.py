@@ -51,11 +51,11 @@ def diagnoses(
         found = found and found.under(made.of(memory_id))
         if found and found.listed:
             yield memory_id, found
-    seen = set(changed)
+    done = set(changed)
     for each in ill_conversations(provider):
         if each.unreadable:
             unreadable(each.memory.id, CorruptRow(each.unreadable))
-        elif each.memory.id not in seen and each.problems:
+        elif each.memory.id not in done and each.problems:
             yield each.memory.id, each.diagnosis
 
 
@@ -93,9 +93,9 @@ def change_policies(
         try:
             old = memory(memory_id).policy
             expected = None if versions is None else versions[memory_id]
-            made = change(memory_id, policy=policy, actor=actor, expected_version=expected)
+            result = change(memory_id, policy=policy, actor=actor, expected_version=expected)
             if old is not None:
-                before[memory_id] = text_of_policy(old), made.last_step
+                before[memory_id] = text_of_policy(old), result.last_step
         except ChatMemoryError as error:
             refused[memory_id] = str(error)
     return Changed(before, refused)

@@ -301,7 +301,7 @@ def test_undoing_a_repair_is_refused_where_the_limit_has_no_room():
     assert verify("m") is None
 
 
-def test_what_came_after_a_repair_stays_when_it_is_undone():
+def test_messages_after_a_repair_stay_when_it_is_undone():
     create_and_add("m", MessageWindow(20), [HI, result("1"), call("2"), HI])
     step = services.repair("m", "openai").step
     assert seqs() == [1, 3, 5, 4]
@@ -334,7 +334,7 @@ def test_a_placeholder_has_the_pin_of_its_call():
     assert verify("m") is None
 
 
-def test_what_no_repair_mends_is_named():
+def test_problems_without_a_repair_are_named():
     create_and_add("m", MessageWindow(9), [HI, call("1", arguments="[]"), HI])
     with pytest.raises(NotRepairable, match="can fix this: The arguments of tool call #2"):
         services.repair("m", "anthropic")

@@ -40,7 +40,7 @@ def use_of(rule: Rule) -> InUse:
     """Return the providers that mind a rule, with a model that refuses where it depends on that."""
     models = {}
     for name, law in rule.laws.items():
-        refusing = [each for each in (*MODELS, OLDER) if law.severity_unasked(each) == "refused"]
+        refusing = [each for each in (*MODELS, OLDER) if law.severity_for_any(each) == "refused"]
         models[name] = tuple(refusing[:1]) if law.severity == "conditional" else ()
     return InUse(models)
 

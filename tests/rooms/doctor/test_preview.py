@@ -77,7 +77,7 @@ def test_heading_flag_filter_list_and_api_count_the_same(fleet, operator_client)
         assert int(count[1]) >= line.count, line.title
 
 
-def test_where_no_repair_mends_there_is_no_verb_but_what_would_have_prevented_it(operator_client):
+def test_a_cause_without_a_repair_has_advice_in_place_of_a_verb(operator_client):
     choose_providers("", ["gemini", "mistral"])
     create_and_add("no-user", MessageWindow(9), [BRIEF, call("1"), result("1")])
     diagnosed("no-user")

@@ -33,10 +33,10 @@ class Command(ReportCommand):
         named = f"{provider}:{model}" if provider and model else provider
         for memory_id, diagnosis in diagnoses(self._unreadable, named):
             for each in diagnosis.listed:
-                said = f"{words.problem_title(each.rule)}. "
-                said += words.how_it_began(each, diagnosis.step)
+                sentences = f"{words.problem_title(each.rule)}. "
+                sentences += words.how_it_began(each, diagnosis.step)
                 for name in (*each.refused_by, *each.mishandled_by):
-                    yield Complaint(memory_id, name, each.rule, each.severity_for(name), said)
+                    yield Complaint(memory_id, name, each.rule, each.severity_for(name), sentences)
 
     def _unreadable(self, memory_id: str, error: ChatMemoryError) -> None:
         self.stderr.write(f"{memory_id}: {error}")
