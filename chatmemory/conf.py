@@ -94,7 +94,7 @@ class Configuration:
     WINDOW_MESSAGES: int = setting(10_000, whole_number(1, WINDOW_MESSAGES_MAX))
     WINDOW_BYTES: int = setting(16 * 2**20, whole_number(1, WINDOW_BYTES_MAX))
     DEFAULT_POLICIES: Mapping[str, str] = field(
-        default_factory=dict, metadata={"wanted": _POLICIES}
+        default_factory=dict, metadata={"expected": _POLICIES}
     )
     POLICIES: Sequence[str] = setting((), _PATHS)
     FORMATS: Sequence[str] = setting((), _PATHS)
@@ -134,14 +134,14 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
 
 def fact_words() -> Words:
     """Return the project's own words that count as facts. Raises ImproperlyConfigured."""
-    given = configuration()
+    values = configuration()
     try:
         return Words(
-            tuple(given.FACT_TERMS),
-            tuple(given.FACT_PREFIXES),
-            tuple(given.FACT_PATTERNS),
-            tuple(given.REPEATABLE_TOOLS),
-            tuple(each.lower() for each in given.REMINDERS),
+            tuple(values.FACT_TERMS),
+            tuple(values.FACT_PREFIXES),
+            tuple(values.FACT_PATTERNS),
+            tuple(values.REPEATABLE_TOOLS),
+            tuple(each.lower() for each in values.REMINDERS),
         )
     except InvalidValue as error:
         raise ImproperlyConfigured(f"CHATMEMORY: {error}") from error

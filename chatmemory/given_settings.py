@@ -40,9 +40,9 @@ class Expected(NamedTuple):
     is_secret: bool = False
 
 
-def setting(default: Any, wanted: Expected) -> Any:
+def setting(default: Any, expected: Expected) -> Any:
     """Return the field of a setting, for a dataclass that `read` returns."""
-    return field(default=default, metadata={"wanted": wanted})
+    return field(default=default, metadata={"expected": expected})
 
 
 def read(name: str, kind: type[T], example: str) -> T:
@@ -50,17 +50,17 @@ def read(name: str, kind: type[T], example: str) -> T:
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
-    given: Any = getattr(settings, name, {})
-    if not isinstance(given, Mapping):
+    values: Any = getattr(settings, name, {})
+    if not isinstance(values, Mapping):
         raise ImproperlyConfigured(f"{name} must be a dictionary such as {example}")
-    wanted = {each.name: each.metadata["wanted"] for each in fields(kind)}  # type: ignore[arg-type]
-    if unknown := set(given) - wanted.keys():
+    expected = {each.name: each.metadata["expected"] for each in fields(kind)}  # type: ignore[arg-type]
+    if unknown := set(values) - expected.keys():
         raise ImproperlyConfigured(f"{name} has no setting {', '.join(sorted(map(str, unknown)))}")
-    for key, (is_right, words, is_secret) in wanted.items():
-        if key in given and not is_right(given[key]):
-            shown = "" if is_secret else f", but is: {given[key]!r}"
+    for key, (is_right, words, is_secret) in expected.items():
+        if key in values and not is_right(values[key]):
+            shown = "" if is_secret else f", but is: {values[key]!r}"
             raise ImproperlyConfigured(f'{name}["{key}"] must be {words}{shown}')
-    return kind(**given)
+    return kind(**values)
 
 
 def is_text(value: object) -> bool:

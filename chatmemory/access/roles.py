@@ -46,11 +46,10 @@ def has_accounts(using: str, apps: Apps) -> bool:
 
 
 def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
-    """Create a group for each role in a database that has accounts.
+    """Create a group for each role in a database with accounts.
 
-    Permissions that were added to a group by hand are kept. A group with the name of a role, but
-    without any of its permissions, is the project's own: its members get no access to
-    conversations.
+    Permissions that were added to a group by hand are kept. A group that has the name of a role,
+    but none of its permissions, belongs to the project: its members get no access to conversations.
     """
     from django.contrib.auth.management import create_permissions
 
@@ -63,12 +62,12 @@ def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
     for role, name in GROUPS.items():
         names = [grant.partition(".")[2] for grant in GRANTS[role]]
         names += _OF_ADMINS if role == Role.ADMIN else ()
-        wanted = permission_model.objects.using(using).filter(
+        permissions = permission_model.objects.using(using).filter(
             content_type__app_label="chatmemory", codename__in=names
         )
         group, is_new = group_model.objects.using(using).get_or_create(name=name)
         if is_new or group.permissions.filter(content_type__app_label="chatmemory").exists():
-            group.permissions.add(*wanted)
+            group.permissions.add(*permissions)
 
 
 def roles_within(user: Any) -> list[Role]:

@@ -1,4 +1,4 @@
-"""The conversations that exist for a program."""
+"""The conversations that a program may see, limited by the prefix of its token."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from chatmemory.messages.given import check_text
 
 @dataclass(frozen=True)
 class Scope:
-    """The conversations of a token, if there is one, whose ids begin with `prefix`."""
+    """The conversations whose ids begin with `prefix`, as far as the token allows them, if any."""
 
     prefix: str = ""
     token: str = ""
 
     def beginning(self) -> str:
-        """Return the prefix of their ids. Raises TokenRefused, and InvalidValue if no id can have
-        it.
+        """Return the prefix that all visible ids have. Raises TokenRefused, and InvalidValue if the
+        prefix and the token exclude each other.
         """
         check_text(self.prefix, "the beginning of an id")
-        given = token_of(self.token.encode()).prefix if self.token else ""
-        longer, shorter = sorted([self.prefix, given], key=len, reverse=True)
+        token_prefix = token_of(self.token.encode()).prefix if self.token else ""
+        longer, shorter = sorted([self.prefix, token_prefix], key=len, reverse=True)
         if not longer.startswith(shorter):
-            raise InvalidValue(f"the token is for ids that begin with {given!r}")
+            raise InvalidValue(f"the token is for ids that begin with {token_prefix!r}")
         return longer
 
     def visible(self, memory_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Bodies: how large one may be, which is checked before it is read, and how its JSON is parsed."""
+"""Request bodies: their size limits, checked before a body is read, and their JSON parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LengthRequired(ChatMemoryError):
 
 
 class BodyLimit(NamedTuple):
-    """The size in bytes that a setting allows, and what may come beside it."""
+    """The number of bytes that a setting allows, and an allowance for other parts of the body."""
 
     size: int
     setting: str
@@ -49,11 +49,11 @@ def api_limit(method: str | None) -> BodyLimit:
 
 
 def check_body(request: HttpRequest, limit: BodyLimit) -> None:
-    """Check the length of a body before it is read, and tell the length of a chunked one, without
-    which Django and REST framework read none.
+    """Check the length of a body before it is read. Set the length of a chunked body, because
+    Django and REST framework would not read it otherwise.
 
     Raises RequestDataTooBig, and LengthRequired under WSGI, where a chunked body cannot be read.
-    Django has received it under ASGI, and raises RequestDataTooBig for more than
+    Under ASGI, Django has received it already, and raises RequestDataTooBig for more than
     DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
     declared = request.META.get("CONTENT_LENGTH", "")

@@ -1,4 +1,4 @@
-"""Errors as answers: each exception is mapped to problem details (RFC 9457).
+"""The mapping of exceptions to responses with problem details (RFC 9457).
 
 This is the only module that writes application/problem+json. The API's views, the pages' error
 handlers and the ASGI body limit all answer with a `Problem`.

@@ -106,8 +106,8 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 @extend_schema_field({"type": "string"})
 class CacheField(NameField):
-    """The name of a provider's cache. It is not an enumeration in the document, which has one for
-    all fields named `provider`: others of them name other things.
+    """The name of a provider's cache. It is no enumeration in the OpenAPI document, where all
+    fields named `provider` would share it, although others have different values.
     """
 
 
@@ -144,8 +144,8 @@ class PoliciesField(serializers.CharField):
 
     def to_internal_value(self, data: Any) -> Any:
         with field_at_fault("policies"):
-            given = policies_from_text(super().to_internal_value(data))
-            found = [check_policy(each) for each in given]
+            policies = policies_from_text(super().to_internal_value(data))
+            found = [check_policy(each) for each in policies]
         if len(found) > POLICIES_MAX:
             raise InvalidField("policies", f"at most {POLICIES_MAX} policies at a time")
         return found
@@ -161,26 +161,26 @@ def _all_or_list(type: str) -> Schema:
 
 
 class AllOrListField(serializers.Field):  # type: ignore[type-arg]
-    """All (true), or a list of values of one type; `wanted` names the type in errors."""
+    """All (true), or a list of values of one type; `expected` names the type in errors."""
 
     item: type
-    wanted: str
+    expected: str
 
     def to_internal_value(self, data: Any) -> Any:
         is_list = isinstance(data, list) and all(type(each) is self.item for each in data)
         if data is not True and not is_list:
-            raise InvalidField(self.field_name or "", f"must be true, for all {self.wanted}")
+            raise InvalidField(self.field_name or "", f"must be true, for all {self.expected}")
         return data
 
 
 @extend_schema_field(_all_or_list("string"))
 class BranchesField(AllOrListField):
-    item, wanted = str, "branches, or a list of ids"
+    item, expected = str, "branches, or a list of ids"
 
 
 @extend_schema_field(_all_or_list("integer"))
 class SummariesField(AllOrListField):
-    item, wanted = int, "that hold terms of the message, or a list of seqs"
+    item, expected = int, "that hold terms of the message, or a list of seqs"
 
 
 @extend_schema_field(ref("Labels"))

@@ -83,11 +83,11 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
         if ahead and memory_id is not None:
             ahead(request, memory_id)
         with _claimed(caller, key):
-            kept = IdempotentAnswer.objects.filter(caller=caller, key=key).first()
-            if kept is not None:
+            stored = IdempotentAnswer.objects.filter(caller=caller, key=key).first()
+            if stored is not None:
                 if memory_id is None and isinstance(request.data, Mapping):
                     memory_id = request.data.get("id")  # the id of the conversation to be created
-                return _again(kept, parts, memory_id)
+                return _again(stored, parts, memory_id)
             response = handler(view, request, *args, **kwargs)
             IdempotentAnswer.objects.create(
                 caller=caller,
@@ -171,20 +171,20 @@ def _forget_some(caller: str, key: str) -> None:
         IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
 
 
-def _again(kept: IdempotentAnswer, request: Sequence[bytes], memory_id: str | None) -> Response:
+def _again(stored: IdempotentAnswer, request: Sequence[bytes], memory_id: str | None) -> Response:
     """Return the stored response. Raises KeyReused, or ResponseErased if the response was erased:
     then the first request's fingerprint was, too, so that any request to the conversation gets this
     error.
     """
-    is_erased = not kept.request
-    is_other = not is_erased and not is_fingerprint(kept.request, "request", request)
-    if is_other or memory_id != kept.memory_id:
-        raise KeyReused(f"the key {kept.key!r} was used with a different request")
+    is_erased = not stored.request
+    is_other = not is_erased and not is_fingerprint(stored.request, "request", request)
+    if is_other or memory_id != stored.memory_id:
+        raise KeyReused(f"the key {stored.key!r} was used with a different request")
     if is_erased:
         raise ResponseErased(
-            f"a request with the key {kept.key!r} was carried out; whether it was this one is no "
+            f"a request with the key {stored.key!r} was carried out; whether it was this one is no "
             "longer known, as it was erased with words of the conversation: read the conversation "
             "instead"
         )
-    headers = {**kept.headers, "Idempotency-Replayed": "true"}
-    return Response(json.loads(kept.body), status=kept.status, headers=headers)
+    headers = {**stored.headers, "Idempotency-Replayed": "true"}
+    return Response(json.loads(stored.body), status=stored.status, headers=headers)

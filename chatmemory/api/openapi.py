@@ -1,6 +1,6 @@
 """The operations in the OpenAPI document, and the schemas that serializers cannot describe.
 
-Each schema has a name, since generators of clients would make one up otherwise.
+Each schema has a name, because client generators would invent one otherwise.
 """
 
 from __future__ import annotations

@@ -88,9 +88,9 @@ def reads(
     refusals: Sequence[int] = (),
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Document a handler that changes nothing. `name` is its operation id, `refusals` are statuses
-    that other such handlers do not have, and one that `is_conditional` answers 304 if the caller
-    already has the answer.
+    """Document a handler that changes nothing. `name` is its operation id, and `refusals` are error
+    statuses beyond the usual ones. If `is_conditional`, it answers 304 to a caller that already has
+    the response.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
     parameters = [query] if query else []

@@ -276,8 +276,8 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Before anything is locked, read a body, check and count its messages, plan its list or
-    its compaction, or count the window again for its policy.
+    """Do the slow work of a body before anything is locked: check and count its messages, plan its
+    list or its compaction, or count the window again for its policy.
 
     Errors are raised later, when the body is used.
     """
@@ -316,5 +316,5 @@ def changed_by(request: Request) -> ChangedBy:
 
 def has_seen(request: Request, version: int) -> bool:
     """Return whether the caller already has this version: If-None-Match names it."""
-    seen = parse_etags(request.headers.get("If-None-Match", ""))
-    return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in seen)
+    etags = parse_etags(request.headers.get("If-None-Match", ""))
+    return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in etags)

@@ -42,14 +42,14 @@ def response(
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return JSON that is made part by part, since a window of 16 MB would take several times as
-    much as one text. It is complete before any of it is sent, so that a slow reader does not hold a
-    connection to the database.
+    """Return a JSON response joined from parts, because a window of 16 MB would need several times
+    as much memory as one text. It is complete before any of it is sent, so that a slow reader does
+    not hold a connection to the database.
     """
-    made = BytesIO()
+    buffer = BytesIO()
     for text in texts:
-        made.write(text.encode())
-    return HttpResponse(made.getvalue(), JSONRenderer.media_type)
+        buffer.write(text.encode())
+    return HttpResponse(buffer.getvalue(), JSONRenderer.media_type)
 
 
 def with_query(request: Request, **parameters: object) -> str:

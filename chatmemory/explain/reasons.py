@@ -88,8 +88,8 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
             return f"{capitalized(when)} a stub took its place; history keeps it."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
-    made = "repaired" if change.kind == "repair" else "set to a list"
-    return f"{capitalized(when)} memory was {made} without #{seq}."
+    event = "repaired" if change.kind == "repair" else "set to a list"
+    return f"{capitalized(when)} memory was {event} without #{seq}."
 
 
 def _of_turn(change: ChangeResult, evicted: EvictedMessage) -> str:

@@ -1,5 +1,5 @@
-"""Long lists in little memory: as Python objects, records and messages take several times their
-file.
+"""Lists whose items are pickled and compressed. As Python objects, records and messages would take
+several times the size of their file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BLOCKS = 3  # unpacked at a time
 class Packed(Sequence[T]):
     """A list whose items are pickled, and compressed in blocks.
 
-    Each access to an item may unpack its block, and a block is unpacked again after others: go
-    through the items in order, and keep only the ones that you need. An item is a copy: changes of
-    it affect nothing else. An item that is replaced is no longer compressed.
+    Only a few blocks stay unpacked, so that random access may unpack a block again and again: go
+    through the items in order, and keep only the ones that you need. An item is a copy: changing it
+    does not change the list. A replaced item is no longer compressed.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:

@@ -3,8 +3,8 @@
 A call has the whole list of the model's input, and its answer. The next call of the run begins with
 both. Messages are compared by their content. Details that a client may change when it sends a
 message back are ignored: thinking, attributes such as finish reasons, ids of calls, a name that is
-null, empty or missing texts, and how arguments are written as JSON. System messages are ignored, so
-that another system message does not split a run.
+null, empty or missing texts, and the spelling of arguments as JSON. System messages are ignored, so
+that a changed system message does not split a run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
 
 
 def digest_of(message: ChatMessage) -> bytes:
-    content = json.dumps(_said(message), sort_keys=True, default=repr)
+    content = json.dumps(_comparable(message), sort_keys=True, default=repr)
     return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()
 
 
@@ -51,37 +51,37 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 
 
 def new_places(
-    known: Sequence[bytes], given: Sequence[bytes], in_common: int = 2
+    known: Sequence[bytes], sent: Sequence[bytes], in_common: int = 2
 ) -> list[int] | None:
-    """Return the places of the messages in a call's list that the run does not have yet; None if
-    the call does not belong to this run.
+    """Return the places of the messages in a call's list `sent` that the run does not have yet;
+    None if the call does not belong to this run.
 
     The list continues the run if it begins with all messages of the run, or if the run begins with
     the list, which was sent again. It also does if a program compacted the run: the list then has
-    the end of the run after a summary, or after a shortened beginning, and some messages
-    `in_common`. An answer that came back with changes does not split a run.
+    the end of the run after a summary or a shortened beginning, with at least `in_common` messages.
+    An answer that came back with changes does not split a run.
     """
-    same = common_beginning(known, given)
-    if same == len(given):
+    same = common_beginning(known, sent)
+    if same == len(sent):
         return []
-    if same == len(known) or (2 <= same == len(known) - 1 < len(given) - 1):
-        return [*range(same, len(given))]
-    end = _last_place(given, known[-1], same)
+    if same == len(known) or (2 <= same == len(known) - 1 < len(sent) - 1):
+        return [*range(same, len(sent))]
+    end = _last_place(sent, known[-1], same)
     if end is None:
         return None
-    kept = common_beginning(known[same:][::-1], given[same : end + 1][::-1])
-    if same + kept < in_common:
+    common_end = common_beginning(known[same:][::-1], sent[same : end + 1][::-1])
+    if same + common_end < in_common:
         return None
-    return [*range(same, end + 1 - kept), *range(end + 1, len(given))]
+    return [*range(same, end + 1 - common_end), *range(end + 1, len(sent))]
 
 
-def _last_place(digests: Sequence[bytes], wanted: bytes, start: int) -> int | None:
-    places = (n for n in range(len(digests) - 1, start - 1, -1) if digests[n] == wanted)
+def _last_place(digests: Sequence[bytes], digest: bytes, start: int) -> int | None:
+    places = (n for n in range(len(digests) - 1, start - 1, -1) if digests[n] == digest)
     return next(places, None)
 
 
 def goes_on_with(
-    known: Iterable[tuple[Key, Sequence[bytes]]], given: Sequence[bytes], in_common: int = 2
+    known: Iterable[tuple[Key, Sequence[bytes]]], sent: Sequence[bytes], in_common: int = 2
 ) -> tuple[Key, list[int]] | None:
     """Return the key of the run that a call's list continues, and the places of its new messages;
     None if it continues none of the `known` runs, which have the lists of their newest calls.
@@ -90,7 +90,7 @@ def goes_on_with(
     """
     found: tuple[Key, list[int]] | None = None
     for key, digests in known:
-        places = new_places(digests, given, in_common) if digests else None
+        places = new_places(digests, sent, in_common) if digests else None
         if places is not None and (found is None or len(places) < len(found[1])):
             found = key, places
     return found
@@ -108,32 +108,32 @@ class Runs:
         self._lists: list[bytes] = []  # the joined digests of each run
         self._ending: defaultdict[bytes, list[int]] = defaultdict(list)
 
-    def find(self, given: Sequence[bytes]) -> tuple[int, list[int]] | None:
+    def find(self, sent: Sequence[bytes]) -> tuple[int, list[int]] | None:
         """Return the number of the run that a call's list continues, and the places of its new
         messages. If several runs fit, the one with the longest common part is chosen, then the
         first.
         """
-        numbers = sorted(set(self._candidates(given)))
+        numbers = sorted(set(self._candidates(sent)))
         known = ((number, divided(self._lists[number])) for number in numbers)
-        return goes_on_with(known, given, 1 if self._all_alike else 2)
+        return goes_on_with(known, sent, 1 if self._all_alike else 2)
 
-    def _candidates(self, given: Sequence[bytes]) -> Iterable[int]:
+    def _candidates(self, sent: Sequence[bytes]) -> Iterable[int]:
         if self._all_alike:
             return range(max(0, len(self._lists) - NEWEST), len(self._lists))
-        return (number for digest in given for number in self._ending.get(digest, ())[-NEWEST:])
+        return (number for digest in sent for number in self._ending.get(digest, ())[-NEWEST:])
 
-    def put(self, number: int | None, given: Sequence[bytes]) -> int:
+    def put(self, number: int | None, sent: Sequence[bytes]) -> int:
         """Keep the list of a run's newest call, and return the run's number. Without a number, a
         new run begins.
         """
         if number is None:
             number = len(self._lists)
-            self._lists.append(b"".join(given))
+            self._lists.append(b"".join(sent))
         else:
             for each in ends(divided(self._lists[number])):
                 self._ending[each].remove(number)
-            self._lists[number] = b"".join(given)
-        for each in ends(given):
+            self._lists[number] = b"".join(sent)
+        for each in ends(sent):
             self._ending[each].append(number)
         return number
 
@@ -149,7 +149,7 @@ def divided(joined: bytes) -> list[bytes]:
     return [joined[n : n + SIZE] for n in range(0, len(joined), SIZE)]
 
 
-def _said(message: ChatMessage) -> Any:
+def _comparable(message: ChatMessage) -> Any:
     match message:
         case UserMessage():
             return ["user", message.name, _contents(message.contents)]

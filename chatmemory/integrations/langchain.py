@@ -67,7 +67,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
         memory = self._memory_of(request.runtime)
-        return handler(request.override(messages=self._seen(memory, request.messages)))
+        return handler(request.override(messages=self._visible(memory, request.messages)))
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         if not _will_be_repaired(state["messages"]):
@@ -86,7 +86,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         memory = self._memory_of(request.runtime)
-        messages = await memory.in_thread(self._seen, memory, request.messages)
+        messages = await memory.in_thread(self._visible, memory, request.messages)
         return await handler(request.override(messages=messages))
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
@@ -111,13 +111,13 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             )
         return self._memory(thread)
 
-    def _seen(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    def _visible(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         """Return the messages that the model sees in place of the agent's."""
         self._keep(memory, messages)
         window = cast("list[AnyMessage]", messages_from_dict(_dicts(memory.messages())))
         summary = [message for message in messages[:1] if _is_summary(message)]
-        seen = {message.id for message in window}
-        return [*(message for message in summary if message.id not in seen), *window]
+        window_ids = {message.id for message in window}
+        return [*(message for message in summary if message.id not in window_ids), *window]
 
     def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> None:
         """Move a summary before all other messages to its place, and add new messages."""
@@ -147,10 +147,10 @@ def _compact(
     ids = {message.id for message in kept}
     places = range(len(window))
     end = next((i for i in places if _ids(window[i : i + 1]) & ids), len(window))
-    (said,) = parse_objects([summary], _FORMAT).messages
-    own = getattr(said, "attributes", {})
+    (summary_message,) = parse_objects([summary], _FORMAT).messages
+    own = getattr(summary_message, "attributes", {})
     with suppress(NotCompactable):
-        memory.compact(text_of(said), keep_last=len(window) - end, attributes=own)
+        memory.compact(text_of(summary_message), keep_last=len(window) - end, attributes=own)
 
 
 def _will_be_repaired(messages: Sequence[BaseMessage]) -> bool:

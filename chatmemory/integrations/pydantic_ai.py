@@ -65,8 +65,8 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     """
 
     memory: ChatMemory | Callable[[str], ChatMemory]
-    _seen: Sequence[ModelMessage] = field(default=(), init=False, repr=False)
-    _kept: dict[int, ModelMessage] = field(default_factory=dict, init=False, repr=False)
+    _run_messages: Sequence[ModelMessage] = field(default=(), init=False, repr=False)
+    _stored: dict[int, ModelMessage] = field(default_factory=dict, init=False, repr=False)
     _returned: dict[str, list[ModelRequestPart]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -81,7 +81,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        self._seen = ctx.messages
+        self._run_messages = ctx.messages
         tools = request_context.model_request_parameters.output_tools
         self._output_tools = {tool.name for tool in tools}
         await self._keep(ctx, ctx.messages)
@@ -116,26 +116,26 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         has_result = False
         try:
             result = await handler()
-            self._seen = result.all_messages()
+            self._run_messages = result.all_messages()
             has_result = not isinstance(result.output, DeferredToolRequests)
             return result
         finally:
-            said = [each for each in self._seen if each.run_id == ctx.run_id]
-            if parts := [*self._missing(said, has_result)]:
+            messages = [each for each in self._run_messages if each.run_id == ctx.run_id]
+            if parts := [*self._missing(messages, has_result)]:
                 request = ModelRequest(parts, run_id=ctx.run_id)
-                said.append(replace(request, conversation_id=ctx.conversation_id))
-            await self._keep(ctx, said)
+                messages.append(replace(request, conversation_id=ctx.conversation_id))
+            await self._keep(ctx, messages)
 
     def _missing(
-        self, said: Sequence[ModelMessage], has_result: bool
+        self, messages: Sequence[ModelMessage], has_result: bool
     ) -> Iterator[ModelRequestPart]:
         """Yield the parts that the messages of this run lack: results of tools, and, once the run
         has its result, parts that close open calls.
         """
-        requests = [message for message in said if isinstance(message, ModelRequest)]
+        requests = [message for message in messages if isinstance(message, ModelRequest)]
         answered = {getattr(part, "tool_call_id", None) for part in _parts(requests)}
         missing = {id: parts for id, parts in self._returned.items() if id not in answered}
-        responses = [message for message in said if isinstance(message, ModelResponse)]
+        responses = [message for message in messages if isinstance(message, ModelResponse)]
         words = _IS_RESULT
         for call in (call for response in responses for call in response.tool_calls):
             if not has_result or call.tool_call_id in {*answered, *missing}:
@@ -155,15 +155,15 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     async def _keep(self, ctx: RunContext[Any], messages: Iterable[ModelMessage]) -> None:
         """Add the new messages of this run."""
         new = [
-            each for each in messages if each.run_id == ctx.run_id and id(each) not in self._kept
+            each for each in messages if each.run_id == ctx.run_id and id(each) not in self._stored
         ]
-        self._kept |= {id(message): message for message in new}
-        if said := [message for each in new for message in _without_prompts(each)]:
-            await self._own.in_thread(self._add, said)
+        self._stored |= {id(message): message for message in new}
+        if added := [message for each in new for message in _without_prompts(each)]:
+            await self._own.in_thread(self._add, added)
 
-    def _add(self, said: Sequence[ModelMessage]) -> None:
+    def _add(self, messages: Sequence[ModelMessage]) -> None:
         with turn_of(self._own, self._own.id):
-            tell(self._own, self._own.add_from(said, _FORMAT))
+            tell(self._own, self._own.add_from(messages, _FORMAT))
 
 
 def _parts(messages: Iterable[ModelMessage]) -> Iterable[Any]:

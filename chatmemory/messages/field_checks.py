@@ -46,12 +46,12 @@ def check_mapping(**values: object) -> None:
             raise InvalidMessage(f"{name} must be a dictionary, not {value!r}")
 
 
-def check_json(given: Mapping[str, Any]) -> None:
+def check_json(values: Mapping[str, Any]) -> None:
     """Raise InvalidMessage for attributes or arguments that JSON cannot express.
 
     They may contain themselves, so that this goes down to a fixed level, without recursion.
     """
-    levels: list[Iterator[object]] = [iter((given,))]
+    levels: list[Iterator[object]] = [iter((values,))]
     while levels:
         for value in levels[-1]:
             inner = _inner(value)

@@ -1,7 +1,4 @@
-"""Checks of messages, ids and texts that callers pass.
-
-Errors advise the caller.
-"""
+"""Checks of messages, ids and texts from callers. Errors say what to pass instead."""
 
 from __future__ import annotations
 
@@ -16,32 +13,32 @@ from chatmemory.messages.message import ChatMessage
 _SHOWN = 80
 
 
-def chat_message(given: object) -> ChatMessage:
+def chat_message(value: object) -> ChatMessage:
     """Check that a value is a message, and return it. Raises InvalidMessage."""
-    if isinstance(given, ChatMessage):
-        return given
-    if isinstance(given, list | tuple):
+    if isinstance(value, ChatMessage):
+        return value
+    if isinstance(value, list | tuple):
         raise InvalidMessage("a chat message is wanted, not a list: give each of its messages")
     hint = ""
-    if isinstance(given, Mapping) and "role" in given:
+    if isinstance(value, Mapping) and "role" in value:
         hint = ": parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
     raise InvalidMessage(
-        f"a chat message such as UserMessage('Hello') is wanted, not {brief(given)}{hint}"
+        f"a chat message such as UserMessage('Hello') is wanted, not {brief(value)}{hint}"
     )
 
 
-def message_list(given: Iterable[Any]) -> Iterable[Any]:
+def message_list(values: Iterable[Any]) -> Iterable[Any]:
     """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
-    if isinstance(given, list):  # to ask for a Mapping takes longer
-        return given
-    if isinstance(given, ChatMessage | str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidMessage(f"a list of chat messages is wanted, not {brief(given)}")
-    return given
+    if isinstance(values, list):  # to ask for a Mapping takes longer
+        return values
+    if isinstance(values, ChatMessage | str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidMessage(f"a list of chat messages is wanted, not {brief(values)}")
+    return values
 
 
-def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
+def chat_messages(values: Iterable[Any]) -> list[ChatMessage]:
     """Return the messages in a value. Raises InvalidMessage."""
-    return [chat_message(each) for each in message_list(given)]
+    return [chat_message(each) for each in message_list(values)]
 
 
 def brief(value: object) -> str:

@@ -216,14 +216,14 @@ def _set(message: ChatMessage, **values: object) -> None:
 
 
 def _contents(
-    given: str | Iterable[Content | None] | None, if_missing: str
+    value: str | Iterable[Content | None] | None, if_missing: str
 ) -> tuple[Content | None, ...]:
-    if given is None:
+    if value is None:
         raise InvalidMessage("text cannot be null")
-    if isinstance(given, str):
-        return (TextContent(given),)
-    check_iterable(contents=given)
-    contents = tuple(given)
+    if isinstance(value, str):
+        return (TextContent(value),)
+    check_iterable(contents=value)
+    contents = tuple(value)
     if not contents:
         raise InvalidMessage(if_missing)
     for content in contents:
@@ -231,11 +231,11 @@ def _contents(
     return contents
 
 
-def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    if given is None:
+def _attributes(mapping: Mapping[str, Any] | None) -> dict[str, Any]:
+    if mapping is None:
         return {}
-    check_mapping(attributes=given)
-    attributes = dict(given)
+    check_mapping(attributes=mapping)
+    attributes = dict(mapping)
     if attributes:
         check_json(attributes)
     return attributes

@@ -1,5 +1,5 @@
-"""Reports on transcript files: what `chatmemory doctor`, `recall`, `incidents` and `compactions` do
-with files that are named. Nothing is stored, and neither Django nor a database is needed.
+"""Reports on transcript files, as `chatmemory doctor`, `recall`, `incidents` and `compactions`
+print them. Nothing is stored, and neither Django nor a database is needed.
 
 A module with the name of a command has three parts: HELP, `add_arguments`, and `report`, which
 prints the findings and returns the exit code. A management command of the same name also reads

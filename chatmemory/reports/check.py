@@ -167,5 +167,5 @@ def _write_junit(path: Path, checks: Sequence[Check]) -> None:
 
 def _xml(text: str) -> str:
     """Return a text without the characters that XML cannot hold."""
-    kept = (each if each >= " " or each in "\n\t" else " " for each in printable(text))
-    return "".join(kept).replace("\ufffe", " ").replace("\uffff", " ")
+    characters = (each if each >= " " or each in "\n\t" else " " for each in printable(text))
+    return "".join(characters).replace("\ufffe", " ").replace("\uffff", " ")

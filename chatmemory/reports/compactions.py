@@ -138,8 +138,8 @@ def _row(name: str, found: Evidence, level: Level) -> dict[str, Any]:
 
 
 def _lost(term: NeededTerm) -> dict[str, Any]:
-    came = None if term.came is None else term.came + 1
-    numbers = {"said": term.said + 1, "used": term.used + 1, "came": came}
+    return_number = None if term.came is None else term.came + 1
+    numbers = {"said": term.said + 1, "used": term.used + 1, "came": return_number}
     return {"term": term.term, **numbers, "back": term.back.value}
 
 
@@ -159,10 +159,10 @@ def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
         f"{found.held(level):,}; {_instead(appended, tail)}"
     )
     for term in found.lost(level):
-        came = "" if term.came is None else f" in #{term.came + 1}"
+        return_words = "" if term.came is None else f" in #{term.came + 1}"
         yield (
             f"  lost {term.term}, said in #{term.said + 1}, used in #{term.used + 1}: "
-            f"{BACK[term.back]}{came}"
+            f"{BACK[term.back]}{return_words}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Transcript files and folders that a command is given."""
+"""The transcript files and folders on a command line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 class TranscriptFile(NamedTuple):
-    """A file to read. `name` is its path without the ending: of a file in a folder that was given,
-    the path below the folder. `is_in_folder`: it was found in a folder, and not named.
+    """A file to read. `name` is its path without the ending, relative to the named folder if it was
+    found in one (`is_in_folder`).
     """
 
     path: Path
@@ -67,7 +67,7 @@ def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a transcript for the block. Raises InvalidValue for what cannot be read."""
+    """Open a transcript for the block. Raises InvalidValue if it cannot be read."""
     try:
         file = path.open("rb")
     except OSError as error:

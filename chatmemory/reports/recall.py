@@ -109,9 +109,9 @@ def _price(text: str) -> Decimal:
 
 
 def _context_of(options: Mapping[str, Any]) -> int | None:
-    given: int | None = options["context"]
+    context: int | None = options["context"]
     known = known_model(options["model"])
-    return known.prompt if given is None and known else given
+    return known.prompt if context is None and known else context
 
 
 @dataclass(frozen=True)
@@ -155,22 +155,22 @@ class RecallOptions:
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
     if options["recorded"]:
         return print_recorded(options, printer)
-    asked = RecallOptions.of(options)
+    chosen = RecallOptions.of(options)
     if options["label"] or options["prefix"]:
         raise InvalidValue("name files, or stored conversations by --label or --prefix")
 
-    def said(policies: Sequence[Policy | None], by: Printer = printer) -> Iterator[list[History]]:
+    def read(policies: Sequence[Policy | None], by: Printer = printer) -> Iterator[list[History]]:
         paths: list[Path] = options["files"]
         for each in transcripts(paths, options["format"], by):
             yield histories_for(each.messages, policies, words)
 
-    policies, advice = asked.policies, None
-    if asked.frontier:
+    policies, advice = chosen.policies, None
+    if chosen.frontier:
         silent = Printer(len, len)  # the second reading prints what is left out
-        chooser = asked.chooser((each[0], None) for each in said([asked.frontier], silent))
-        policies, advice = best_policies(chooser, asked.today), chooser.advice()
-    found = recall_sums(said(policies), policies, asked.rules, asked.today)
-    print_recalls(found, asked, printer, advice)
+        chooser = chosen.chooser((each[0], None) for each in read([chosen.frontier], silent))
+        policies, advice = best_policies(chooser, chosen.today), chooser.advice()
+    found = recall_sums(read(policies), policies, chosen.rules, chosen.today)
+    print_recalls(found, chosen, printer, advice)
     return 0
 
 
@@ -182,13 +182,13 @@ def best_policies(chooser: Chooser, today: Policy | None) -> list[Policy | None]
 
 
 def print_recalls(
-    found: RecallSums, asked: RecallOptions, printer: Printer, advice: Advice | None = None
+    found: RecallSums, options: RecallOptions, printer: Printer, advice: Advice | None = None
 ) -> None:
     """Print a row for each policy, and which of them is recommended."""
     shown = [
         (
             text_of_policy(each.policy),
-            [*(f"{n:,}" for n in _numbers(each).values()), _cost(each, asked)],
+            [*(f"{n:,}" for n in _numbers(each).values()), _cost(each, options)],
         )
         for each in found.rows
     ]
@@ -198,11 +198,11 @@ def print_recalls(
     if not printer.as_json:
         printer.line(heading)
     for each, line in zip(found.rows, lines, strict=True):
-        cost = each.relative_cost(asked.prices)
-        values = {"relative_cost": cost and round(cost, 4), "priced": asked.prices.priced}
+        cost = each.relative_cost(options.prices)
+        values = {"relative_cost": cost and round(cost, 4), "priced": options.prices.priced}
         printer.row({"policy": text_of_policy(each.policy), **_numbers(each), **values}, line)
     conversations = found.rows[0].conversations if found.rows else 0
-    pick, why = found.recommended(asked.prices, asked.goals, advice)
+    pick, why = found.recommended(options.prices, options.goals, advice)
     sentence = f"recommended: {pick or 'nothing'}: {why}."
     values = {"conversations": conversations, "recommended": pick, "why": why}
     printer.total(values, sentence)
@@ -218,6 +218,6 @@ def _numbers(found: Any) -> dict[str, int]:
     return {name: getattr(found, name) for name in COLUMNS}
 
 
-def _cost(found: Any, asked: RecallOptions) -> str:
-    cost = found.relative_cost(asked.prices)
+def _cost(found: Any, options: RecallOptions) -> str:
+    cost = found.relative_cost(options.prices)
     return "" if cost is None else f"{cost:.2f}"

@@ -1,7 +1,8 @@
-"""The predictions of the model of a prompt cache, beside the usage that providers recorded.
+"""The predictions of the cache model, compared with the usage that providers recorded.
 
-In each call but the first, the messages since the call before are new to the provider; the rest of
-its prompt should have been read from the cache. A call that read nothing is a complete miss.
+In each call but the first, only the messages since the previous call are new to the provider; the
+rest of the prompt should have been read from the cache. A call that read nothing is a complete
+miss.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens
 
 
 class RecordedCall(NamedTuple):
-    """A call with the usage that its provider recorded: the tokens of its `prompt`, those of them
-    that were `read` from the cache, and those that were `said` since the call before, which was
-    `age` seconds ago.
+    """A call with its recorded usage in tokens: the whole `prompt`, the part `read` from the cache,
+    and the messages `said` since the previous call, which was `age` seconds earlier.
     """
 
     prompt: int
@@ -60,8 +60,8 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
 
 
 def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
-    """Return of the calls that read something: how many they are, and the recorded and the
-    predicted share of their prompts that was read from the cache.
+    """Return the number of calls that read anything from the cache, and the share of their prompts
+    that was read: as recorded, and as predicted.
     """
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1

@@ -95,13 +95,13 @@ class TextIndex:
 
         The database examines all places that have them.
         """
-        return self.named(words) | Q(id__in=self.said(words).values("memory_id"))
+        return self.named(words) | Q(id__in=self.matching_messages(words).values("memory_id"))
 
     def few(self, words: str, most: int) -> list[str] | None:
         """Return the ids of the conversations with the words, or None if these are too common."""
         named = all_rows("Memory").filter(self.named(words)).values_list("id", flat=True)
-        said = self.said(words).values_list("memory_id", flat=True)
-        places = [*named[: most + 1], *said[: most + 1]]
+        matches = self.matching_messages(words).values_list("memory_id", flat=True)
+        places = [*named[: most + 1], *matches[: most + 1]]
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_is_exact(self, words: str) -> bool:
@@ -126,12 +126,12 @@ class TextIndex:
         return self.latest(self.read(words), memory_ids, most)
 
     def latest(
-        self, said: QuerySet[Any], memory_ids: Sequence[str], most: int
+        self, matches: QuerySet[Any], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
         """Return the seqs of the latest ones of some messages, by conversation."""
-        said = said.filter(memory_id=OuterRef("pk")).order_by("-seq")
+        matches = matches.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = all_rows("Memory").filter(id__in=memory_ids)
-        listed = rows.annotate(seqs=SeqList(said.values("seq")[:most]))
+        listed = rows.annotate(seqs=SeqList(matches.values("seq")[:most]))
         return {
             memory_id: sorted(map(int, seqs.split(",")), reverse=True)
             for memory_id, seqs in listed.values_list("id", "seqs")
@@ -147,7 +147,7 @@ class TextIndex:
         rows = all_rows("Memory").filter(id__in=memory_ids)
         return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
-    def said(self, words: str) -> QuerySet[Any]:
+    def matching_messages(self, words: str) -> QuerySet[Any]:
         """Return the messages of all histories with the words."""
         return self.read(words)
 

@@ -97,8 +97,9 @@ class Runs(Sequence[Recorded]):
         self._assert_of_each(lambda run: judging.not_held(run, phrase, at))
 
     def assert_no_incident(self, kind: str | Sequence[str] | None = None) -> None:
-        """Assert that there is no incident, in which something left memory and came up again: of
-        some kinds, such as `user_repeated` or `forced`, or of any.
+        """Assert that there is no incident, in which a fact or a call left memory and came up
+        again. By default every kind counts, else only the named kinds, such as `user_repeated` or
+        `forced`.
         """
         __tracebackhide__ = True
         self._assert_of_each(lambda run: judging.incidents_in(run, judging.kinds_of(kind)))
@@ -119,12 +120,12 @@ class Runs(Sequence[Recorded]):
         cached: float | str | None = None,
         write: float | str | None = None,
     ) -> None:
-        """Assert that prompts cost no more than a share of sending everything, with the provider's
-        cache: by the ratios of its prices, or by your prices of a million tokens.
+        """Assert that prompts cost at most this share of sending everything, with the provider's
+        cache taken into account, by the ratios of its prices or by your prices of a million tokens.
         """
         __tracebackhide__ = True
-        given = {"input": input, "cached": cached, "write": write}
-        amounts = {name: Decimal(str(each)) for name, each in given.items() if each is not None}
+        prices = {"input": input, "cached": cached, "write": write}
+        amounts = {name: Decimal(str(each)) for name, each in prices.items() if each is not None}
         self._assert(
             lambda: judging.too_dear(
                 self._runs, at_most, provider, Prices(**amounts) if amounts else None

@@ -1,6 +1,6 @@
 """The faults of recorded conversations, in the sentences of the inspector and the commands.
 
-Each function returns sentences, and an empty list if all is as it should be.
+Each function returns sentences about faults, or an empty list if there are none.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _lost(run: Recorded, phrase: str, step: int, before: Sequence[int]) -> Forgo
     until = run.arrivals[step - 1].number
     places = [number - 1 for number in before]
     followed = follow(run.history, run.compared.departures.of_texts, places, run.policy, until)
-    said = max(before, key=lambda number: (-_speaker(run, number), number))
-    return Forgotten(phrase, phrase, said, number, left_step, reason, followed.keeping)
+    origin = max(before, key=lambda number: (-_speaker(run, number), number))
+    return Forgotten(phrase, phrase, origin, number, left_step, reason, followed.keeping)
 
 
 def _speaker(run: Recorded, number: int) -> int:
@@ -113,8 +113,8 @@ def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
     """
     if names is None:
         return frozenset(IncidentKind)
-    given = [names] if isinstance(names, str) else names
-    return frozenset(name if name == FORCED_NAME else kind_named(name).value for name in given)
+    listed = [names] if isinstance(names, str) else names
+    return frozenset(name if name == FORCED_NAME else kind_named(name).value for name in listed)
 
 
 def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
@@ -138,8 +138,8 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
     yield f"  {label}: {_quote(run, first.said, incident.fact)}"
     yield f"  left: step {first.left_step:,}, when {_arrived(run, first.left_step)} arrived"
     if incident.asked:
-        asked = asked_for(run.text(incident.asked))
-        yield f"  asked for: {named(incident.asked)} “{asked}”"
+        question = asked_for(run.text(incident.asked))
+        yield f"  asked for: {named(incident.asked)} “{question}”"
     yield f"  {incident.words.short}: {_quote(run, incident.again, incident.fact)}"
 
 
@@ -197,10 +197,10 @@ def prompts(run: Recorded) -> Iterator[tuple[int, list[int]]]:
 
 def _in_order(run: Recorded, step: int) -> list[int]:
     """Return the numbers of the messages in memory after a step, in the order of the window."""
-    held = sorted(run.window(step))
+    window = sorted(run.window(step))
     if run.policy is None or not run.policy.always_keep_system_message_first:
-        return held
-    return sorted(held, key=lambda n: run.messages[n - 1].type is not MessageType.SYSTEM)
+        return window
+    return sorted(window, key=lambda n: run.messages[n - 1].type is not MessageType.SYSTEM)
 
 
 def _refusals(window: Sequence[Turn], provider: str, model: str | None) -> Iterator[Finding]:
@@ -245,12 +245,12 @@ def too_dear(
     runs: Sequence[Recorded], at_most: float, provider: str, prices: Prices | None = None
 ) -> list[str]:
     """Return a sentence if the prompts of runs cost more than a share of sending everything."""
-    rules, given = rules_of(provider), prices or prices_of(provider)
+    rules, prices_used = rules_of(provider), prices or prices_of(provider)
     costs = Costs.of(runs, rules)
-    relative = given.relative(costs.bill, costs.everything)
+    relative = prices_used.relative(costs.bill, costs.everything)
     if relative is None or relative <= at_most:
         return []
-    return ["\n".join([_cost_words(costs, relative, at_most), *_instead(runs, rules, given)])]
+    return ["\n".join([_cost_words(costs, relative, at_most), *_instead(runs, rules, prices_used)])]
 
 
 def _cost_words(costs: Costs, relative: float, at_most: float) -> str:

@@ -62,9 +62,9 @@ class Command(DatabaseCommand):
 
 
 def _cells(memory: MemoryRow) -> tuple[str, ...]:
-    held = held_words(memory.policy, memory.window)
+    size = held_words(memory.policy, memory.window)
     changed = f"{memory.updated_at.astimezone(UTC):%Y-%m-%d %H:%M}"
-    return one_line(memory.id), f"{memory.said_count:,}", held, changed
+    return one_line(memory.id), f"{memory.said_count:,}", size, changed
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

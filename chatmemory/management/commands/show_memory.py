@@ -87,9 +87,9 @@ class Command(DatabaseCommand):
                 earlier = wording.counted(page.earlier, "earlier message")
                 console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
             console.print(_table(shown, max(NARROWEST, console.width)))
-            held = held_words(window.policy, window.totals)
+            size = held_words(window.policy, window.totals)
             in_history = wording.counted(page.earlier + len(page.rows), "message")
-            console.print(Text(f"In memory: {held}. In history: {in_history}.", "bold"))
+            console.print(Text(f"In memory: {size}. In history: {in_history}.", "bold"))
         self.stdout.write(printed.get(), ending="")
 
 
@@ -104,12 +104,12 @@ def _rows(
     said_seqs = {row.seq for row in history}
     first = min(said_seqs, default=0)
     waiting: dict[int, list[MessageView]] = {}
-    held: list[MessageView] = []
+    pending: list[MessageView] = []
     for row in window.rows:
         if row.seq in said_seqs:
-            waiting[row.seq], held = held, []
+            waiting[row.seq], pending = pending, []
         elif row.pinned or row.type is MessageType.SYSTEM or row.seq > first:
-            held.append(row)
+            pending.append(row)
     in_memory = {row.seq: row for row in window.rows}
     for each in history:
         yield from (_beside(row, summaries) for row in waiting.get(each.seq, ()))
@@ -117,7 +117,7 @@ def _rows(
         inside = in_memory.get(each.seq)
         text = _in_memory(inside) if inside else _left(each, window.step, each.seq in window.hidden)
         yield ShownRow(each.seq, role, each.readable, text, inside is not None)
-    yield from (_beside(row, summaries) for row in held)
+    yield from (_beside(row, summaries) for row in pending)
 
 
 def _beside(row: MessageView, summaries: dict[int, Coverage]) -> ShownRow:

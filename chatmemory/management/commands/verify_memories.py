@@ -150,8 +150,8 @@ class Command(DatabaseCommand):
     def of_heads(self, file: Path) -> list[Contradiction]:
         """Return contradictions to the heads in a file. Raises CommandError if it has no heads."""
         try:
-            given = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-            text = given.decode("utf-8").removesuffix("\n")
+            content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+            text = content.decode("utf-8").removesuffix("\n")
         except OSError as error:
             raise wrong_arguments(f"{file}: {error.strerror}") from error
         except UnicodeDecodeError as error:

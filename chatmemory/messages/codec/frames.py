@@ -1,7 +1,8 @@
 """Frames: the JSON of messages around their text, so that a text is stored once.
 
-Databases store the text of a message separately, to search it. In the JSON of most messages it is
-one string, and the frame has a gap in its place. The frame of any other message is its whole JSON.
+Databases store the text of a message in a column of its own, for searches. In the JSON of most
+messages the text is one string, and the frame has a gap in its place. The frame of any other
+message is its whole JSON.
 """
 
 from __future__ import annotations

@@ -150,10 +150,10 @@ def check_names(value: Any, besides: Collection[str]) -> None:
     """
     waiting = [value] if isinstance(value, JsonObject) else []
     while waiting:
-        given = waiting.pop()
-        if given.twice:
-            raise InvalidMessage(f"the JSON has the property {given.twice[0]!r} twice")
-        inner = [each for name, each in given.items() if name not in besides]
+        current = waiting.pop()
+        if current.twice:
+            raise InvalidMessage(f"the JSON has the property {current.twice[0]!r} twice")
+        inner = [each for name, each in current.items() if name not in besides]
         waiting += [each for each in inner if isinstance(each, JsonObject)]
         lists = [each for each in inner if isinstance(each, list)]
         waiting += [each for some in lists for each in some if isinstance(each, JsonObject)]

@@ -108,15 +108,15 @@ def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what:
         raise InvalidMessage(f"a {what} must be a JSON object with a type")
     if "type" in getattr(value, "twice", ()):
         raise InvalidMessage(f"a {what} names its type twice")
-    given = Properties(value, what)
-    kind = given.take("type")
+    properties = Properties(value, what)
+    kind = properties.take("type")
     if kind is None:
         raise InvalidMessage(f"a {what} needs a type: one of {', '.join(known)}")
     if not isinstance(kind, str) or kind not in known:
         shown = repr(kind) if isinstance(kind, str | int | float) else "that is not a string"
         raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
-    given.type = kind
-    return known[kind](given)
+    properties.type = kind
+    return known[kind](properties)
 
 
 M = TypeVar("M", bound=Media)
@@ -162,43 +162,47 @@ def message_from_dict(value: Any) -> ChatMessage | None:
     return read_typed(value, _MESSAGES, "message")
 
 
-def _system(given: Properties) -> SystemMessage:
-    return given.make(SystemMessage, given.text("text"))
+def _system(properties: Properties) -> SystemMessage:
+    return properties.make(SystemMessage, properties.text("text"))
 
 
-def _user(given: Properties) -> UserMessage:
-    contents = given.items("contents", _content) or ()
-    return given.make(UserMessage, contents, given.text("name"), given.attributes())
+def _user(properties: Properties) -> UserMessage:
+    contents = properties.items("contents", _content) or ()
+    return properties.make(UserMessage, contents, properties.text("name"), properties.attributes())
 
 
-def _ai(given: Properties) -> AiMessage:
-    text, thinking = given.text("text"), given.text("thinking")
-    requests = given.items("toolExecutionRequests", _request)
-    return given.make(AiMessage, text, requests, thinking, given.attributes())
+def _ai(properties: Properties) -> AiMessage:
+    text, thinking = properties.text("text"), properties.text("thinking")
+    requests = properties.items("toolExecutionRequests", _request)
+    return properties.make(AiMessage, text, requests, thinking, properties.attributes())
 
 
 def _request(values: Any) -> ToolExecutionRequest:
-    given = Properties(values, "tool execution request")
-    id, name, arguments = given.text("id"), given.text("name"), given.text("arguments")
-    return given.make(ToolExecutionRequest, id, name, arguments)
+    properties = Properties(values, "tool execution request")
+    id, name, arguments = (
+        properties.text("id"),
+        properties.text("name"),
+        properties.text("arguments"),
+    )
+    return properties.make(ToolExecutionRequest, id, name, arguments)
 
 
-def _result(given: Properties) -> ToolExecutionResultMessage:
-    id, tool_name = given.text("id"), given.text("toolName")
-    text, contents = given.text("text"), given.items("contents", _content)
-    is_error, attributes = given.flag("isError"), given.attributes()
+def _result(properties: Properties) -> ToolExecutionResultMessage:
+    id, tool_name = properties.text("id"), properties.text("toolName")
+    text, contents = properties.text("text"), properties.items("contents", _content)
+    is_error, attributes = properties.flag("isError"), properties.attributes()
 
-    def made() -> ToolExecutionResultMessage:
+    def result() -> ToolExecutionResultMessage:
         if text is not None and contents:
             raise InvalidMessage("Either text or contents must be provided, not both")
-        said = contents or () if text is None else text
-        return ToolExecutionResultMessage(id, tool_name, said, is_error, attributes)
+        content = contents or () if text is None else text
+        return ToolExecutionResultMessage(id, tool_name, content, is_error, attributes)
 
-    return given.make(made)
+    return properties.make(result)
 
 
-def _custom(given: Properties) -> CustomMessage:
-    return given.make(CustomMessage, given.attributes())
+def _custom(properties: Properties) -> CustomMessage:
+    return properties.make(CustomMessage, properties.attributes())
 
 
 _MESSAGES: dict[str, Callable[[Properties], ChatMessage]] = {
@@ -214,13 +218,13 @@ def _content(value: Any) -> Content:
     return read_typed(value, _CONTENTS, "content")
 
 
-def _text(given: Properties) -> TextContent:
-    return given.make(TextContent, given.text("text"))
+def _text(properties: Properties) -> TextContent:
+    return properties.make(TextContent, properties.text("text"))
 
 
-def _image(given: Properties) -> ImageContent:
-    image, level = given.take("image"), given.take("detailLevel")
-    return given.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]
+def _image(properties: Properties) -> ImageContent:
+    image, level = properties.take("image"), properties.take("detailLevel")
+    return properties.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]
 
 
 def _detail_level(value: Any) -> DetailLevel | None:
@@ -238,9 +242,9 @@ def _detail_level(value: Any) -> DetailLevel | None:
 def _media(kind: type[M], values: Any) -> M | None:
     if values is None:
         return None
-    given = Properties(values, kind.__name__)
-    fields = {field: given.text(name) for field, name in _MEDIA_FIELDS[kind].items()}
-    return given.make(lambda: kind(**fields))
+    properties = Properties(values, kind.__name__)
+    fields = {field: properties.text(name) for field, name in _MEDIA_FIELDS[kind].items()}
+    return properties.make(lambda: kind(**fields))
 
 
 _ANY_MEDIA = {"url": "url", "base64_data": "base64Data", "mime_type": "mimeType"}
@@ -255,9 +259,9 @@ _MEDIA_FIELDS: dict[type[Media], dict[str, str]] = {
 def _reader_of(
     content: Callable[[Any], Content], kind: type[Media], name: str
 ) -> Callable[[Properties], Content]:
-    def read(given: Properties) -> Content:
-        media = given.take(name)
-        return given.make(lambda: content(_media(kind, media)))
+    def read(properties: Properties) -> Content:
+        media = properties.take(name)
+        return properties.make(lambda: content(_media(kind, media)))
 
     return read
 

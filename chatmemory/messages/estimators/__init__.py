@@ -96,7 +96,6 @@ def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
     message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
 
-# The part after the colon comes from clients and is stored.
 _PREFIXED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
 
 
@@ -135,7 +134,7 @@ def estimator_for(name: str) -> TokenCountEstimator:
     Raises UnknownEstimator.
     """
     factory = _factory(name)
-    return _openai(name) if factory is None else _made(factory, name)
+    return _openai(name) if factory is None else _cached_estimator(factory, name)
 
 
 def _factory(name: str) -> EstimatorFactory | None:
@@ -153,7 +152,7 @@ def _factory(name: str) -> EstimatorFactory | None:
 
 
 @lru_cache(maxsize=256)
-def _made(factory: EstimatorFactory, name: str) -> TokenCountEstimator:
+def _cached_estimator(factory: EstimatorFactory, name: str) -> TokenCountEstimator:
     return NamedEstimator(name, factory(name))
 
 

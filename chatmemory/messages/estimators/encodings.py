@@ -65,9 +65,9 @@ def _load(name: str) -> tiktoken.Encoding:
 
 def _folder() -> Path:
     """Return the user's own tiktoken folder if one is set, else a folder of this library."""
-    given = os.environ.get(_FOLDER_VARIABLE)
-    if given:
-        return Path(given)
+    folder = os.environ.get(_FOLDER_VARIABLE)
+    if folder:
+        return Path(folder)
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches) / "chatmemory" / "encodings"
 

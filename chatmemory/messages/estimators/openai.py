@@ -1,6 +1,4 @@
-"""The token counts of LangChain4j's OpenAiTokenCountEstimator, and counts of contents that it
-leaves out.
-"""
+"""Token counts like LangChain4j's OpenAiTokenCountEstimator, also for contents that it refuses."""
 
 from __future__ import annotations
 
@@ -188,8 +186,8 @@ def _parts(text: str) -> Iterator[str]:
 
 def _name_of(message: SystemMessage) -> str | None:
     """Return the name of a message of OpenAI's chat completions, which is sent back to OpenAI."""
-    kept = message.attributes.get("openai_chat")
-    name = kept.get("name") if isinstance(kept, Mapping) else None
+    own = message.attributes.get("openai_chat")
+    name = own.get("name") if isinstance(own, Mapping) else None
     return name if isinstance(name, str) else None
 
 
