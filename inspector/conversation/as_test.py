@@ -27,6 +27,6 @@ def copied_incident(
 
     The history had `said_before` messages before the fact came up again.
     """
-    held = [snippets.holds(fact, said_before)] if fact else []
-    asserted = [*held, snippets.no_incident(kind)]
+    assertions = [snippets.holds(fact, said_before)] if fact else []
+    asserted = [*assertions, snippets.no_incident(kind)]
     return copied_test(memory_id, policy, f"keeps {fact}" if fact else kind, asserted, why)

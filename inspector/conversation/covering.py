@@ -11,7 +11,7 @@ from chatmemory.reading.windows import MessageView, WindowView
 from inspector.conversation.looks import LOOKS, css_of, with_ends
 
 # The most cells for all of memory, and the number of last messages that are left out by default.
-CELLS, KEPT = 120, 4
+CELLS, LEFT_OUT = 120, 4
 
 
 class Covering:
@@ -32,7 +32,7 @@ class Covering:
         self.first, self.last = sorted(ends)
 
     def _end(self) -> int:
-        end = max(self.count - KEPT, 0)
+        end = max(self.count - LEFT_OUT, 0)
         while end and self._rows[end].type is MessageType.TOOL_EXECUTION_RESULT:
             end -= 1
         return end

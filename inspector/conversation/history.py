@@ -106,15 +106,15 @@ class HistoryPane:
 
         The first row has a date, too, even if its day began before.
         """
-        said, horizon = self._state.history.rows, self._state.window.horizon
+        messages, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
         before = self._state.said_before
-        for row, paired in zip(said, pairings(said), strict=True):
+        for row, paired in zip(messages, pairings(messages), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"
             is_new_day = not rows or _date(rows[-1].row) != _date(row)
             is_related = row.seq in self._related
-            made = HistoryRow(
+            row_shown = HistoryRow(
                 self._state,
                 row,
                 paired,
@@ -123,7 +123,7 @@ class HistoryPane:
                 is_new_day=is_new_day,
                 is_horizon=is_horizon,
             )
-            rows.append(made)
+            rows.append(row_shown)
             before = row.said_at
         drafts = () if self.later else self._state.drafts
         return rows + [HistoryRow(self._state, draft, "is-draft") for draft in drafts]

@@ -33,12 +33,12 @@ def chosen(msg: int | None) -> dict[str, int]:
 
 
 def comparison_url(
-    state: ConversationState, policies: tuple[Policy | None, ...], said: int, phrase: str = ""
+    state: ConversationState, policies: tuple[Policy | None, ...], messages: int, phrase: str = ""
 ) -> str:
     """Return the URL of the comparison of policies after so many messages, with a phrase filled in,
     or "" if there is no such page.
     """
-    at = max(0, said - max(0, state.memory.said_count - COMPARED_MAX))
+    at = max(0, messages - max(0, state.memory.said_count - COMPARED_MAX))
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]
     query: dict[str, str | int | list[str]] = {"policy": texts, "at": at}
     query |= {"phrase": phrase} if phrase else {}

@@ -17,9 +17,12 @@ _ADDRESS = re.compile(
 )
 
 
-def as_markdown(question: str, told: Iterable[str], lines: Receipt = ()) -> str:
+def as_markdown(question: str, answers: Iterable[str], lines: Receipt = ()) -> str:
     """Return a question in Markdown, with its answers as a list and the sum as a table."""
-    parts = [f"**{escaped(question)}**", "\n".join(f"- {escaped(each)}" for each in told if each)]
+    parts = [
+        f"**{escaped(question)}**",
+        "\n".join(f"- {escaped(each)}" for each in answers if each),
+    ]
     if lines:
         parts.append(
             "\n".join([f"| | {lines[0].unit} |", "|---|--:|", *map(_row, shortened(lines))])

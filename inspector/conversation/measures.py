@@ -101,10 +101,10 @@ def said_totals(state: ConversationState, measure: Measure) -> Totals:
     Each message has its original token count.
     """
     row = state.detail.row if state.detail else None
-    said = measure.said(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
+    totals = measure.said(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
     for draft in state.drafts:
-        said = said.plus(draft, measure.weigh(draft))
-    return said
+        totals = totals.plus(draft, measure.weigh(draft))
+    return totals
 
 
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
@@ -117,9 +117,9 @@ def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     when_said = {n: amount for n, amount in state.when_said.items() if n not in state.cleared}
     if not injected and not when_said:
         return window.stored
-    kept = Totals()
+    totals = Totals()
     for row in (*window.rows, *window.over_limit):
         if row.seq not in injected:
             as_said = row._replace(tokens=when_said.get(row.seq, row.tokens))
-            kept = kept.plus(as_said, measure.weigh(as_said))
-    return kept
+            totals = totals.plus(as_said, measure.weigh(as_said))
+    return totals

@@ -81,8 +81,8 @@ class ConversationPage:
         # If a derived row is still to come, the stream of steps announces kept rows at once.
         is_awaited = any(part.awaits for part in self._parts)
         kept = {"kept": 0} if self.is_live and is_awaited else {}
-        made = feed.microseconds(self.memory.created_at)
-        self.live_query = urlencode({"made": made, **kept})
+        created_at = feed.microseconds(self.memory.created_at)
+        self.live_query = urlencode({"made": created_at, **kept})
         self.policy_options = ", ".join(option_words(self.window.policy))
         # Messages of the history up to this step without drafts, and messages that a client put in.
         row = state.detail.row if state.detail else None
@@ -136,11 +136,11 @@ class ConversationPage:
         return self._view.panel
 
     @property
-    def asked(self) -> str:
+    def request_key(self) -> str:
         """The selection, the comparison and the parameters of marks. A page scrolls to another."""
         other = self.state.query.other
-        asked = self.msg or "", "" if other is None else other, *self.marks.kept.values()
-        return " ".join(map(str, asked))
+        values = self.msg or "", "" if other is None else other, *self.marks.kept.values()
+        return " ".join(map(str, values))
 
     @property
     def pane(self) -> str:
@@ -161,7 +161,7 @@ class ConversationPage:
 
     @cached_property
     def said(self) -> Amount:
-        """The totals of the history up to this step in original token counts, with the drafts."""
+        """The totals of the history up to this step, drafts included, in original token counts."""
         return self._measure.amount(said_totals(self.state, self._measure))
 
     @property
@@ -254,8 +254,8 @@ class ConversationPage:
             compared = {"with": self.state.query.other, "past": self.state.query.past}
             parameters = {**compared, **parameters}
         marked = self.marks.kept if keeps else {}
-        kept = {name: parameters.pop(name, text) for name, text in marked.items()}
-        return query_of({**place, **parameters, **self.tried, **kept})
+        marks = {name: parameters.pop(name, text) for name, text in marked.items()}
+        return query_of({**place, **parameters, **self.tried, **marks})
 
     @cached_property
     def _kept_query(self) -> str:

@@ -194,9 +194,9 @@ class Why:
     @property
     def markdown(self) -> str:
         """The explanation for a ticket."""
-        told, kept = self.explanation, self.would_keep
-        answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
-        return as_markdown(told.question, answers, told.receipt)
+        explanation, limit = self.explanation, self.would_keep
+        answers = [explanation.summary, f"{limit.question} {limit.summary}" if limit else ""]
+        return as_markdown(explanation.question, answers, explanation.receipt)
 
     @cached_property
     def pretty(self) -> str:

@@ -16,10 +16,10 @@ class PolicyChange:
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:
         simulation = simulate(memory_id, (), policy, recount=recount)
-        seen, trim = simulation.window_before, simulation.trim
-        self.is_none = simulation.policy == seen.policy
-        self.name = policy_words(simulation.policy, seen.policy)
+        window, trim = simulation.window_before, simulation.trim
+        self.is_none = simulation.policy == window.policy
+        self.name = policy_words(simulation.policy, window.policy)
         self.summary = change_of_policy(simulation.outlook())  # at the next add
         self.receipt = receipts.receipt(trim) if trim else ()
-        self.before = load_words(seen.policy, seen.totals)
+        self.before = load_words(window.policy, window.totals)
         self.after = load_words(simulation.policy, simulation.totals)

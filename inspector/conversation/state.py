@@ -84,22 +84,23 @@ class ConversationQuery:
 class ConversationState:
     """A conversation at step `at`, with the results of the query.
 
-    `detail` is that step, or None at step 0. `part` is the slice of the window's rows that is shown
-    below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
-    the change by which the selected message left, or None while it is in memory; `clearing` is how
-    it became a stub, if it is one. Where a room shows
-    a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
-    `stored_window` the one before it. `trim` is what a limit that is tried without drafts evicts at
-    the next add. `injected` are the messages of the
-    window that were never said: a client put them there. `when_said` are the tokens when they were
-    said of messages that count otherwise in the window, of which `cleared` are stubs, with
-    their texts.
-    `said_before` is when the message before the part of the history was said.
-    In a replay, `window` is what memory would hold under another limit from the first message on.
-    `summaries` are those in the window or selected, with what they stand for, and `media` the
-    messages of the window that have images, audio, video or files. Where the selected
-    message is redacted, `left_summaries` are those that stand for it and are not. `stored` is the
-    window as it is stored at the step, and `read` has what rooms have read for the page.
+    - `detail` is that step, or None at step 0. `stored` is the window as it is stored at the step,
+      and `read` has the values that rooms have read for the page.
+    - `part` is the slice of the window's rows that is shown below a leading system message; `texts`
+      are the beginnings of their texts by seq.
+    - `left_by` is the change by which the selected message left, or None while it is in memory;
+      `clearing` is the change that made it a stub, if it is one.
+    - In a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window
+      and `stored_window` the window before it. `trim` is the eviction at the next add by a limit
+      that is tried without drafts. In a replay, `window` is the memory under another limit from the
+      first message on.
+    - `injected` are the messages of the window that a client put there, and that were never said.
+    - `when_said` has the original token counts of messages that count differently in the window; of
+      these, `cleared` are stubs, with their texts.
+    - `said_before` is the time of the message before the shown part of the history.
+    - `summaries` are the summaries in the window or selected, with the messages that they cover,
+      and `media` are the messages of the window with images, audio, video or files. If the selected
+      message is redacted, `left_summaries` are summaries that cover it and are not redacted.
     """
 
     query: ConversationQuery
@@ -189,7 +190,7 @@ class ConversationState:
 
     @cached_property
     def marks(self) -> Marks:
-        """What a room marks. The room reads it for the stored step, and keeps it in `read`."""
+        """The marks of a room, which reads them for the stored step, and puts them into `read`."""
         return rooms.marks(self)
 
 
@@ -288,17 +289,17 @@ def window_part(window: WindowView, msg: int | None) -> slice:
 
 
 def _history(state: ConversationState) -> Page:
-    """Return a page of the history: before or after a message if there are any, else around the
-    selected one, else around the last one that is marked, else at the end.
+    """Return a page of the history: before or after the message that the query names, else around
+    the selected message, else around the last marked one, else the end.
     """
     query, step = state.query, state.stored.step
     marked = (seq for seq in state.marks.seqs if seq <= step.last_seq)
     around = query.msg or max(marked, default=None)
     usual = Part(around=around, size=HISTORY_SIZE)
-    asked = Part(query.before, query.after, size=HISTORY_SIZE)
+    part = Part(query.before, query.after, size=HISTORY_SIZE)
     is_paged = query.before is not None or query.after is not None
     extent = step.last_seq, step.said_count, state.samples.stays
-    page = history_page(step.memory_id, asked if is_paged else usual, *extent)
+    page = history_page(step.memory_id, part if is_paged else usual, *extent)
     return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 
 
@@ -343,8 +344,8 @@ def texts_of(
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
     """Return the first `size` characters of the readable texts of some messages, by seq.
 
-    Those of the assistant and of tools may read otherwise than their text. A text that has a gap in
-    its frame is cut before it is put there.
+    The readable text of an assistant's or a tool's message may differ from its stored text. A text
+    that belongs into the gap of a frame is cut before it is inserted.
     """
     by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(

@@ -82,9 +82,9 @@ def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
 
     Raises InvalidValue for options that do not go together, and UnknownEstimator.
     """
-    given = {name: value for name, value in options.items() if value not in (None, "")}
+    chosen = {name: value for name, value in options.items() if value not in (None, "")}
     limit_name = policy_kinds()[kind].limit_name
-    return policy_from_dict(given | {"kind": kind, limit_name: limit})
+    return policy_from_dict(chosen | {"kind": kind, limit_name: limit})
 
 
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:

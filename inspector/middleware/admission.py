@@ -259,10 +259,10 @@ def callers_of(scope: Scope) -> frozenset[str]:
     """
     address, _ = scope.get("client") or ("", 0)
     headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]
-    given = [value.split() for name, value in headers if name == b"authorization"]
+    credentials = [value.split() for name, value in headers if name == b"authorization"]
     cookies = parse_cookie("; ".join(value for name, value in headers if name == b"cookie"))
     session = cookies.get(settings.SESSION_COOKIE_NAME)
-    known = [f"token {words[-1]}" for words in given if words]
+    known = [f"token {words[-1]}" for words in credentials if words]
     known += [f"session {session}"] if session else []
     return frozenset(known or [f"address {address}"])
 

@@ -24,7 +24,7 @@ View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 FORM = ("form", "300/minute")
-_SAID = "they came from your address: wait a moment, then try again"
+_EXPLANATION = "they came from your address: wait a moment, then try again"
 LINGER_SECONDS = 5.0
 
 
@@ -91,7 +91,7 @@ def _too_many(request: HttpRequest, throttle: PerAddress) -> HttpResponse | None
 
 def _too_many_problem(wait: float | None) -> Problem:
     headers = {"Retry-After": str(max(1, round(wait or 1)))}
-    return Problem(429, "Too many requests", _SAID, headers=headers)
+    return Problem(429, "Too many requests", _EXPLANATION, headers=headers)
 
 
 async def send_problem(

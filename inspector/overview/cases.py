@@ -1,4 +1,4 @@
-"""The cases of a cause: conversations that have a flag, since when, and how many are new a day."""
+"""The cases of a cause: the conversations that have a flag, with their beginnings by day."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class Cases:
-    """The conversations that have a flag: how many, and those whose case began on each of the last
-    days, today last. `since` is when the first of them began, and `newest` is the id of the one
-    that began last. `change` says what followed the newest change of a policy. `begun` counts on
-    each day also the cases that have been mended since, as far as they are known.
+    """The conversations that have a flag: their number, and the number of cases that began on each
+    of the last days, today last. `since` is the beginning of the oldest case, and `newest` the id
+    of the conversation with the newest. `change` describes the effect of the newest change of a
+    policy. `begun` also counts, for each day, the known cases that have been repaired since.
     """
 
     count: int
@@ -38,8 +38,8 @@ class Cases:
 
 @dataclass(frozen=True)
 class PolicyChange:
-    """The newest change of a policy in a conversation that had this cause, or in another one, and
-    how many cases began on a day before it and after it.
+    """The newest change of a policy, and the number of cases that began on a day before it and
+    after it.
 
     `before` and `after` are cases a day, of the last days and of at least one day.
     """

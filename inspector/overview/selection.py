@@ -58,10 +58,11 @@ class OverviewQuery:
     cursor: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> OverviewQuery:
+    def read(cls, parameters: Mapping[str, str]) -> OverviewQuery:
         """Read the parameters of a URL."""
-        texts = {name: searchable(given.get(name, "")) for name in PARAMETERS}
-        texts["flagged"] = texts["flagged"] or searchable(given.get("flag", ""))  # as in the API
+        texts = {name: searchable(parameters.get(name, "")) for name in PARAMETERS}
+        flag = searchable(parameters.get("flag", ""))  # the API's name of the parameter
+        texts["flagged"] = texts["flagged"] or flag
         texts |= {name: today(texts[name]) for name in ("flagged", "sort")}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
@@ -69,10 +70,10 @@ class OverviewQuery:
             "active": ["1"],
             "sort": list(orderings()),
         }
-        kept = {name: value for name, value in texts.items() if value in known.get(name, [value])}
-        kept = {name: value for name, value in kept.items() if value}
-        kept.setdefault("sort", usual_sort(kept.get("flagged", "")))
-        return cls(**kept, cursor=given.get("older") or given.get("newer") or "")
+        valid = {name: value for name, value in texts.items() if value in known.get(name, [value])}
+        valid = {name: value for name, value in valid.items() if value}
+        valid.setdefault("sort", usual_sort(valid.get("flagged", "")))
+        return cls(**valid, cursor=parameters.get("older") or parameters.get("newer") or "")
 
     @cached_property
     def which(self) -> MemoryFilter:
@@ -173,11 +174,11 @@ class OverviewQuery:
         return bool(getattr(self, name) == value)
 
 
-def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:
+def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:
     """Return the query strings of the previous and the next page; None at either end."""
     places = {"newer": found.previous, "older": found.next}
     return {
-        name: "?" + urlencode({**given, name: cursor}) if cursor else None
+        name: "?" + urlencode({**parameters, name: cursor}) if cursor else None
         for name, cursor in places.items()
     }
 

@@ -115,16 +115,16 @@ class Row:
         """The first labels, each with a link to all conversations that have it. The label of the
         filter comes first.
         """
-        given = self._labels
-        texts = [f"{name}:{value}" if value else name for name, value in given.items()]
+        labels = self._labels
+        texts = [f"{name}:{value}" if value else name for name, value in labels.items()]
         texts.sort(key=lambda text: text != self.asked.label)
         return [(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
 
     @property
     def _labels(self) -> dict[str, str]:
         """The labels without the label that `source` shows."""
-        given = self.memory.given_labels
-        return {name: given[name] for name in given if name != "from" or not self.source}
+        labels = self.memory.given_labels
+        return {name: labels[name] for name in labels if name != "from" or not self.source}
 
     @property
     def source(self) -> tuple[str, str] | None:

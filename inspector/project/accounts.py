@@ -29,11 +29,11 @@ def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
     if not has_accounts(using, apps):
         return
     create_permissions(installed.get_app_config("auth"), verbosity=0, using=using)
-    wanted = Permission.objects.using(using).filter(
+    permissions = Permission.objects.using(using).filter(
         content_type__app_label="auth", codename__in=_ACCOUNT_PERMISSIONS
     )
-    group, _made = Group.objects.using(using).get_or_create(name=GROUPS[Role.ADMIN])
-    group.permissions.add(*wanted)
+    group, _is_new = Group.objects.using(using).get_or_create(name=GROUPS[Role.ADMIN])
+    group.permissions.add(*permissions)
 
 
 def client_address(request: HttpRequest) -> str | None:

@@ -153,11 +153,11 @@ def _local_secret() -> str:
     if not file.exists():
         VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
         # If several first starts run at once, the first one to link its key decides for all.
-        with NamedTemporaryFile("w", dir=VAR) as made:
-            made.write(get_random_secret_key())
-            made.flush()
+        with NamedTemporaryFile("w", dir=VAR) as draft:
+            draft.write(get_random_secret_key())
+            draft.flush()
             with suppress(FileExistsError):
-                os.link(made.name, file)
+                os.link(draft.name, file)
     return file.read_text()
 
 

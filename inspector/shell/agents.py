@@ -43,10 +43,10 @@ class Agent:
         """Return the URL of the page of a conversation."""
         return self.page("conversation", memory_id, **query)
 
-    def page(self, route: str, *given: str, **query: int | str | None) -> str | None:
+    def page(self, route: str, *arguments: str, **query: int | str | None) -> str | None:
         """Return the URL of a page, or None if it is not installed."""
         try:
-            path = reverse(f"inspector:{route}", args=given)
+            path = reverse(f"inspector:{route}", args=arguments)
         except NoReverseMatch:
             return None
         parameters = {name: value for name, value in query.items() if value not in (None, "")}

@@ -26,9 +26,9 @@ class ChosenConversations:
     problem: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Self:
+    def read(cls, parameters: Mapping[str, str]) -> Self:
         """Read the parameters of a URL. Invalid ones are left out."""
-        texts = {name: searchable(given.get(name, "")) for name in FIELDS}
+        texts = {name: searchable(parameters.get(name, "")) for name in FIELDS}
         texts["flagged"] = today(texts["flagged"])
         names, problem = [flag.name for flag in flags()], ""
         if texts["flagged"] and texts["flagged"] not in names:
@@ -75,9 +75,9 @@ def date_in(text: str) -> datetime | None:
         return None
 
 
-def wrong_number(given: Mapping[str, str], names: Iterable[str]) -> str:
+def wrong_number(parameters: Mapping[str, str], names: Iterable[str]) -> str:
     """Return a sentence about the first invalid number in a URL, or ""."""
     for name in names:
-        if given.get(name) and number_in_text(given[name], DIGITS) is None:
+        if parameters.get(name) and number_in_text(parameters[name], DIGITS) is None:
             return f"{name} must be a whole number of up to {DIGITS} digits"
     return ""

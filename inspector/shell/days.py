@@ -9,8 +9,8 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its place, its top and its height. It `is_new` if it is today's, and the
-    day `is_marked` if a policy changed in it.
+    """The bar of a day: its place, its top and its height. `is_new`: the day is today; `is_marked`:
+    a policy changed on it.
     """
 
     left: int

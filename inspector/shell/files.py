@@ -1,4 +1,4 @@
-"""The lab's downloads of numbers."""
+"""Downloads of numbers as CSV or JSON, as the lab and the comparison offer them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The server's thread that derives and keeps rows soon after ledgers have changed, and empties
-SQLite's log if an erasure could not.
+"""The server's thread that derives rows soon after ledgers have changed, and empties SQLite's log
+if an erasure could not.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from django.db import connections
 from chatmemory.services import Rounds, empty_leftover_log
 from chatmemory.signals import memory_changed
 
-# Seconds: a change by this process is followed after the first, one by another process after the
-# last.
+# Delays in seconds after a change: by this process, and by another process.
 SOON, PAUSE = 0.1, 1.0
 AT_A_STRETCH = 0.5  # rows, for each keeper
 # The rest after a round: at least so many seconds, and so many times as long as the round took

@@ -135,9 +135,9 @@ def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
 def _error_chain(error: BaseException | None) -> list[dict[str, Any]]:
     """Return the type and the positions of an error and of its causes, outermost first."""
     chain: list[dict[str, Any]] = []
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         kind = type(error)
         places = [
             f"{frame.filename}:{frame.lineno} {frame.name}"

@@ -66,12 +66,12 @@ class ChosenPrices:
     as_of: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> ChosenPrices:
+    def read(cls, parameters: Mapping[str, str]) -> ChosenPrices:
         """Return the prices of a URL. Invalid prices are left out."""
-        provider = given.get("provider") or usual().provider
-        texts = {name: searchable(given.get(name, ""))[:80] for name in TEXTS}
+        provider = parameters.get("provider") or usual().provider
+        texts = {name: searchable(parameters.get(name, ""))[:80] for name in TEXTS}
         return cls(
-            **{name: price_in(given.get(name, "")) for name in PRICES},  # type: ignore[arg-type]
+            **{name: price_in(parameters.get(name, "")) for name in PRICES},  # type: ignore[arg-type]
             provider=provider if provider in providers() else OWN,
             **{**texts, "currency": texts["currency"] or cls.currency},  # type: ignore[arg-type]
         )
@@ -165,9 +165,9 @@ def price_in(text: str) -> Decimal | None:
     return number if number is not None and number.is_finite() and 0 <= number < MILLION else None
 
 
-def wrong_price(given: Mapping[str, str]) -> str:
+def wrong_price(parameters: Mapping[str, str]) -> str:
     """Return a sentence about the first invalid price in a URL, or ""."""
     for name in PRICES:
-        if given.get(name) and price_in(given[name]) is None:
+        if parameters.get(name) and price_in(parameters[name]) is None:
             return f"the {name} price must be a number below {MILLION:,}, such as 2.50"
     return ""

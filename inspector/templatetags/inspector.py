@@ -169,9 +169,9 @@ def absolute(context: Context, address: str) -> str:
 
 
 @register.simple_tag
-def sort_link(asked: Any, key: str) -> str:
+def sort_link(query: Any, key: str) -> str:
     """The URL of the overview in another order, with the same filters."""
-    return str(asked.link(sort=key))
+    return str(query.link(sort=key))
 
 
 @register.simple_tag

@@ -44,7 +44,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
-    query = _asked(request)
+    query = _query(request)
     selected, read = rooms.selected(query.of_rooms), dict[str, Any]()
     query = query if selected is None else replace(query, msg=selected)
     with one_snapshot():
@@ -102,7 +102,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     )
 
 
-def _asked(request: HttpRequest) -> ConversationQuery:
+def _query(request: HttpRequest) -> ConversationQuery:
     """Read the parameters of an address."""
     draft = _number(request, "draft")
     return ConversationQuery(
@@ -119,25 +119,25 @@ def _asked(request: HttpRequest) -> ConversationQuery:
 
 def _of_rooms(request: HttpRequest) -> dict[str, str]:
     """Return the parameters that rooms own. Raises Http404 for text where a number must be."""
-    asked = {name: kind for name, kind in rooms.parameters().items() if name in request.GET}
-    for name, kind in asked.items():
+    kinds = {name: kind for name, kind in rooms.parameters().items() if name in request.GET}
+    for name, kind in kinds.items():
         if kind is int:
             _number(request, name)
-    return {name: request.GET[name] for name in asked}
+    return {name: request.GET[name] for name in kinds}
 
 
 def _sought_url(request: HttpRequest, memory_id: str) -> str:
     """Return the URL of the step at a time, or of a client's message, which is shown at its arrival
     unless a step or time is given.
     """
-    asked = {name: str(text) for name, text in request.GET.items()}
-    time, client_id = asked.pop("time", ""), asked.pop("client_id", "")
+    parameters = {name: str(text) for name, text in request.GET.items()}
+    time, client_id = parameters.pop("time", ""), parameters.pop("client_id", "")
     if client_id:
         named = message_by_client_id(memory_id, client_id)
-        asked = {"at": str(named.stays[0].entered_step)} | asked | {"msg": str(named.seq)}
+        parameters = {"at": str(named.stays[0].entered_step)} | parameters | {"msg": str(named.seq)}
     if time:
-        asked["at"] = str(step_at_time(memory_id, _moment(time)))
-    return f"{conversation_url(memory_id)}?{urlencode(asked)}"
+        parameters["at"] = str(step_at_time(memory_id, _moment(time)))
+    return f"{conversation_url(memory_id)}?{urlencode(parameters)}"
 
 
 def _moment(text: str) -> datetime:

@@ -29,15 +29,15 @@ def readyz(request: HttpRequest) -> HttpResponse:
     available.
     """
     try:
-        gone = unreachable_nodes()
-        if not gone:
+        unreachable = unreachable_nodes()
+        if not unreachable:
             any_memory()
         state = _state()
     except DatabaseError as error:
         found = outage(error)
         reason = str(found or error)
         return HttpResponse(f"{reason}\n", content_type="text/plain", status=503)
-    degraded = "".join(f", degraded: node {node}" for node in gone)
+    degraded = "".join(f", degraded: node {node}" for node in unreachable)
     return HttpResponse(f"{state}{degraded}\n", content_type="text/plain")
 
 

@@ -58,9 +58,9 @@ def now(request: HttpRequest) -> HttpResponse:
     rows. Departures after `?seen=` are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
-    held = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
-    seen = MOMENT.fullmatch(request.GET.get("seen", ""))
-    context = _page(query, held) | _feed(int(seen[0]) if seen else None)
+    listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
+    moment = MOMENT.fullmatch(request.GET.get("seen", ""))
+    context = _page(query, listed) | _feed(int(moment[0]) if moment else None)
     return render(request, "inspector/overview/_now.html", context)
 
 
@@ -71,34 +71,34 @@ def add_demo(request: HttpRequest) -> HttpResponse:
     return redirect("inspector:overview")
 
 
-def _page(asked: OverviewQuery, held: Sequence[str] = ()) -> dict[str, Any]:
+def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. Changes during the read are newer than its `moment`."""
     moment = newest_change()
-    total = asked.total
-    if held:
-        found = CursorPage(overview_rows(held, asked.q), None, None)
+    total = query.total
+    if listed:
+        found = CursorPage(overview_rows(listed, query.q), None, None)
     else:
-        found = _found(asked)
+        found = _found(query)
         is_all = found.previous is None and found.next is None
         total = len(found.rows) if is_all and total is None else total
     badges = rooms.badges([row.memory for row in found.rows])
     return {
         "moment": moment,
-        "asked": asked,
+        "asked": query,
         "total": total,
-        "rows": [Row(row, asked, badges[row.memory.id]) for row in found.rows],
-        "is_held": bool(held),
+        "rows": [Row(row, query, badges[row.memory.id]) for row in found.rows],
+        "is_held": bool(listed),
         "orderings": orderings(),
         "headlines": current_headlines(moment),
-        **pager(asked.given, found),
+        **pager(query.given, found),
     }
 
 
-def _found(asked: OverviewQuery) -> CursorPage[OverviewRow]:
+def _found(query: OverviewQuery) -> CursorPage[OverviewRow]:
     """Return the page at the cursor, or the first one if the cursor is invalid."""
-    page = partial(overview_page, asked.which, ordering=asked.ordering, size=PAGE_SIZE)
+    page = partial(overview_page, query.which, ordering=query.ordering, size=PAGE_SIZE)
     try:
-        return page(cursor=asked.cursor)
+        return page(cursor=query.cursor)
     except InvalidValue:
         return page(cursor="")
 

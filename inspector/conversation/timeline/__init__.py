@@ -16,9 +16,9 @@ from inspector.conversation.timeline.strip import Cell, brackets, strip_labels
 
 
 class Timeline:
-    """A chart of all steps, and a strip of cells for the `span` steps from `first` to `last`, which
-    has `before` steps on its left. It `is_whole` if it has all steps; otherwise the evictions are
-    below the chart.
+    """A chart of all steps, and a strip of cells for the `span` steps from `first` to `last`, with
+    `before` steps to its left. `is_whole`: the strip has all steps; otherwise the evictions are
+    drawn below the chart.
 
     `at` is the step of the playhead, drafts included. At step 0 the playhead is at the first cell,
     too. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which

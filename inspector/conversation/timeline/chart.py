@@ -81,18 +81,18 @@ class Chart:
     """
 
     def __init__(self, points: Sequence[Point], limit: int | None, is_tried: bool = False) -> None:
-        said, memory = _scales(points, limit)
+        history, memory = _scales(points, limit)
         tried = limit if is_tried and limit and limit <= memory.top else None
         steps = [point.step for point in points]
-        self.columns, self.base = points[-1].step, said.base
-        self.said = _area(steps, [said.y(point.said) for point in points], said.base)
+        self.columns, self.base = points[-1].step, history.base
+        self.said = _area(steps, [history.y(point.said) for point in points], history.base)
         self.memory = _area(steps, [memory.y(point.memory) for point in points], memory.base)
         self.limits = "".join(_limits(points, memory))
         self.tried = f"M0 {memory.y(tried)}H{self.columns}" if tried else ""
         self.evictions = _evictions(points)
-        self.labels = _labels(said, memory, limit)
+        self.labels = _labels(history, memory, limit)
         self.drafts = [
-            DraftBar(point.step - 1, said.y(point.said), memory.y(point.memory))
+            DraftBar(point.step - 1, history.y(point.said), memory.y(point.memory))
             for point in points
             if point.is_draft
         ]
@@ -147,26 +147,26 @@ def _drafts(
 ) -> Iterator[Point]:
     """Yield the points of the drafts, which follow the point of the state's step, if it has one."""
     after = {change.seq: change.after for change in state.simulated or ()}
-    said, forgotten = (here.said, here.forgotten) if here else (0, 0)
+    history, forgotten = (here.said, here.forgotten) if here else (0, 0)
     for n, draft in enumerate(state.drafts, 1):
-        said += measure.weigh(draft)
+        history += measure.weigh(draft)
         memory = measure.load(after[draft.seq])
-        yield Point(state.at + n, said, memory, measure.limit, forgotten, is_draft=True)
+        yield Point(state.at + n, history, memory, measure.limit, forgotten, is_draft=True)
 
 
 def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
     """Return the axes of history and memory. They are the same axis unless memory would be flat."""
-    said = max(1, *(point.said for point in points))
+    history = max(1, *(point.said for point in points))
     memory = max(1, *(point.memory for point in points))
     limits = {each for each in (limit, *(p.limit for p in points)) if each}
 
     def top(most: int) -> int:
         return max([most, *(each for each in limits if each <= LIMIT_SHARE * most)])
 
-    if said < OWN_AXIS * top(memory):
-        scale = Scale(round_up(top(max(said, memory))))
+    if history < OWN_AXIS * top(memory):
+        scale = Scale(round_up(top(max(history, memory))))
         return scale, scale
-    return Scale(round_up(said), base=SPLIT), Scale(round_up(top(memory)), roof=SPLIT + GAP)
+    return Scale(round_up(history), base=SPLIT), Scale(round_up(top(memory)), roof=SPLIT + GAP)
 
 
 def round_up(number: int) -> int:
@@ -221,16 +221,16 @@ def _evictions(points: Sequence[Point]) -> str:
     return f"M0 {HEIGHT}v{depths[0]}{_stairs([p.step for p in points], depths)}V{HEIGHT}z"
 
 
-def _labels(said: Scale, memory: Scale, limit: int | None) -> list[AxisLabel]:
+def _labels(history: Scale, memory: Scale, limit: int | None) -> list[AxisLabel]:
     """Return the labels of the axes' ends and of the limit. The limit replaces an end that would
     touch it.
     """
     top = short_number(memory.top)
     highest, lowest = memory.part(memory.top) + LABEL / 2, memory.part(0) - LABEL / 2
     labels = []
-    if said is not memory:
+    if history is not memory:
         top = f"memory {top}"
-        labels.append(AxisLabel(f"said {short_number(said.top)}", LABEL / 2))
+        labels.append(AxisLabel(f"said {short_number(history.top)}", LABEL / 2))
     if limit is not None:
         is_above = limit > memory.top
         place = highest + LABEL if is_above else min(max(memory.part(limit), highest), lowest)

@@ -137,8 +137,8 @@ def _words(
     if not seqs:
         return f"Step {column.step:,}: {happened(column.kind)}"
     if arrival is None:
-        kept = len(state.in_window.intersection(seqs))
-        status = "not said yet" if is_later else f"{kept:,} in memory"
+        in_memory = len(state.in_window.intersection(seqs))
+        status = "not said yet" if is_later else f"{in_memory:,} in memory"
         return f"#{seqs[0]:,} to #{seqs[-1]:,}: {counted(len(seqs), 'message')}, {status}"
     name = "Draft" if is_draft else f"#{arrival.seq:,}"
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""

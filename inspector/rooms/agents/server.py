@@ -49,9 +49,9 @@ def mcp_server(agent: Agent) -> MCPServer[Any]:
 def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
     """Return a tool that reports its errors to the agent. All queries run in one thread."""
 
-    def ask(**asked: Any) -> CallToolResult:
+    def ask(**arguments: Any) -> CallToolResult:
         try:
-            return _result(tool(**asked))
+            return _result(tool(**arguments))
         except ChatMemoryError as error:
             raise ToolError(str(error)) from error
         except (DatabaseError, InterfaceError) as error:
@@ -61,8 +61,8 @@ def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
                 close_old_connections()
 
     @wraps(tool)
-    async def answer(**asked: Any) -> CallToolResult:
-        return await sync_to_async(ask)(**asked)
+    async def answer(**arguments: Any) -> CallToolResult:
+        return await sync_to_async(ask)(**arguments)
 
     return answer
 

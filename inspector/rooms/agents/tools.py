@@ -52,8 +52,8 @@ def find_conversations(
     badges = rooms.badges([row.memory for row in page.rows])
     for row in page.rows:
         memory, found = row.memory, row.mention
-        said = wording.counted(memory.said_count, "message")
-        line = f"{memory.id}: {said} said, {memory.window.count:,} in memory"
+        message_count = wording.counted(memory.said_count, "message")
+        line = f"{memory.id}: {message_count} said, {memory.window.count:,} in memory"
         line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
             line += f"; #{found.seq}: {short(found.text)}"
@@ -72,7 +72,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     """Show the window that the model sees, now or after a step."""
     window = windows.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
-    held = held_words(window.policy, window.totals)
+    size = held_words(window.policy, window.totals)
     head = {name: last_of(value) for name, value in window_head(conversation, window).data.items()}
     texts = {row.seq: readable_text(row.message) for row in shown}
     lines = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
@@ -83,7 +83,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     left_out = [f"The last {SIZE} of them:"] if len(window.rows) > SIZE else []
     return Answer(
         [
-            f"At step {window.step:,} memory holds {held}.",
+            f"At step {window.step:,} memory holds {size}.",
             *_filled(head["budget"]),
             *left_out,
             *lines,
@@ -133,11 +133,11 @@ def why_did_it_leave(
         why = why_in(state.window, message, clearing=state.clearing)
     else:
         raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
-    kept = what_would_have_kept(state.would_keep) if state.would_keep else None
+    would_have_kept = what_would_have_kept(state.would_keep) if state.would_keep else None
     lines = receipts.shortened(why.receipt)
     answers = [f"{why.question} {why.summary}"]
     answers += [f"  {line.label}: {wording.amount(line.amount)}" for line in lines]
-    answers += [f"{kept.question} {kept.summary}"] if kept else []
+    answers += [f"{would_have_kept.question} {would_have_kept.summary}"] if would_have_kept else []
     keeping = state.would_keep.keeping if state.would_keep else None
     return Answer(
         answers,

@@ -15,9 +15,9 @@ from inspector.shell.agents import SIZE, Agent, Answer, short
 def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
     """Show what a model was given: the newest calls of a conversation, or call number `call`.
 
-    With the tokens that the provider counted and read from its cache, and where the common
-    beginning with the call before broke. Of one call also the budget by category, the tools that
-    were never called, and the request as it was sent.
+    Each call has the tokens that the provider counted and read from its cache, and the place at
+    which the common beginning with the previous call broke. A single call also has the budget by
+    category, the tools that were never called, and the request as it was sent.
     """
     memory_id = agent.visible(conversation)
     if call is not None:

@@ -108,8 +108,7 @@ class OneCall(Resource):
     def get(self, request: Request, memory_id: str, n: int) -> HttpResponse:
         """Show a call with its request.
 
-        The request is as it was sent, unless the call `is_exact` is false: then it is what a span
-        says of it.
+        The request is as it was sent, unless `is_exact` is false: then it is rebuilt from a span.
         """
         try:
             found = one_call(memory_id, n)

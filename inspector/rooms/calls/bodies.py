@@ -17,7 +17,7 @@ from inspector.rooms.calls.call import Usage, count_in
 
 OPENAI, RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
 # The members that are rendered from messages, the list first
-MADE: Mapping[str, tuple[str, ...]] = {
+OWN_FIELDS: Mapping[str, tuple[str, ...]] = {
     OPENAI: ("messages",),
     RESPONSES: ("input", "instructions"),
     ANTHROPIC: ("messages", "system"),
@@ -117,20 +117,20 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
     value = render_messages(messages, format).value
     if isinstance(value, dict):
         return value
-    return {MADE[format][0]: value}
+    return {OWN_FIELDS[format][0]: value}
 
 
 def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
     """Return messages as the content of an answer, for `with_content`."""
     if not messages:
         return None
-    made = made_of(messages, format)[MADE[format][0]]
+    rendered = made_of(messages, format)[OWN_FIELDS[format][0]]
     match format:
         case "openai_responses":
-            return made
+            return rendered
         case "anthropic":
-            return made[0]["content"] if len(made) == 1 else None
-    return made[0] if len(made) == 1 else None
+            return rendered[0]["content"] if len(rendered) == 1 else None
+    return rendered[0] if len(rendered) == 1 else None
 
 
 def content_at(response: Any, format: str) -> Any:

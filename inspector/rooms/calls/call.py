@@ -84,7 +84,7 @@ class DropReason(StrEnum):
 
 
 class Dropped(NamedTuple):
-    """A call that is left out. `sender` is the name of the instrumentation; `key` is that of the
+    """A call that is left out. `sender` is the name of the instrumentation; `key` is the key of the
     call, if an event with its messages may still come.
     """
 

@@ -15,7 +15,7 @@ from chatmemory.models import Message, Stay
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.held import Terms
 from chatmemory.room import Erased
-from inspector.rooms.calls.bodies import MADE
+from inspector.rooms.calls.bodies import OWN_FIELDS
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
 from inspector.rooms.calls.tools import REDACTED, forget_tools, redact_tools
 
@@ -81,19 +81,19 @@ def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) 
     found = json.loads(difference)
     if "c" not in found:
         return ""
-    kept = {
+    remaining = {
         name: each
         for name, each in found["c"].items()
-        if name not in MADE[format] and not holds(json.dumps(each, ensure_ascii=False))
+        if name not in OWN_FIELDS[format] and not holds(json.dumps(each, ensure_ascii=False))
     }
-    return json.dumps({"k": found["k"], "c": kept}, separators=(",", ":"))
+    return json.dumps({"k": found["k"], "c": remaining}, separators=(",", ":"))
 
 
 def _without_pieces_of_answer(response: str, holds: Callable[[str], bool]) -> str:
     """Return the difference of an answer without pieces that the ledger does not have."""
     if not response:
         return ""
-    kept: dict[str, Any] = json.loads(response)
-    if "whole" in kept or holds(json.dumps(kept["around"], ensure_ascii=False)):
+    body: dict[str, Any] = json.loads(response)
+    if "whole" in body or holds(json.dumps(body["around"], ensure_ascii=False)):
         return ""
-    return json.dumps({"around": kept["around"], "said": None}, separators=(",", ":"))
+    return json.dumps({"around": body["around"], "said": None}, separators=(",", ":"))

@@ -60,8 +60,8 @@ def learned_for(call: ModelCall) -> Learned | None:
     )
     newest = rows.order_by("-at").values_list("memory_id", "n", "tools", "counted", "input")
     counts = [
-        (counted, given)
-        for memory_id, n, tools, counted, given in newest[:_READ]
+        (counted, window)
+        for memory_id, n, tools, counted, window in newest[:_READ]
         if tools == call.tools and (memory_id, n) != (call.memory_id, call.n)
     ]
     return learn(counts[:MOST])

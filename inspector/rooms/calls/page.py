@@ -53,7 +53,7 @@ _KINDS = {"system": "system", "result": "results"}
 
 
 class Tool(NamedTuple):
-    """A tool of the request: its tokens in each request, and how often it was called until then."""
+    """A tool of the request: its tokens in each request, and the number of its calls so far."""
 
     name: str
     tokens: int
@@ -145,7 +145,7 @@ class CallPage:
 
     @property
     def idle(self) -> list[Tool]:
-        """The tools that were never called until then."""
+        """The tools that were never called up to this call."""
         return [each for each in self.tools if not each.calls]
 
     @property
@@ -254,13 +254,13 @@ class CallPage:
 
     def _lines(self) -> Iterator[Line]:
         if self.policy is not None:
-            held = self._window_under(self.policy)
+            window = self._window_under(self.policy)
             sent = {row.seq: row.tokens for row in self.call.rows}
             yield Line(
-                "What memory would have sent", sum(held.values()), counted(len(held), "message")
+                "What memory would have sent", sum(window.values()), counted(len(window), "message")
             )
-            put_in = {seq: tokens for seq, tokens in sent.items() if seq not in held}
-            left = {seq: tokens for seq, tokens in held.items() if seq not in sent}
+            put_in = {seq: tokens for seq, tokens in sent.items() if seq not in window}
+            left = {seq: tokens for seq, tokens in window.items() if seq not in sent}
             yield Line("Sent besides", sum(put_in.values()), _numbers(put_in))
             yield Line("Held, but not sent", -sum(left.values()), _numbers(left))
         else:
@@ -278,9 +278,9 @@ class CallPage:
         """Replay the messages up to this call under a policy. Return the tokens of the messages
         that memory would hold, by seq.
         """
-        said = self._history().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
+        newest = self._history().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
         window = Window()
-        for message in reversed(said):
+        for message in reversed(newest):
             entry = Entry.of(read_message(message), message.tokens)
             entry.key = message.seq
             with suppress(OversizedMessage):

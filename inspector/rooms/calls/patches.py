@@ -1,11 +1,11 @@
 """Patches from one JSON value to another: from rendered messages to the request of a call.
 
-`patch(made, target)` returns None if both are equal, else a JSON value for `patched`:
+`patch(source, target)` returns None if both are equal, else a JSON value for `patched`:
 
     {"v": value}                              a new value
-    {"k": [names], "c": {name: patch}}        an object with these members; those without a patch
-                                              are the made ones
-    {"l": [place, [place, patch], {"v": …}]}  a list: made items by their places, some changed
+    {"k": [names], "c": {name: patch}}        an object with these members; members without a patch
+                                              come from the source
+    {"l": [place, [place, patch], {"v": …}]}  a list: items of the source by place, some patched
 
 Members keep the order of the target object if the patch is `in_order`.
 """
@@ -20,14 +20,14 @@ from typing import Any
 Patch = dict[str, Any]
 
 
-def patch(made: Any, target: Any, in_order: bool = False) -> Patch | None:
-    """Return the patch that turns a made value into the target; None if they are equal."""
-    if spelled(made, in_order) == spelled(target, in_order):
+def patch(source: Any, target: Any, in_order: bool = False) -> Patch | None:
+    """Return the patch that turns the source into the target; None if they are equal."""
+    if spelled(source, in_order) == spelled(target, in_order):
         return None
-    if isinstance(made, dict) and isinstance(target, dict):
-        return _of_objects(made, target, in_order)
-    if isinstance(made, list) and isinstance(target, list):
-        return {"l": list(_items(made, target, in_order))}
+    if isinstance(source, dict) and isinstance(target, dict):
+        return _of_objects(source, target, in_order)
+    if isinstance(source, list) and isinstance(target, list):
+        return {"l": list(_items(source, target, in_order))}
     return {"v": target}
 
 
@@ -36,38 +36,38 @@ def spelled(value: Any, in_order: bool = False) -> str:
     return json.dumps(value, sort_keys=not in_order, ensure_ascii=False)
 
 
-def _of_objects(made: dict[str, Any], target: dict[str, Any], in_order: bool) -> Patch:
+def _of_objects(source: dict[str, Any], target: dict[str, Any], in_order: bool) -> Patch:
     changed = {
-        name: {"v": value} if name not in made else patch(made[name], value, in_order)
+        name: {"v": value} if name not in source else patch(source[name], value, in_order)
         for name, value in target.items()
     }
     return {"k": [*target], "c": {name: each for name, each in changed.items() if each}}
 
 
-def _items(made: Sequence[Any], target: Sequence[Any], in_order: bool) -> Iterator[Any]:
-    before, after = ([spelled(each, in_order) for each in values] for values in (made, target))
+def _items(source: Sequence[Any], target: Sequence[Any], in_order: bool) -> Iterator[Any]:
+    before, after = ([spelled(each, in_order) for each in values] for values in (source, target))
     found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     for kind, start, end, first, last in found:
         for place in range(first, last):
             other = start + place - first
             if kind == "equal":
                 yield other
-            elif other < end and (changed := patch(made[other], target[place], in_order)):
+            elif other < end and (changed := patch(source[other], target[place], in_order)):
                 yield {"v": target[place]} if "v" in changed else [other, changed]
             else:
                 yield {"v": target[place]}
 
 
-def patched(made: Any, difference: Patch | None) -> Any:
-    """Apply a patch to the made value, and return the target."""
+def patched(source: Any, difference: Patch | None) -> Any:
+    """Apply a patch to the source, and return the target."""
     if difference is None:
-        return made
+        return source
     if "v" in difference:
         return difference["v"]
     if "l" in difference:
-        items = made if isinstance(made, list) else []
+        items = source if isinstance(source, list) else []
         return [_item(items, each) for each in difference["l"]]
-    members = made if isinstance(made, dict) else {}
+    members = source if isinstance(source, dict) else {}
     changed = difference["c"]
     return {
         name: patched(members.get(name), changed.get(name))
@@ -76,8 +76,8 @@ def patched(made: Any, difference: Patch | None) -> Any:
     }
 
 
-def _item(made: Sequence[Any], item: Any) -> Any:
+def _item(source: Sequence[Any], item: Any) -> Any:
     if isinstance(item, dict):
         return item["v"]
     place, difference = item if isinstance(item, list) else (item, None)
-    return patched(made[place] if place < len(made) else None, difference)
+    return patched(source[place] if place < len(source) else None, difference)

@@ -221,12 +221,12 @@ class RebuiltCall:
         """The provider's answer."""
         if not self.row.response:
             return None
-        kept = json.loads(self.row.response)
-        if "whole" in kept:
-            found: dict[str, Any] = kept["whole"]
+        response = json.loads(self.row.response)
+        if "whole" in response:
+            found: dict[str, Any] = response["whole"]
             return found
-        made = answer_made_of(self.answer_messages, self.row.format)
+        rendered = answer_made_of(self.answer_messages, self.row.format)
         around: dict[str, Any] = with_content(
-            kept["around"], self.row.format, patched(made, kept["said"])
+            response["around"], self.row.format, patched(rendered, response["said"])
         )
         return around

@@ -34,19 +34,19 @@ def plain(text: str, length: int) -> str:
 
 
 def difference_and_style(
-    made: dict[str, Any], target: Any, body: bytes | None, given: Any
+    rendered: dict[str, Any], target: Any, body: bytes | None, given: Any
 ) -> tuple[Patch | None, str]:
-    """Return the patch from a made request to the target, and the style of its bytes.
+    """Return the patch from a rendered request to the target, and the style of its bytes.
 
     `given` is the request that was sent as `body`; `target` is the same without its tools. With the
     style "", the rebuilt request is equal as JSON only.
     """
-    plain = patch(made, target)
+    plain = patch(rendered, target)
     if body is None:
         return plain, ""
-    ordered = patch(made, target, in_order=True)
+    ordered = patch(rendered, target, in_order=True)
     for each in (plain, ordered):
-        same = spelled(patched(made, each), in_order=True) == spelled(target, in_order=True)
+        same = spelled(patched(rendered, each), in_order=True) == spelled(target, in_order=True)
         for style in STYLES:
             is_sorted = style.endswith("sorted")
             if (same or is_sorted) and written(given, style) == body:

@@ -164,11 +164,11 @@ def _row(
 ) -> ModelCall:
     """Return the row of a call without its number. Everything slow is computed here."""
     sent = _messages(placed.given)
-    made = made_of(sent, call.format) if sent else {}
+    rendered = made_of(sent, call.format) if sent else {}
     target: dict[str, Any] = dict(call.request)
     if tools:
         target["tools"] = None
-    difference, style = difference_and_style(made, target, call.body, dict(call.request))
+    difference, style = difference_and_style(rendered, target, call.body, dict(call.request))
     return ModelCall(
         memory_id=memory_id,
         source=call.source,
@@ -206,11 +206,11 @@ def _response(call: GivenCall, answer: Sequence[ChatMessage]) -> Any:
     if call.response is None:
         return None
     response = dict(call.response)
-    made = answer_made_of(answer, call.format)
+    rendered = answer_made_of(answer, call.format)
     content = content_at(response, call.format)
-    if made is None or content is None:
+    if rendered is None or content is None:
         return {"whole": response}
-    return {"around": with_content(response, call.format, None), "said": patch(made, content)}
+    return {"around": with_content(response, call.format, None), "said": patch(rendered, content)}
 
 
 def _json(value: Any) -> str:

@@ -83,14 +83,14 @@ class Redaction(Resource):
             named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
             reached = {branch for branch in named if branch.startswith(prefix)}
             holding = summaries_holding(memory_id, seq)
-            made = redact(
+            result = redact(
                 memory_id,
                 seq,
                 branches=reached,
                 summaries=summaries,
                 **changed_by(request),
             )
-        if made is None:
+        if result is None:
             return message_response(
                 memory_id, seq, RedactedMessageSerializer, copies=None, summaries=None
             )

@@ -42,15 +42,15 @@ def redact(
     """
     check_whole_number(seq, "seq")
     chosen = check_ids(branches)
-    wanted = summaries if summaries is True else check_seqs(summaries, "summaries")
+    covering = summaries if summaries is True else check_seqs(summaries, "summaries")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
         if row is None:
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
         if row.redacted_step is not None:
             return None
-        with_it = _chosen_summaries(row, wanted)
-        nested: Literal[True] | tuple[()] = True if wanted is True else ()
+        with_it = _chosen_summaries(row, covering)
+        nested: Literal[True] | tuple[()] = True if covering is True else ()
         for each in (row, *with_it):
             for copy in copies_of(each, chosen):
                 redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
@@ -60,16 +60,16 @@ def redact(
         return result
 
 
-def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Message]:
+def _chosen_summaries(row: Message, chosen: Set[int] | Literal[True]) -> list[Message]:
     """Return the summaries to redact with a message."""
-    if not wanted:
+    if not chosen:
         return []
     standing = summaries_covering(row.memory_id, row.seq)
-    if wanted is True:
+    if chosen is True:
         return holding_terms(row, standing)
-    for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:
+    for seq in sorted(chosen - {summary.seq for summary in standing})[:1]:
         raise InvalidValue(f"#{seq} is not a summary that covers #{row.seq}")
-    return [summary for summary in standing if summary.seq in wanted]
+    return [summary for summary in standing if summary.seq in chosen]
 
 
 def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | None:

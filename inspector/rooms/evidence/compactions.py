@@ -58,9 +58,9 @@ from inspector.rooms.evidence.messages import first_of_newest, injected_between,
 from inspector.rooms.evidence.models import KeptCompactions
 from inspector.rooms.evidence.stretches import first_behind, settled_part, settled_until
 
-NEWEST_COMPACTIONS = 100  # of a conversation, whose losses are found
+NEWEST_COMPACTIONS = 100  # compactions of a conversation for which losses are found
 LOST_LISTED = 100
-SUMMED = 2_000  # conversations whose compactions are summed up
+SUMMED = 2_000  # the most conversations whose compactions are summed up
 LOSS_RULES = 2  # raise it with each change of the rules by which losses are found
 NAME_LENGTH = 80  # characters of the name of a model
 
@@ -83,7 +83,7 @@ class KeptTerm(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the assistant had been told the term, and it was lost."""
+        """Whether a user or a tool had given the term to the assistant, and it was lost."""
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
@@ -222,8 +222,8 @@ def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
     if not steps:
         return FoundCompactions([])
     rows = messages_until(memory.pk, last).filter(seq__gte=first)
-    said = {row.seq: read_message(row) for row in rows}
-    session, seqs = _session(memory, said, injected, steps)
+    messages = {row.seq: read_message(row) for row in rows}
+    session, seqs = _session(memory, messages, injected, steps)
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
     found = compaction_evidence(session, words=fact_words())
     kept = [
@@ -241,8 +241,8 @@ def _session(
 ) -> tuple[Session, list[int]]:
     """Return the session of a conversation with the compactions of these steps, and its seqs."""
     compactions = list(_compactions(memory, steps))
-    seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
-    earlier = messages_of(memory.pk, seen - said.keys() - injected.keys())
+    seqs = {seq for each in compactions for seq in (*each.covered, *each.window)}
+    earlier = messages_of(memory.pk, seqs - said.keys() - injected.keys())
     messages = dict(sorted({**said, **earlier, **injected}.items()))
     return stored_session(messages, injected, compactions), list(messages)
 

@@ -132,7 +132,7 @@ def _with_what_is_known(found: Incident, first: int) -> Incident:
 
 
 def _with_limits(
-    memory: Memory, found: list[Incident], own: History, said: Sequence[Message]
+    memory: Memory, found: list[Incident], own: History, messages: Sequence[Message]
 ) -> list[Incident]:
     """Return incidents with their limits, in the same order. Limits under policies that differ only
     in their limit are computed together.
@@ -148,7 +148,9 @@ def _with_limits(
             by_policy[replace(policy, limit=policy.least_limit)].append(position)
     for policy, positions in by_policy.items():
         if policy.estimator not in histories:
-            histories[policy.estimator] = messages_with_history(memory, said, policy.estimator)[1]
+            histories[policy.estimator] = messages_with_history(memory, messages, policy.estimator)[
+                1
+            ]
         some = [found[position] for position in positions]
         for position, each in zip(
             positions, with_limits(some, histories[policy.estimator], policy), strict=True

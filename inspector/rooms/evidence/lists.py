@@ -27,8 +27,8 @@ from inspector.rooms.evidence.models import KeptIncidents
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest incident of a conversation in which a user had to repeat a fact, of `count`
-    incidents. It happened at the time `at`.
+    """The newest incident of a conversation in which a user had to repeat a fact, at the time `at`.
+    The conversation has `count` such incidents.
     """
 
     memory_id: str

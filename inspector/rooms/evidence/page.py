@@ -50,8 +50,10 @@ class LosingCompaction(NamedTuple):
 class CompactionsPage:
     """The presenter of compactions at a level."""
 
-    def __init__(self, found: Compactions, asked: ChosenConversations, level: Level | None) -> None:
-        self.found, self.asked, self.level = found, asked, level or found.corpus.headline
+    def __init__(
+        self, found: Compactions, chosen: ChosenConversations, level: Level | None
+    ) -> None:
+        self.found, self.asked, self.level = found, chosen, level or found.corpus.headline
         level = self.level
         self._all = self._sum(found.measured)
         self.rows = self._rows()
@@ -65,10 +67,14 @@ class CompactionsPage:
     @property
     def levels(self) -> list[tuple[str, str, bool]]:
         """The levels: name, address, and whether the level is chosen."""
-        given = {name: value for name in FIELDS if (value := getattr(self.asked, name))}
+        parameters = {name: value for name in FIELDS if (value := getattr(self.asked, name))}
         address = reverse("inspector:lab-compactions")
         return [
-            (name, f"{address}?{urlencode({**given, 'level': level.value})}", level is self.level)
+            (
+                name,
+                f"{address}?{urlencode({**parameters, 'level': level.value})}",
+                level is self.level,
+            )
             for level, name in LEVELS.items()
             if level is not Level.RARE or self.found.corpus.headline is Level.RARE
         ]

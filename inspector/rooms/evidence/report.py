@@ -41,8 +41,8 @@ def reports(view: ConversationState) -> Iterator[Part]:
     except CorruptRow:
         return  # a card shows the error
     if found and found.shown:
-        said = IncidentReport(view, found.shown)
-        yield Part("rooms/evidence/_report.html", {"said": said}, Place.REPORT)
+        report = IncidentReport(view, found.shown)
+        yield Part("rooms/evidence/_report.html", {"report": report}, Place.REPORT)
 
 
 class IncidentReport:

@@ -37,10 +37,10 @@ def settled_part(
     read: Callable[[KeptRow], Known],
     find: Callable[[Memory, int], Known],
 ) -> Known | None:
-    """Return what is known up to the last settled message; None if no message is settled.
+    """Return the findings up to the last settled message; None if no message is settled.
 
-    It is read from the row before, if that was made when the same message was the last settled one
-    and can be read. Else it is found anew, up to the seq that `find` gets.
+    They are read from the previous row, if it is readable and was made with the same last settled
+    message. Otherwise `find` finds them again, up to the seq that it gets.
     """
     settled = settled_until(memory.last_seq)
     if not settled:

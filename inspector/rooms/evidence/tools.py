@@ -27,10 +27,10 @@ SUMMARIES = 5  # in an answer
 
 
 def incidents(agent: Agent, conversation: str) -> Answer:
-    """List what left memory and came up again from users and calls, the newest first.
+    """List the facts and calls that left memory and came up again, the newest first.
 
-    Each with the step at which it left, and the limit that would have kept it. This answers why
-    an assistant asked again for what it had been told.
+    Each has the step at which it left, and the limit that would have kept it. This answers why an
+    assistant asked again for something that it already knew.
     """
     known = incidents_now(agent.visible(conversation), QUICK_MESSAGES)
     found = [each for each in known.incidents if each.kind is not IncidentKind.USED_UNSEEN]
@@ -62,10 +62,7 @@ def _unseen_uses(conversation: str, incidents: Sequence[Incident]) -> UnseenUses
 
 
 def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
-    """Tell which exact terms summaries lost although they were needed again, so far.
-
-    Of the last five summaries.
-    """
+    """List the exact terms that the last five summaries lost and the assistant has needed again."""
     known = compactions_now(agent.visible(conversation), QUICK_MESSAGES)
     count, found = len(known.compactions), shown_compactions(known, SUMMARIES)
     lines, rows = [f"{wording.counted(count, 'compaction')}.{_until(known)}"], []
@@ -102,9 +99,11 @@ def _incident_words(conversation: str, incident: Incident) -> str:
     """
     first = incident.shown
     left = steps.step(conversation, first.left_step).change
-    asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
+    request = (
+        f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
+    )
     how = how_it_left(left, first.last)
-    return f"{incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
+    return f"{incident_words(incident)}. {request}How {named(first.last)} left: {how}."
 
 
 def _until(known: IncidentsUntil | CompactionsUntil) -> str:

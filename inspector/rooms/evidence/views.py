@@ -15,10 +15,10 @@ from inspector.shell.chosen import ChosenConversations
 @require_safe
 def compactions(request: HttpRequest) -> HttpResponse:
     """Show how many of the needed terms the summaries of the chosen conversations held."""
-    asked = ChosenConversations.read(request.GET.dict())
-    found = fleet_compactions(asked.which)
+    chosen = ChosenConversations.read(request.GET.dict())
+    found = fleet_compactions(chosen.which)
     level = next((each for each in Level if each == request.GET.get("level")), None)
-    page = CompactionsPage(found, asked, level)
-    context = {"page": page, "asked": asked}
-    status = 422 if asked.problem else 200
+    page = CompactionsPage(found, chosen, level)
+    context = {"page": page, "asked": chosen}
+    status = 422 if chosen.problem else 200
     return render(request, "rooms/evidence/compactions.html", context, status=status)

@@ -33,8 +33,8 @@ def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
         return "", f"No limit would have kept it: {_why_no_limit(shown)}."
     about = "About " if keeping.tried_every > 1 else ""
     tried = f" Limits were tried {keeping.tried_every:,} apart." if about else ""
-    kept = _compared_with(today, keeping.limit, policy)
-    return f"{about}{in_unit(keeping.limit, policy)}", f"{kept}.{tried}"
+    comparison = _compared_with(today, keeping.limit, policy)
+    return f"{about}{in_unit(keeping.limit, policy)}", f"{comparison}.{tried}"
 
 
 def _why_no_limit(shown: ShownIncident) -> str:

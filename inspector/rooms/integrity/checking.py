@@ -129,8 +129,8 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
                 return None
     except Contradicted as unreadable:
         return Contradiction(memory_id, unreadable.row, unreadable.what)
-    other, gone = "its digest is not the one that was kept", "was kept as the head, but is gone"
-    return Contradiction(memory_id, f"step {step}", other if found else gone)
+    other, missing = "its digest is not the one that was kept", "was kept as the head, but is gone"
+    return Contradiction(memory_id, f"step {step}", other if found else missing)
 
 
 def _head_at(memory_id: str, step: int) -> str:

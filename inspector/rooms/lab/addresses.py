@@ -39,27 +39,27 @@ class FleetAddress(ChosenConversations):
     prices: ChosenPrices = field(default_factory=ChosenPrices)
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> FleetAddress:
+    def read(cls, parameters: Mapping[str, str]) -> FleetAddress:
         """Read the parameters of an address, with usual values in place of wrong ones."""
-        chosen = ChosenConversations.read(given)
+        chosen = ChosenConversations.read(parameters)
         names = ("limit", "sample", "seed", "context")
-        numbers = {name: number_in_text(given.get(name, ""), DIGITS) for name in names}
-        problem = wrong_number(given, names) or wrong_price(given) or chosen.problem
+        numbers = {name: number_in_text(parameters.get(name, ""), DIGITS) for name in names}
+        problem = wrong_number(parameters, names) or wrong_price(parameters) or chosen.problem
         if numbers["limit"] == 0:
             problem = "limit must be greater than zero"
-        if is_unknown := given.get("kind", cls.kind) not in policy_kinds():
+        if is_unknown := parameters.get("kind", cls.kind) not in policy_kinds():
             problem = f"the kind of a policy is {' or '.join(policy_kinds())}"
         address = cls(
             **{**vars(chosen), "problem": problem},
-            options=given.get("options", "").strip(),
-            estimator=given.get("estimator", "").strip(),
-            kind=cls.kind if is_unknown else given.get("kind", cls.kind),
+            options=parameters.get("options", "").strip(),
+            estimator=parameters.get("estimator", "").strip(),
+            kind=cls.kind if is_unknown else parameters.get("kind", cls.kind),
             limit=numbers["limit"] or None,
             sample=cls.sample if numbers["sample"] is None else numbers["sample"],
             seed=cls.seed if numbers["seed"] is None else numbers["seed"],
             context=numbers["context"] or None,
-            everyone="1" if given.get("everyone") else "",
-            prices=ChosenPrices.read(given),
+            everyone="1" if parameters.get("everyone") else "",
+            prices=ChosenPrices.read(parameters),
         )
         try:
             address.policy(ANY_LIMIT)
@@ -67,14 +67,14 @@ class FleetAddress(ChosenConversations):
             return replace(address, options="", estimator="", problem=str(error))
         return address
 
-    def with_usual_kind(self, given: Mapping[str, str]) -> FleetAddress:
+    def with_usual_kind(self, parameters: Mapping[str, str]) -> FleetAddress:
         """Return the address for the kind of policy that most of the conversations have, if the
         address names none.
         """
         usual = usual_kind(self.which)
         if usual not in policy_kinds():
             return self
-        return replace(self, usual_kind=usual, kind=self.kind if given.get("kind") else usual)
+        return replace(self, usual_kind=usual, kind=self.kind if parameters.get("kind") else usual)
 
     def policy(self, limit: int) -> Policy:
         """Return the policy with a limit. Raises InvalidValue, UnknownEstimator."""
@@ -104,8 +104,8 @@ class FleetAddress(ChosenConversations):
 
     def link(self, **changes: object) -> str:
         """Return the address with changed parameters; an empty one is left out."""
-        given = {**self.given, **{name: str(value) for name, value in changes.items()}}
-        query = urlencode({name: value for name, value in given.items() if value})
+        parameters = {**self.given, **{name: str(value) for name, value in changes.items()}}
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return reverse("inspector:lab") + (f"?{query}" if query else "")
 
     def with_provider(self, name: str) -> str:

@@ -26,7 +26,7 @@ def recall(
     write: float | None = None,
     provider: str = "",
 ) -> Answer:
-    """Measure the share of the needed facts that each limit would have held, and its cost.
+    """Measure, for each limit, the share of the needed facts that it would have held, and its cost.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
     Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is

@@ -173,10 +173,10 @@ class Frontier:
             yield x, y, to_x, to_y
 
     def _dot(self, css: str, point: CostedPolicy, r: float) -> Dot:
-        held = f"{percent_of(point.tally.held, self._recalls)} %"
+        percent = f"{percent_of(point.tally.held, self._recalls)} %"
         if self.size is not WIDE:
             return Dot(css, *self._at(point), _px(r), "")
-        title = f"{policy_short(point.policy)}: {held} held, cost {point.cost:.2f}"
+        title = f"{policy_short(point.policy)}: {percent} held, cost {point.cost:.2f}"
         return Dot(css, *self._at(point), _px(r), title)
 
     def _label(self, point: CostedPolicy, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:

@@ -19,8 +19,8 @@ from inspector.shell.room import Part, Place
 
 
 class Rebilled(NamedTuple):
-    """The effect of an eviction on the prompt, in tokens. It `freed` some. Those that were sent
-    before are new to the cache `again`, because the prompt begins otherwise.
+    """The effect of an eviction on the prompt, in tokens: `freed` ones, and ones that were sent
+    before but must be cached `again`, because the beginning of the prompt has changed.
     """
 
     freed: int

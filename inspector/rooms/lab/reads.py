@@ -34,7 +34,7 @@ from inspector.rooms.lab.adoption import decided_by_clients
 
 LISTED = 5
 ROWS_AT_ONCE = 500
-LIMITS_IN_FORCE = 8  # that have figures of their own
+LIMITS_IN_FORCE = 8  # the most limits in force for which figures are computed
 VERSION = 8  # of the figures
 BRANCH_LABEL = "from"  # `from: step 43`, see `services.branch`
 _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
@@ -187,9 +187,9 @@ def _group(name: str, members: Sequence[Measured]) -> Group:
     weighing = [each for each in members if each.figures.has_weight]
     found = needs_of([each.figures.need for each in weighing])
     left_out = tuple(weighing[place] for place in found.outliers)
-    gone = {each.chosen.id for each in left_out}
-    kept = tuple(each for each in members if each.chosen.id not in gone)
-    return Group(name, kept, found.half, found.nine_in_ten, left_out)
+    unread = {each.chosen.id for each in left_out}
+    remaining = tuple(each for each in members if each.chosen.id not in unread)
+    return Group(name, remaining, found.half, found.nine_in_ten, left_out)
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:

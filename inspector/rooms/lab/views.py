@@ -48,9 +48,9 @@ def lab(request: HttpRequest) -> HttpResponse:
     return _shown(request, address)
 
 
-def _address_in(given: Mapping[str, str]) -> FleetAddress:
+def _address_in(parameters: Mapping[str, str]) -> FleetAddress:
     """Read an address, or a form in its place."""
-    return FleetAddress.read(given).with_usual_kind(given)
+    return FleetAddress.read(parameters).with_usual_kind(parameters)
 
 
 def _shown(request: HttpRequest, address: FleetAddress) -> HttpResponse:

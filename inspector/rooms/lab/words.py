@@ -123,8 +123,8 @@ class Headline:
         else:
             yield Piece(f"{policy_long(pick.policy)}, ")
             yield from self._change(pick, "costs", "sends")
-            held = held_words(pick, self._recalls)
-            yield Piece(f" than sending everything, and holds {held} of what was needed.")
+            held_now = held_words(pick, self._recalls)
+            yield Piece(f" than sending everything, and holds {held_now} of what was needed.")
 
     def _compared(self, today: CostedPolicy, pick: CostedPolicy) -> Iterator[Piece]:
         verb = "cost", "send"

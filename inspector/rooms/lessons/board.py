@@ -43,10 +43,10 @@ class BoardMessage:
 
 
 class Board:
-    """What a board shows: the scene before, or once it `is_revealed` the one after the events.
+    """The board of a scene: before the events, or after them once it `is_revealed`.
 
-    `asks` offers the messages of the memory to be picked; `picked` are those that somebody picked,
-    None if nobody was asked.
+    If it `asks`, the messages of the memory can be picked; `picked` are the picked ones, or None
+    without an answer.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Board:
         return BoardMessage(line, css, "" if is_in else self.tag(line), is_gone=is_gone)
 
     def tag(self, line: Line) -> str:
-        """Say since when a message is not in memory."""
+        """Return since when a message is not in memory, in words."""
         change = self.scene.left_by.get(line.seq)
         if change is None:
             return "hidden by the limit"

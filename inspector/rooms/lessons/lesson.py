@@ -65,14 +65,14 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonStep:
-    """A step tells a text, and asks about what happens next if it has an `ask`.
+    """A step of a lesson: a text, and with `ask` a question about what happens next.
 
-    Before it, the limit becomes `limit`, and the script goes on until `said` messages are said;
-    None leaves them as they are. With the answer a `summary` takes the place of all but the last
+    Before the question, the limit becomes `limit`, and the script goes on until `said` messages
+    have been said; None changes nothing. With the answer, a `summary` replaces all but the last
     `keep_last` messages, with up to `append_terms` exact terms that it would lose; without a
-    summary, `append_terms` goes back to the last one, and writes it again with these. Then `adds`
-    messages arrive, and the limit is `becomes`; `why` explains it. `choices` are those of CHOOSE;
-    LIMIT asks which of `limits` is the smallest that keeps the message `keep`, or a `fact` until it
+    summary, `append_terms` rewrites the last summary with these terms. Then `adds` messages arrive,
+    and the limit becomes `becomes`; `why` explains the result. `choices` are the choices of CHOOSE;
+    LIMIT asks for the smallest of `limits` that keeps the message `keep`, or a `fact` until it
     comes up again.
     """
 
@@ -96,7 +96,7 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Practice:
-    """A link to the same thing in real life: a page, and what it shows."""
+    """A link to a page of the inspector that shows the topic of the lesson in real life."""
 
     text: str
     page: str
@@ -120,9 +120,8 @@ class Lesson:
 
 
 class InvalidLesson(Exception):
-    """A file that is no lesson. `path` leads to the value that cannot be used.
-
-    `line` is that of a fault in the file as a whole.
+    """The file is not a valid lesson. `path` leads to the faulty value; `line` is the line of a
+    syntax error.
     """
 
     def __init__(self, path: Path, why: str, line: int = 0) -> None:
@@ -331,10 +330,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def lesson_line(path: Path, text: str) -> int:
-    """Return the line of a field, or else of the table that it should be in.
-
-    Python's tomllib does not tell where a value stands.
-    """
+    """Return the line of a field, or else of the table that it should be in."""
     short = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
     lines = [line.partition("#")[0].replace(" ", "") for line in short.splitlines()]
     place, table = -1, ""

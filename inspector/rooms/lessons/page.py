@@ -25,7 +25,7 @@ _PLACES = {"simulate": ("conversation", "#composer")}
 
 
 class Offer(NamedTuple):
-    """An answer to choose: its value, its letter, its text; once judged, whether it is right."""
+    """A possible answer: its value, its letter, its text, and once judged, whether it is right."""
 
     value: int
     letter: str

@@ -1,4 +1,4 @@
-"""The playground: a chat of somebody's own on the board of the lessons. Its link holds all of it.
+"""The playground: a chat of your own on the board of the lessons. Its link holds the whole state.
 
 The link holds the chat as a compressed script. A link comes from anybody, so unpacking stops at
 the longest chat, however much a link expands to.
@@ -54,19 +54,19 @@ class Play:
     picked: frozenset[int] | None = None
 
     @classmethod
-    def read(cls, asked: QueryDict) -> Play:
+    def read(cls, parameters: QueryDict) -> Play:
         """Return the state of an address. Raises InvalidValue."""
-        kind = asked.get("kind", DEFAULT_KIND)
+        kind = parameters.get("kind", DEFAULT_KIND)
         if kind not in policy_kinds():
             raise InvalidValue("There is no such kind of memory.")
-        asks = "ask" in asked
+        asks = "ask" in parameters
         return cls(
-            unpack(asked.get("chat", "")),
+            unpack(parameters.get("chat", "")),
             kind,
-            number_in(asked, "limit", LIMIT_MAX) or DEFAULT_LIMIT,
-            number_in(asked, "at", MESSAGES_MAX),
+            number_in(parameters, "limit", LIMIT_MAX) or DEFAULT_LIMIT,
+            number_in(parameters, "at", MESSAGES_MAX),
             asks,
-            picked_in(asked) if asks else None,
+            picked_in(parameters) if asks else None,
         )
 
     @classmethod
@@ -79,7 +79,7 @@ class Play:
 
     @property
     def url(self) -> str:
-        """The link that holds all of it but the answer. Raises InvalidValue."""
+        """The link to the state without the answer. Raises InvalidValue."""
         fields: dict[str, str | int | None] = {"kind": self.kind, "limit": self.limit}
         fields |= {"at": self.at, "ask": 1 if self.asks else None, "chat": pack(self.script)}
         query = urlencode({name: value for name, value in fields.items() if value is not None})
@@ -106,9 +106,9 @@ class Play:
 
 
 class Playground:
-    """The page of a state. `scenes` are those before and after each message.
+    """The page of a state. `scenes` are the scenes before and after each message.
 
-    Raises InvalidValue for a chat that cannot be played, or fits into no link.
+    Raises InvalidValue if the chat cannot be played or is too long for a URL.
     """
 
     def __init__(self, play: Play) -> None:
@@ -160,8 +160,8 @@ class Playground:
     def _whole(self, kind: str) -> int:
         """Return the load of all messages under a kind of policy."""
         policy = replace(self.play, kind=kind).policy()
-        said = self.scenes[-1].said
-        return policy.load(policy.total(Entry.of(line.message, line.tokens) for line in said))
+        messages = self.scenes[-1].said
+        return policy.load(policy.total(Entry.of(line.message, line.tokens) for line in messages))
 
 
 def pack(script: str) -> str:

@@ -1,4 +1,4 @@
-"""The playground: a chat of anybody's under a memory of anybody's. The link holds all of it."""
+"""The pages of the playground: a chat and a memory of your own, both held by the link."""
 
 from __future__ import annotations
 

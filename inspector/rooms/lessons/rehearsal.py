@@ -63,9 +63,10 @@ class Line:
 class Scene:
     """The state after an event, and the change that the event made.
 
-    `change` is None before the first event. That of a new policy changes no message: what a lowered
-    limit hides is in `window.over_limit`. `left_by` has the change by which each message left that
-    is not in memory any more. `lines` are all messages, `said` those that are no summaries.
+    `change` is None before the first event. The change of a new policy moves no message: messages
+    that a lowered limit hides are in `window.over_limit`. `left_by` maps each message that is no
+    longer in memory to the change by which it left. `lines` are all messages, `said` all but
+    summaries.
     """
 
     policy: Policy
@@ -101,8 +102,8 @@ class Scene:
     def verdicts_of(self, use: Mapping[str, Sequence[str]]) -> tuple[Verdict, ...]:
         """Return the verdicts of some providers, with their models, on this memory."""
         lines = {line.seq: line.message for line in self.lines}
-        said = [lines[seq] for seq in self.window.seqs]
-        turns = turns_by_provider(said, use, self.window.seqs)
+        shown = [lines[seq] for seq in self.window.seqs]
+        turns = turns_by_provider(shown, use, self.window.seqs)
         found = {
             name: [
                 each

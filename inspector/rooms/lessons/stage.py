@@ -22,7 +22,9 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """What one message does and several do, what those that stay do, and each in one word."""
+    """The verbs of a question about messages that leave or stay, for one message and for several,
+    and each as one word.
+    """
 
     one: str
     many: str
@@ -83,7 +85,7 @@ class LessonMoment(Happening):
 
     @property
     def verbs(self) -> Verbs:
-        """What messages do: an arrival makes them leave, and a limit that is set hides them."""
+        """The verbs for this step: an arrival makes messages leave, and a new limit hides them."""
         return HIDE if self.step.ask and not self.step.adds and not self.summary else LEAVE
 
     @property
@@ -104,22 +106,22 @@ class LessonMoment(Happening):
 
     @property
     def needed(self) -> int:
-        """What memory needs before anything leaves, in the unit of the limit."""
+        """The load of memory before anything leaves, in the unit of the limit."""
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
         over = [line.amount for line in lines if line.kind == "over"]
         return over[0] if over else self.after.window.load or 0
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """The scenes to which the limits to choose from lead, if they hold from the start."""
+        """The resulting scene for each limit to choose from, if it was in force from the start."""
         messages = [line.message for line in self.after.said]
         policy = self.after.policy
         return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.step.limits}
 
     @cached_property
     def keeping(self) -> int:
-        """The smallest limit that keeps the message, of those to choose from, or the fact, as its
-        incident tells; 0 if none does.
+        """The smallest of the limits to choose from that keeps the message, or the fact according
+        to its incident; 0 if none does.
         """
         if not self.step.fact:
             return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
@@ -169,7 +171,7 @@ class _Script:
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
         self._events: list[Event] = []
-        self._said = 0
+        self._message_count = 0
         self._summary: tuple[int, int, LessonStep] | None = None
 
     def moment(self, i: int, step: LessonStep) -> LessonMoment:
@@ -181,13 +183,13 @@ class _Script:
             raise InvalidLesson(("step", i, "summary"), str(error)) from error
         except ChatMemoryError as error:
             raise InvalidLesson(("script",), str(error)) from error
-        _, said, _ = self._summary or (0, self._said, step)
+        _, message_count, _ = self._summary or (0, self._message_count, step)
         return LessonMoment(
             before=scenes[before],
             changes=tuple(scenes[before + 1 :]),
             number=i + 1,
             step=step,
-            to_come=self._lesson.messages[said:],
+            to_come=self._lesson.messages[message_count:],
         )
 
     def _play(self, i: int, step: LessonStep) -> int:
@@ -198,12 +200,14 @@ class _Script:
         if step.limit:
             self._events.append(self._policy(i, "limit", step.limit))
         if step.said is not None:
-            if step.said < self._said:
-                raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
-            self._say(i, "said", step.said - self._said)
+            if step.said < self._message_count:
+                raise InvalidLesson(
+                    ("step", i, "said"), f"{self._message_count} messages are said already"
+                )
+            self._say(i, "said", step.said - self._message_count)
         before = len(self._events)
         if summarizing.summary:
-            self._summary = before, self._said, summarizing
+            self._summary = before, self._message_count, summarizing
             summary = WrittenSummary(summarizing.summary, summarizing.keep_last, step.append_terms)
             self._events.append(summary)
         self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
@@ -215,17 +219,17 @@ class _Script:
         """Go back before the last summary; return its step."""
         if self._summary is None:
             raise InvalidLesson(("step", i, "append_terms"), "no step before it has a summary")
-        events, self._said, step = self._summary
+        events, self._message_count, step = self._summary
         del self._events[events:]
         return step
 
     def _say(self, i: int, field: str, count: int) -> None:
-        messages = self._lesson.messages[self._said : self._said + count]
+        messages = self._lesson.messages[self._message_count : self._message_count + count]
         if len(messages) < count:
             rest = f"the script has only {len(self._lesson.messages)} messages"
             raise InvalidLesson(("step", i, field), rest)
         self._events += messages
-        self._said += count
+        self._message_count += count
 
     def _policy(self, i: int, field: str, limit: int) -> Policy:
         """Return the policy of the lesson with a limit, which its options may not allow."""

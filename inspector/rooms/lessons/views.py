@@ -16,8 +16,8 @@ from inspector.rooms.lessons.catalogue import Catalogue, Staged, catalogue
 from inspector.rooms.lessons.page import LessonPage, screens
 from inspector.rooms.lessons.words import Answer, number_in
 
-# A cookie that ends with the browser's session keeps how far somebody is: the number of the last
-# answered step of each lesson, such as `memory-vs-history:3 token-window:1`.
+# A cookie that ends with the browser's session keeps the progress: the number of the last answered
+# step of each lesson, such as `memory-vs-history:3 token-window:1`.
 COOKIE = cookie("lessons")
 LESSONS_MAX = 100
 _STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")

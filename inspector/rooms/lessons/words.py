@@ -19,7 +19,7 @@ from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, LessonSte
 from inspector.rooms.lessons.rehearsal import Scene
 from inspector.rooms.lessons.stage import Happening, LessonMoment
 
-DIGITS = 6  # of a number in an address, which anybody writes
+DIGITS = 6  # the most digits of a number in an address, which comes from outside
 NOTHING = "none"  # what the button “Nothing leaves” sends
 _FACT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
@@ -151,29 +151,29 @@ class Answer:
     value: int = 0
 
     @classmethod
-    def of(cls, asked: QueryDict, step: LessonStep) -> Answer | None:
+    def of(cls, parameters: QueryDict, step: LessonStep) -> Answer | None:
         """Return the answer in an address; None if it has no possible answer."""
         if step.ask is Ask.LEAVES:
-            picked = picked_in(asked)
+            picked = picked_in(parameters)
             return None if picked is None else cls(picked=picked)
-        value = number_in_text(asked.get("answer", ""), DIGITS) or 0
-        given = step.limits or range(1, len(step.choices) + 1)
-        return cls(value=value) if value in given else None
+        value = number_in_text(parameters.get("answer", ""), DIGITS) or 0
+        possible = step.limits or range(1, len(step.choices) + 1)
+        return cls(value=value) if value in possible else None
 
 
-def picked_in(asked: QueryDict) -> frozenset[int] | None:
+def picked_in(parameters: QueryDict) -> frozenset[int] | None:
     """Return the messages that somebody picked, empty if they said that nothing leaves; None if
     they did not answer: to pick nothing is no answer.
     """
-    if asked.get("check") == NOTHING:
+    if parameters.get("check") == NOTHING:
         return frozenset()
-    picked = frozenset(number_in_text(text, DIGITS) or 0 for text in asked.getlist("leaves"))
-    return picked if picked and "check" in asked else None
+    picked = frozenset(number_in_text(text, DIGITS) or 0 for text in parameters.getlist("leaves"))
+    return picked if picked and "check" in parameters else None
 
 
-def number_in(asked: QueryDict, name: str, most: int) -> int | None:
+def number_in(parameters: QueryDict, name: str, most: int) -> int | None:
     """Return a number of an address, `most` for a larger one; None if it has none."""
-    number = number_in_text(asked.get(name, ""), DIGITS)
+    number = number_in_text(parameters.get(name, ""), DIGITS)
     return None if number is None else min(number, most)
 
 

@@ -72,8 +72,8 @@ class Watcher:
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
-        """Announce the found numbers, or a deletion if nothing, or a new conversation of this id,
-        was found.
+        """Announce the numbers that were found; or a deletion, if the conversation was not found or
+        was created again.
         """
         if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True
@@ -197,11 +197,11 @@ def _steps_kept() -> Combinable:
 async def _sqlite() -> AsyncGenerator[None, None]:
     opened = sqlite3.connect(database.connection().settings_dict["NAME"], uri=True)
     try:
-        seen = None
+        last_version = None
         while True:
             (version,) = opened.execute("PRAGMA data_version").fetchone()
-            if version != seen:
-                seen = version
+            if version != last_version:
+                last_version = version
                 yield
             await asyncio.sleep(SQLITE_SECONDS)
     finally:

@@ -146,9 +146,9 @@ def _is_counted(address: str) -> bool:
     return PerStranger().allow_request(request, None)
 
 
-def _authorize(asked: Collection[tuple[Credentials, str]]) -> list[Admittance]:
+def _authorize(checks: Collection[tuple[Credentials, str]]) -> list[Admittance]:
     try:
-        return [_admit(*each) for each in asked]
+        return [_admit(*each) for each in checks]
     finally:
         close_old_connections()  # this thread stays, its connection must not
 

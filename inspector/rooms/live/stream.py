@@ -154,10 +154,10 @@ async def _follow(
     reader: StreamReader, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
 ) -> None:
     disconnected = asyncio.create_task(_disconnect(receive))
-    # Another conversation may have the id by now: `made` is the creation time of the reader's one.
-    made, seen = _number(scope, b"made"), _last_step_seen(scope)
+    # Another conversation may have the id by now: the reader sends the creation time of its own.
+    created_at, last_step = _number(scope, b"made"), _last_step_seen(scope)
     with _audience.including(reader, disconnected):
-        async with _follower.watching(reader.memory_id, made) as watcher:
+        async with _follower.watching(reader.memory_id, created_at) as watcher:
             disconnected.add_done_callback(lambda _: watcher.leave())
             with stream_open(), _heartbeats.waking(watcher):
                 kind = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
@@ -165,7 +165,9 @@ async def _follow(
                 await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
                 kept = _number(scope, b"kept")
                 known = watcher.kept if kept is None else kept
-                await send_steps(watcher, seen if seen <= watcher.step else 0, send, known)
+                await send_steps(
+                    watcher, last_step if last_step <= watcher.step else 0, send, known
+                )
                 if watcher.is_deleted:
                     await _send(send, "event: deleted\ndata: deleted\n\n")
             await send({"type": "http.response.body", "body": b""})

@@ -77,7 +77,7 @@ def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
     Doubles have the same model and messages, and one is within the time of the other. The exact
     call is kept, or else the inner one; it gets the session of either.
     """
-    kept: list[GivenCall] = []
+    distinct: list[GivenCall] = []
     digests: dict[str, list[bytes]] = {}
 
     def has_same_messages(one: GivenCall, other: GivenCall) -> bool:
@@ -87,15 +87,15 @@ def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
         return digests[one.key] == digests[other.key]
 
     for call in sorted(calls, key=lambda each: each.at):
-        around = (n for n in reversed(range(len(kept))) if _is_around(kept[n], call))
-        place = next((n for n in around if has_same_messages(kept[n], call)), None)
+        around = (n for n in reversed(range(len(distinct))) if _is_around(distinct[n], call))
+        place = next((n for n in around if has_same_messages(distinct[n], call)), None)
         if place is None:
-            kept.append(call)
+            distinct.append(call)
             continue
-        outer = kept[place]
+        outer = distinct[place]
         chosen = outer if outer.is_exact and not call.is_exact else call
-        kept[place] = replace(chosen, session=outer.session or call.session)
-    return kept
+        distinct[place] = replace(chosen, session=outer.session or call.session)
+    return distinct
 
 
 def _is_around(outer: GivenCall, inner: GivenCall) -> bool:

@@ -1,4 +1,4 @@
-"""The environment variables by which an app sends its calls here."""
+"""The environment variables with which an app sends its calls to this site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a phrase is still in memory: the answer at a step first, then the further course."""
+"""Whether a phrase is still in memory: the answer at a step first, then its later history."""
 
 from __future__ import annotations
 
@@ -139,16 +139,16 @@ def without(left: Sequence[int], phrase: str) -> str:
 def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
     state, _, matches = search
     hidden = state.window.hidden
-    seen = matches.seen(hidden)
+    places = matches.seen(hidden)
     if not matches.present:
         sentence = caption(matches.lost).summary if matches.lost else ""
         return _out_of_memory(matches, state.at, here), sentence
-    if not seen:
+    if not places:
         return _over_limit(matches.in_memory, state.window.no_room)
-    cause, said = _yes(matches, state.at, here, [n for these in seen.values() for n in these])
+    cause, detail = _yes(matches, state.at, here, [n for these in places.values() for n in these])
     if matches.remembered(hidden) is Remembered.ASIDE:
-        return _only_in(seen), _told_left(matches) or said
-    return cause, said
+        return _only_in(places), _told_left(matches) or detail
+    return cause, detail
 
 
 def _and_same_day(detail: str, matches: PhraseMatches) -> str:
@@ -181,7 +181,7 @@ def _are_in(kept: Sequence[int]) -> str:
 
 
 def _yes(
-    matches: PhraseMatches, at: int, here: Period | None, seen: Sequence[int]
+    matches: PhraseMatches, at: int, here: Period | None, places: Sequence[int]
 ) -> tuple[str, str]:
     """Say since when, which mentions the model sees, and when it was last forgotten before."""
     first = here.first if here and here.is_in else at
@@ -191,13 +191,13 @@ def _yes(
     elif turn is None:  # what was before is not looked at
         since = f"{since} or earlier"
     inside = f" inside {matches.inside}," if matches.inside else ""
-    cause, said = f"Yes,{inside} since {since}.", _are_in(sorted(seen))
+    cause, detail = f"Yes,{inside} since {since}.", _are_in(sorted(places))
     lost = [last + 1 for _, last in matches.spans if last < first]
     if lost and turn:
         again = _came(turn, is_again=True)
         forgotten = f"Forgotten at step {lost[-1]:,}, {_went(matches, lost[-1])}"
-        said = f"{forgotten}, until {again}. {said}"
-    return cause, said
+        detail = f"{forgotten}, until {again}. {detail}"
+    return cause, detail
 
 
 def _over_limit(kept: Sequence[int], no_room: NoRoom | None) -> tuple[str, str]:
@@ -221,8 +221,8 @@ def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
 
 def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
     """Say what happens to the phrase after a step in the past."""
-    said = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
-    later = next((each for each in said if each.first > at), None)
+    known_periods = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
+    later = next((each for each in known_periods if each.first > at), None)
     if later is None:
         return ""
     has_step = later.why == _no_room(matches)

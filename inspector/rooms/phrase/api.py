@@ -58,13 +58,13 @@ class MemoryRemembers(Resource):
         """
         state = conversation_state(memory_id, ConversationQuery(at=parameters.get("at")))
         search = search_for(state, parameters["phrase"])
-        found, seen = remembered(search), search.matches.seen(state.window.hidden)
+        found, places = remembered(search), search.matches.seen(state.window.hidden)
         answer = {
             "step": state.at,
             "in_memory": found.state is not Remembered.NOT_IN_MEMORY,
             "state": found.state,
             "answer": found.summary,
-            "messages": sorted(seq for seqs in seen.values() for seq in seqs),
+            "messages": sorted(seq for seqs in places.values() for seq in seqs),
         }
         return response(RememberedSerializer, answer)
 

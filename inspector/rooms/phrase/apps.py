@@ -23,10 +23,10 @@ class Phrase(room.SiteRoom):
 
         return (does_it_remember,)
 
-    def selects(self, asked: Mapping[str, str]) -> int | None:
+    def selects(self, parameters: Mapping[str, str]) -> int | None:
         from inspector.rooms.phrase.searching import selected
 
-        return selected(asked)
+        return selected(parameters)
 
     def marks(self, view: ConversationState) -> room.Marks | None:
         from inspector.rooms.phrase.page import marks

@@ -1,10 +1,12 @@
 """Whether and when a phrase was in memory.
 
-It is in memory while any message in the window contains it. Where only the assistant's own words or
-a system message do, that is told apart: the assistant may only have asked for it.
+A phrase is in memory while any message in the window contains it. If only the assistant's own
+messages or a system message contain it, that is a state of its own, because the assistant may only
+have asked for it.
 
-The newest 500 messages with the phrase are looked at, and if there are more, also those in memory
-at the step of the question: its answer is then true, and only earlier steps are not looked at.
+The newest 500 messages with the phrase are examined. If there are more, the messages in memory at
+the step of the question are examined, too, so that the answer is correct, and only earlier steps
+are left out.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ SHOWN = 50
 class TurningPoint:
     """A step at which remembering began or ended, with the mentions that came or left.
 
-    `type` and `has_calls` are those of the first of them. `arrived` is the message that was added
-    at the step; `is_new` whether a mention had not been in memory before.
+    `type` and `has_calls` describe the first mention. `arrived` is the message that was added at
+    the step; `is_new` tells whether a mention came into memory for the first time.
     """
 
     seqs: tuple[int, ...]
@@ -64,8 +66,8 @@ class SameDay(NamedTuple):
 
 
 class Remembered(StrEnum):
-    """Where a phrase is: in memory; there, but only in a system message or in the assistant's own
-    words; or not in memory.
+    """The state of a phrase: in memory; in memory, but only in a system message or in the
+    assistant's own words; or not in memory.
     """
 
     IN_MEMORY = "in_memory"
@@ -80,18 +82,20 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 class PhraseMatches:
     """The messages of a conversation that contain a phrase, at any step.
 
-    `speakers` are who said each that was looked at, which are not all if it `is_partial`. `rows`
-    are the 50 most telling, in order of seq. `first_step` is when it was said first, and `spans`
-    are the ranges of steps from there on at which a mention was in memory; `turns` are the
-    beginnings and ends of these by step. `present` are the mentions in memory at the state's step
-    by who said them, all of them. `lost` is the change that ended the last span before it, if it is
-    over; `told_left` is the change by which the last mention of a user or a tool left, if others
-    are still there. If no message contains the phrase, `nearest` is a part of it that one does.
-    `inside` is a longer term, if memory has the phrase as a part of such ones only. If the phrase
-    is a date that memory does not contain, `same_day` is that day as memory spells it.
+    `speakers` has the speaker of each examined mention, which are not all mentions if it
+    `is_partial`. `rows` are the 50 most important ones, in order of seq. `first_step` is the step
+    of the first mention, and `spans` are the ranges of steps from there on at which a mention was
+    in memory; `turns` has the beginnings and ends of the spans by step. `present` are all mentions
+    in memory at the state's step, by speaker. `lost` is the change that ended the last span before
+    that step, if it has ended; `told_left` is the change by which the last mention of a user or a
+    tool left, if others are still in memory. If no message contains the phrase, `nearest` is a part
+    of it that one contains. `inside` is a longer term, if memory has the phrase only as a part of
+    such terms. If the phrase is a date that memory does not contain, `same_day` is that day as
+    memory spells it.
 
-    In a simulation `present` are those in the simulated window, with drafts, and `leaving` those
-    that leave; if there are some, `lost` is the change by which the last one leaves.
+    In a simulation, `present` are the mentions in the simulated window, drafts included, and
+    `leaving` the mentions that leave; if there are any, `lost` is the change by which the last one
+    leaves.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
@@ -226,16 +230,21 @@ def simulated_matches(
 ) -> PhraseMatches:
     """Return the mentions of a simulated state, whose window has the messages `kept`."""
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
-    said = {row.seq: speaker_of(row.type) for row in drafted}
-    speakers = {**matches.speakers, **said}
+    draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}
+    speakers = {**matches.speakers, **draft_speakers}
     held = {
-        who: [*matches.present.get(who, ()), *[seq for seq in said if said[seq] is who]]
-        for who in sorted({*matches.present, *said.values()})
+        who: [
+            *matches.present.get(who, ()),
+            *[seq for seq in draft_speakers if draft_speakers[seq] is who],
+        ]
+        for who in sorted({*matches.present, *draft_speakers.values()})
     }
     leaving = tuple([seq for seqs in held.values() for seq in seqs if seq not in kept])
     present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
-    gone = set(leaving)
-    pushing = (each for each in changes if not gone.isdisjoint(left.seq for left in each.evicted))
+    departed = set(leaving)
+    pushing = (
+        each for each in changes if not departed.isdisjoint(left.seq for left in each.evicted)
+    )
     return replace(
         matches,
         speakers=speakers,
@@ -276,7 +285,7 @@ def _said_by(messages: QuerySet[Message]) -> dict[int, Speaker]:
 def _telling(
     memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[Stay]
 ) -> tuple[MessageDetail, ...]:
-    """Return the mentions that tell most: the newest of users and tools, then of others."""
+    """Return the most important mentions: the newest of users and tools, then of others."""
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
     rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
     return with_stays(memory_id, list(rows), stays)
@@ -299,14 +308,14 @@ def _turns(
     arrivals: Mapping[int, int],
 ) -> dict[int, TurningPoint]:
     """Return the turns at steps where remembering began or ended, given the stays of mentions."""
-    came: dict[int, list[Stay]] = defaultdict(list)
+    entering: dict[int, list[Stay]] = defaultdict(list)
     left: dict[int | None, list[Stay]] = defaultdict(list)
     first: dict[int, int] = {}
     for stay in stays:
-        came[stay.entered_step].append(stay)
+        entering[stay.entered_step].append(stay)
         left[stay.left_step].append(stay)
         first.setdefault(stay.seq, stay.entered_step)
-    moved = {step: came[step] for step in begins} | {step: left[step] for step in ends}
+    moved = {step: entering[step] for step in begins} | {step: left[step] for step in ends}
     return {
         step: TurningPoint(
             seqs=tuple(dict.fromkeys(stay.seq for stay in these)),

@@ -1,4 +1,4 @@
-"""What the conversation page shows of a phrase: marks, the answer, and the messages with it."""
+"""The phrase on the conversation page: its marks, the answer, and the messages that contain it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def phrase_of(query: ConversationQuery) -> str:
     return "" if is_selected else searchable(query.of_rooms.get(PARAMETER, ""))
 
 
-def selected(asked: Mapping[str, str]) -> int | None:
+def selected(parameters: Mapping[str, str]) -> int | None:
     """Return the number of the message that a search such as `#26` selects, or None."""
-    found = NUMBER.fullmatch(searchable(asked.get(PARAMETER, "")))
+    found = NUMBER.fullmatch(searchable(parameters.get(PARAMETER, "")))
     return int(found[1]) if found else None

@@ -72,7 +72,7 @@ class _IsLike(Func):
 class PostgresqlIndex(TextIndex):
     """The index of PostgreSQL. Nothing fills it and nothing can be missing in it."""
 
-    def said(self, words: str) -> QuerySet[Any]:
+    def matching_messages(self, words: str) -> QuerySet[Any]:
         """Return the messages with the words. The index finds some more, which are filtered out."""
         pattern = Value(self._pattern(words))
         return self.read(words).filter(_IsLike(_Joined(beginning("text")), _Joined(pattern)))
@@ -87,7 +87,9 @@ class PostgresqlIndex(TextIndex):
         index: the index is used only for rare words in conversations that take longer to read.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
-        return self.latest(self.read(words) if reads else self.said(words), memory_ids, most)
+        return self.latest(
+            self.read(words) if reads else self.matching_messages(words), memory_ids, most
+        )
 
     def _is_common(self, words: str, most: int) -> bool:
         """Return whether, by a sample of messages, far more than `most` have the words.

@@ -115,13 +115,15 @@ TABLES = (
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
         USING fts5(text, content='', tokenize='trigram', detail=none)""",
 )
-_SAID = "WHEN old.origin = 'SAID'"
+_IS_MESSAGE = "WHEN old.origin = 'SAID'"
 _TRIGGERS = {
     "counted": _trigger(
         "UPDATE OF last_seq ON chatmemory_memory WHEN new.last_seq > old.last_seq", *_NEW_MESSAGES
     ),
-    "gone": _trigger(f"DELETE ON chatmemory_message {_SAID}", *_TAKE_MESSAGE),
-    "other": _trigger(f"UPDATE OF text ON chatmemory_message {_SAID}", *_TAKE_MESSAGE, *_NEW_TEXT),
+    "gone": _trigger(f"DELETE ON chatmemory_message {_IS_MESSAGE}", *_TAKE_MESSAGE),
+    "other": _trigger(
+        f"UPDATE OF text ON chatmemory_message {_IS_MESSAGE}", *_TAKE_MESSAGE, *_NEW_TEXT
+    ),
     "named": _trigger("INSERT ON chatmemory_memory", *_NEW_NAMES),
     "nameless": _trigger("DELETE ON chatmemory_memory", *_TAKE_NAMES),
     "renamed": _trigger(
@@ -197,10 +199,10 @@ class SqliteIndex(TextIndex):
         sought, compared = folded(words), _PLACE
         if words.isascii():
             sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
-        named, said = (
+        named, messages = (
             compared.format(text=text) for text in (_names_of("m"), beginning_of("m.text"))
         )
-        return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
+        return _FOUND.format(named=named, said=messages), [_trigrams(words), sought, sought]
 
     def install(self) -> None:
         if FORMER in self._table_names():

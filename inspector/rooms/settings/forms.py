@@ -68,8 +68,8 @@ class PolicyForm(forms.Form):
         types = {name: type for name, type in caller_options(kind).items() if has_field(type)}
         types.pop("estimator")
         for name, type in types.items():
-            given = stored.get(name, getattr(kind, name, None))
-            self.fields[OPTION + name] = option_field(name, type, given)
+            value = stored.get(name, getattr(kind, name, None))
+            self.fields[OPTION + name] = option_field(name, type, value)
         return list(types)
 
     def _with_defaults(self, data: QueryDict) -> QueryDict:

@@ -195,8 +195,8 @@ class ComparePage:
             return "No limit", "is known to hold 95 % of what the assistant needed here."
         policy = today or offered
         limit = in_unit(policy.limit, policy)
-        held = f"{hold(limit)} {self._share_held(policy)} of what the assistant needed here."
-        return (f"Today’s {limit}", f"already {held}") if today else (limit, held)
+        sentence = f"{hold(limit)} {self._share_held(policy)} of what the assistant needed here."
+        return (f"Today’s {limit}", f"already {sentence}") if today else (limit, sentence)
 
     def _share_held(self, policy: Policy) -> str:
         """Return the share of the needed facts that a policy holds: `97 %`, or only that it is
@@ -385,8 +385,8 @@ class ComparePage:
         numbers, mentions = self.found.history.numbers, self.found.mentions
         cells = []
         for each in self.found.policies:
-            held = [numbers[place] for place in mentions if each.has(place, self.at)]
-            cells.append(Value(f"yes, in #{held[-1]:,}", css="best") if held else Value("no"))
+            holding = [numbers[place] for place in mentions if each.has(place, self.at)]
+            cells.append(Value(f"yes, in #{holding[-1]:,}", css="best") if holding else Value("no"))
         return ValueRow("Does it still remember it?", f"at {self.place}", cells)
 
     def _phrase_forgotten(self) -> ValueRow:

@@ -8,7 +8,7 @@ from chatmemory.managers import TableManager
 
 
 class Trial(models.Model):
-    """Drafts and another limit that somebody tries on a conversation. It is no part of it.
+    """Drafts and another limit that somebody tries on a conversation, without changing it.
 
     The URL of a simulation names it by its key, so a row never changes, except for its time.
     """

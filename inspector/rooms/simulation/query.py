@@ -40,10 +40,10 @@ class ComparisonQuery:
     step: int | None = None
 
     @classmethod
-    def read(cls, memory_id: str, given: QueryDict) -> ComparisonQuery:
+    def read(cls, memory_id: str, parameters: QueryDict) -> ComparisonQuery:
         """Read the parameters of an address, and add the policy of the form."""
-        values: dict[str, str] = given.dict()  # type: ignore[assignment]
-        texts = [text for text in given.getlist("policy") if text.strip()]
+        values: dict[str, str] = parameters.dict()  # type: ignore[assignment]
+        texts = [text for text in parameters.getlist("policy") if text.strip()]
         typed = {name: values.get(name, "").strip() for name in ("kind", "limit", "options")}
         added = [_written(*typed.values())] if typed["limit"] else []
         policies, problem = _policies([*texts, *added])
@@ -75,9 +75,9 @@ class ComparisonQuery:
     @property
     def query(self) -> str:
         """The parameters of the address."""
-        given = {"policy": self.texts, "at": self.at, "phrase": self.phrase}
-        given |= {**self.prices.given, "as": self.form}
-        kept = {name: value for name, value in given.items() if value not in ("", None, [])}
+        parameters = {"policy": self.texts, "at": self.at, "phrase": self.phrase}
+        parameters |= {**self.prices.given, "as": self.form}
+        kept = {name: value for name, value in parameters.items() if value not in ("", None, [])}
         return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:
@@ -122,8 +122,8 @@ def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
     return found[:POLICIES_MAX], problem
 
 
-def _wrong_value(given: Mapping[str, str], at: str) -> str:
+def _wrong_value(parameters: Mapping[str, str], at: str) -> str:
     """Say which number or price of an address cannot be read; `at` names the place."""
-    if given.get("at") and number_in_text(given["at"], DIGITS) is None:
+    if parameters.get("at") and number_in_text(parameters["at"], DIGITS) is None:
         return f"{at} must be a whole number of up to {DIGITS} digits"
-    return wrong_price(given)
+    return wrong_price(parameters)

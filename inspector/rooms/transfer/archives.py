@@ -1,4 +1,4 @@
-"""Import of files in the format `chatmemory`, whose rows are stored as they were.
+"""Import of files in the format `chatmemory`: their rows are stored unchanged.
 
 A file may come from anywhere. Values, numbers and digests are checked while lines are read, and the
 stored conversation is verified before the commit. A conversation with a fault is refused, and the
@@ -51,8 +51,8 @@ _FIRST_NAME = re.compile(rb'\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """A line of a file, not decoded. Each `part` of a file begins with a conversation's first line,
-    or the file's last line.
+    """An undecoded line of a file. A new `part` begins with the first line of each conversation,
+    and with the last line of the file.
     """
 
     number: int
@@ -214,20 +214,20 @@ class _FileRows:
         self._entries = AuditEntry.objects.filter(memory_id=memory.pk, action="delete")
         self._is_ended = False
 
-    def read(self, kind: str, given: Mapping[str, Any]) -> None:
+    def read(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Read the next line. Raises InvalidValue and other errors of chatmemory."""
         if self._is_ended:
             raise InvalidValue("the conversation ended with the line before")
         match kind:
             case "message":
-                self._read_message(InsertedMessage(self.memory.pk, **lines.MESSAGE.read(given)))
+                self._read_message(InsertedMessage(self.memory.pk, **lines.MESSAGE.read(fields)))
             case "stay":
-                self._read_stay(InsertedStay(self.memory.pk, **lines.STAY.read(given)))
+                self._read_stay(InsertedStay(self.memory.pk, **lines.STAY.read(fields)))
             case "step":
-                self._read_step(InsertedStep(self.memory.pk, **lines.STEP.read(given)))
+                self._read_step(InsertedStep(self.memory.pk, **lines.STEP.read(fields)))
             case "audit":
-                self._read_audit(AuditEntry(memory_id=self.memory.pk, **lines.AUDIT.read(given)))
-            case "end" if given == {"end": self._old_id}:
+                self._read_audit(AuditEntry(memory_id=self.memory.pk, **lines.AUDIT.read(fields)))
+            case "end" if fields == {"end": self._old_id}:
                 self._is_ended = True
             case _:
                 raise InvalidValue("it is no line of this conversation")

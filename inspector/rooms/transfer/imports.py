@@ -366,15 +366,15 @@ def _window_of(memory: Memory) -> list[int]:
     return [seq - 1 for seq in stays.values_list("seq", flat=True)]
 
 
-def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
+def _is_same(stored: ChatMessage, message: ChatMessage) -> bool:
     """Whether a stored message equals a given one, or is its redacted form. The given one may have
     more attributes by now, such as a provider's counts; a system message's attributes are its role.
     """
-    if type(stored) is not type(given) or is_redacted(stored):
-        return type(stored) is type(given)
-    if isinstance(stored, SystemMessage) and isinstance(given, SystemMessage):
-        return stored == given and stored.attributes == given.attributes
-    return with_attributes(stored, {}) == with_attributes(given, {})
+    if type(stored) is not type(message) or is_redacted(stored):
+        return type(stored) is type(message)
+    if isinstance(stored, SystemMessage) and isinstance(message, SystemMessage):
+        return stored == message and stored.attributes == message.attributes
+    return with_attributes(stored, {}) == with_attributes(message, {})
 
 
 def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:

@@ -55,12 +55,12 @@ class LineOf:
         values = {name: getattr(row, column.name) for name, column in self._columns.items()}
         return line({name: value for name, value in values.items() if not _is_nothing(value)})
 
-    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of the columns. Raises InvalidValue."""
-        if unknown := given.keys() - self._columns.keys() - _FORMER:
+        if unknown := fields.keys() - self._columns.keys() - _FORMER:
             raise InvalidValue(f"a {self.name} has no {brief(min(unknown))}")
         return {
-            column.name: column.read(name, given[name]) if name in given else column.nothing(name)
+            column.name: column.read(name, fields[name]) if name in fields else column.nothing(name)
             for name, column in self._columns.items()
         }
 

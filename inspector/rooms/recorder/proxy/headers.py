@@ -145,9 +145,9 @@ def passed(request: ClientRequest, to: Upstream) -> list[tuple[bytes, bytes]]:
 
 def narrowed(packings: bytes) -> bytes:
     """Return an Accept-Encoding without encodings that cannot be read here."""
-    given = [each.strip() for each in packings.decode("latin1").split(",")]
-    known = [each for each in given if each.partition(";")[0].strip().lower() in _PACKINGS]
-    if any(each.partition(";")[0].strip() == "*" for each in given):
+    names = [each.strip() for each in packings.decode("latin1").split(",")]
+    known = [each for each in names if each.partition(";")[0].strip().lower() in _PACKINGS]
+    if any(each.partition(";")[0].strip() == "*" for each in names):
         known.append("gzip")
     return ", ".join(known or ["identity"]).encode("latin1")
 

@@ -35,18 +35,18 @@ class Secrets:
     """Replaces the values of secret headers that are echoed in a stream of bytes."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets, self._kept = secrets, b""
+        self._secrets, self._pending = secrets, b""
 
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
         """Return bytes without secrets. A possible beginning of a secret is held back until more
         bytes come.
         """
-        data = self._kept + data
+        data = self._pending + data
         for secret in self._secrets:
             data = data.replace(secret, REMOVED)
-        kept = 0 if is_last else max((_begun(data, each) for each in self._secrets), default=0)
-        end = len(data) - kept
-        self._kept = data[end:]
+        pending = 0 if is_last else max((_begun(data, each) for each in self._secrets), default=0)
+        end = len(data) - pending
+        self._pending = data[end:]
         return data[:end]
 
 

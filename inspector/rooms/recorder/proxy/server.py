@@ -89,8 +89,8 @@ class Proxy:
 
 
 async def _inherited(listening: socket.socket, heir: Path) -> None:
-    """Return once the parent was killed and the next recorder has taken the socket, or after a
-    while. Clients that connect meanwhile wait in the socket's queue and are not refused.
+    """Return once the parent was killed and the next recorder has taken the socket, or after
+    ORPHANED_SECONDS. Clients that connect meanwhile wait in the socket's queue and are not refused.
 
     The parent holds the other end of the standard input.
     """

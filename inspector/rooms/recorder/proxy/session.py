@@ -34,7 +34,7 @@ _HEADERS = 2**20
 _CONNECT_SECONDS = 30
 
 
-class _Gone(Exception):
+class _ClientGone(Exception):
     """The client has left."""
 
 
@@ -96,7 +96,7 @@ class Session:
         except h11.RemoteProtocolError as error:
             with suppress(h11.LocalProtocolError, ConnectionError):
                 await self._refuse(error.error_status_hint, str(error))
-        except (_Gone, ConnectionError, TimeoutError):
+        except (_ClientGone, ConnectionError, TimeoutError):
             pass
         finally:
             for each in self._upstream.values():
@@ -105,14 +105,14 @@ class Session:
                 self._writer.close()
 
     async def _next(self) -> Any:
-        """Return the next event of the client. Raises _Gone."""
+        """Return the next event of the client. Raises _ClientGone."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             if self._http.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[])
                 self._writer.write(self._http.send(go_on) or b"")
             data = await self._reader.read(READ)
             if not data and self._http.their_state is h11.SEND_BODY:
-                raise _Gone
+                raise _ClientGone
             self._http.receive_data(data)
         return event
 
@@ -130,12 +130,12 @@ class Session:
             if recording:
                 recording.end("failed", str(error))
             if self._http.our_state is not h11.SEND_RESPONSE:
-                raise _Gone from error  # the answer was cut, so cut the client's, too
+                raise _ClientGone from error  # the answer was cut, so cut the client's, too
             await self._refuse(502, f"the provider cannot be reached: {error}")
-        except (_Gone, ConnectionError):
+        except (_ClientGone, ConnectionError):
             if recording:
                 recording.end("cancelled", "the client left before the answer was complete")
-            raise _Gone from None
+            raise _ClientGone from None
         finally:
             if recording:
                 recording.end("cut", "the recorder was stopped")
@@ -222,7 +222,7 @@ class Session:
             await asyncio.wait({leaving, answering}, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
                 connection.abort()
-                raise _Gone
+                raise _ClientGone
             await answering
         finally:
             for task in (leaving, answering):
@@ -248,7 +248,7 @@ class Session:
                 connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
                 await connection.writer.drain()
             else:
-                raise _Gone
+                raise _ClientGone
         connection.writer.write(connection.http.send(h11.EndOfMessage()) or b"")
         await connection.writer.drain()
 
