@@ -123,12 +123,12 @@ def _compare(item: pytest.Item) -> None:
 
 
 def _baseline(config: pytest.Config) -> Baseline | None:
-    if not (given := config.getoption("chatmemory_baseline")):
+    if not (path := config.getoption("chatmemory_baseline")):
         return None
     if _BASELINE not in config.stash:
         from chatmemory.testing.figures import Baseline
 
-        config.stash[_BASELINE] = Baseline(Path(given))
+        config.stash[_BASELINE] = Baseline(Path(path))
     found: Baseline = config.stash[_BASELINE]
     return found
 

@@ -248,7 +248,7 @@ ONE = [UserMessage("one")]
         (lambda: simulation.simulate("full", ONE, at=5), 0),
     ],
 )
-def test_what_would_leave_more_is_refused_and_nothing_is_stored(setting, refused, index):
+def test_a_change_beyond_the_bounds_is_refused_and_stores_nothing(setting, refused, index):
     before = state()
     with pytest.raises(WindowTooLarge, match=rf'the window would hold .+"{setting}"') as error:
         refused()

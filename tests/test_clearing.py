@@ -204,7 +204,7 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
     assert f"The stub was erased by a redaction: {change.gained} tokens" in why["summary"]
 
 
-def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
+def test_results_to_clear_next_are_named_in_advance(agent, operator_client):
     for n in clearings(agent):
         (cleared,) = steps.step(agent, n).change.arrived
         pane = ConversationPage(conversation_state(agent, ConversationQuery(at=n - 1))).memory_pane

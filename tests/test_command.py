@@ -123,7 +123,7 @@ def test_sessions_are_measured_without_a_database(typed, tmp_path):
         ["recall", "--prefix", "\udcff"],  # a byte that is not UTF-8
     ],
 )
-def test_what_cannot_be_asked_exits_with_2(db, arguments):
+def test_invalid_arguments_exit_with_2(db, arguments):
     assert code_of(*arguments) == 2
 
 

@@ -113,7 +113,7 @@ def test_captions_and_reasons_describe_a_compaction(talk):
         ({"keep_last": 1, "expected_version": 3}, VersionConflict, "at version 6"),
     ],
 )
-def test_what_cannot_be_covered_is_named(talk, arguments, error, why):
+def test_messages_that_cannot_be_covered_are_named(talk, arguments, error, why):
     with pytest.raises(error, match=why):
         services.compact(talk, "S", **arguments)
     assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)

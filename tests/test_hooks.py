@@ -121,12 +121,12 @@ def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
     assert "A panel" not in operator_client.get(PAGE).text
 
 
-def test_the_feed_has_what_rooms_tell(operator_client):
+def test_the_feed_has_the_news_of_rooms(operator_client):
     feed = operator_client.get("/").text
     assert feed.index("The first of 12") < feed.index(" left</b>") < feed.index("Long ago")
 
 
-def test_a_room_tells_what_came_up_again(monkeypatch):
+def test_a_room_reports_facts_that_came_up_again(monkeypatch):
     evidence = apps.get_app_config("chatmemory_evidence")
     monkeypatch.setattr(type(evidence), "incidents", lambda *_: ())
     monkeypatch.setattr(type(evidence), "next_need", lambda *_: None)

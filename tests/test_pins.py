@@ -81,7 +81,7 @@ def test_a_result_is_pinned_with_its_call(db):
     assert verify("m") is None
 
 
-def test_what_cannot_be_pinned_is_named(order):
+def test_messages_that_cannot_be_pinned_are_named(order):
     services.add(order, users("four"))
     create_and_add("asked", MessageWindow(9), [BRIEF, CALL])
     services.create("theirs", None)

@@ -142,7 +142,7 @@ def tree_without(names: Iterable[str], tree: Path) -> Path:
     return tree
 
 
-def test_what_a_removed_room_left_is_named(db, tmp_path):
+def test_tables_that_a_removed_room_left_are_named(db, tmp_path):
     """Its tables may hold words; vacuum drops them."""
     file = tmp_path / "site.sqlite3"
     with connected_to(f"sqlite:///{file}"):

@@ -67,7 +67,7 @@ def test_an_add_returns_the_evictions_and_the_history_stays(memory_id):
     assert (texts(memory_id), said(memory_id)) == ([], ["a", "b", "c", "d"])
 
 
-def test_what_changes_nothing_is_no_step_and_no_activity(memory_id):
+def test_a_change_without_effect_is_no_step_and_no_activity(memory_id):
     assert services.clear_messages(memory_id).ignored
     services.add(memory_id, [SystemMessage("Be brief.")])
     before = conversations.memory(memory_id)

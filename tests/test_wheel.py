@@ -259,7 +259,7 @@ def test_the_other_package_of_this_name_is_reported(installed, tmp_path, is_last
         assert "Remove both with pip uninstall" in each.stderr
 
 
-def test_stores_that_need_more_say_what(run):
+def test_stores_that_need_a_package_name_it(run):
     assert run("", "-c", WITHOUT) == [
         "DjangoChatMemoryStore needs Django: pip install '.[django]' in a checkout",
         "HttpChatMemoryStore needs httpx: pip install '.[http]' in a checkout",
@@ -283,7 +283,7 @@ def test_a_django_project_needs_only_the_extra_django(run):
         ("serve", "uvicorn_worker"),
     ],
 )
-def test_an_extra_brings_what_it_is_for(run, extra, module):
+def test_an_extra_brings_the_packages_that_it_needs(run, extra, module):
     run(extra, "-c", f"import {module}")
 
 

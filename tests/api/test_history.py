@@ -71,7 +71,7 @@ def test_it_lists_and_shows_steps(api, memory_id):
         ("ab", "messages/?at=3", "has no step 3, only steps 0 to 2"),
     ],
 )
-def test_a_missing_step_tells_which_there_are(api, memory_id, words, path, why):
+def test_a_missing_step_names_the_existing_ones(api, memory_id, words, path, why):
     add(api, *words)
     answer = api.get(f"{URL}{path}")
     assert (answer.status_code, answer.data["title"]) == (404, "Step not found")

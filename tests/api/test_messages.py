@@ -109,9 +109,7 @@ def test_a_window_is_linted_and_repaired_before_it_is_sent(api, memory_id):
     assert api.get(f"{URL}messages/?lint=x").data["field"] == "lint"
 
 
-def test_what_a_format_has_beside_the_messages_is_a_member_of_its_own(
-    api, memory_id, object_format
-):
+def test_values_beside_the_messages_are_members_of_their_own(api, memory_id, object_format):
     services.add(memory_id, [UserMessage("hi")])
     answer = api.get(f"{URL}messages/?as={object_format}").json()
     assert (answer["messages"], answer["lost"]) == ([{"said": "hi"}], [])
@@ -197,7 +195,7 @@ def test_a_message_of_which_nothing_can_be_read_is_refused(api, memory_id, metho
 @pytest.mark.parametrize(
     ("sent", "format"), [(said("a"), "openai_chat"), ({"from": "human", "value": "a"}, "sharegpt")]
 )
-def test_messages_of_another_format_are_told_its_name(api, memory_id, sent, format):
+def test_messages_of_another_format_are_refused_with_its_name(api, memory_id, sent, format):
     answer = api.post(f"{URL}messages/", {"messages": [sent]})
     assert (answer.status_code, answer.data["field"]) == (422, "messages[0]")
     assert f'"format": "{format}"' in answer.data["detail"]
@@ -320,7 +318,7 @@ def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[:2])
-def test_what_only_the_format_can_say_comes_back(api, memory_id, method, path):
+def test_details_that_only_the_format_has_come_back(api, memory_id, method, path):
     parts = [{"type": "text", "text": "look"}, {"type": "video", "x": 1}]
     sent = [{"role": "user", "content": parts}, {"role": "assistant", "content": "x", "n": 1}]
     assert getattr(api, method)(URL + path, openai(*sent)).json()["lost"] == []

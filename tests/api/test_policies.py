@@ -138,7 +138,7 @@ def test_an_unavailable_policy_is_shown_as_it_is_stored(api, gone):
     ("conversation", "why"),
     [("gone", "'letters'"), ("own", "the tokens of 'own' are counted by 'custom:")],
 )
-def test_what_is_not_installed_decides_nothing_until_another_policy_is_set(
+def test_an_uninstalled_kind_decides_nothing_until_another_policy_is_set(
     api, gone, own, conversation, why
 ):
     url = f"{URL}{conversation}/"

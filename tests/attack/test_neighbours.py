@@ -93,7 +93,7 @@ def test_slow_bodies_are_cut_off(served):
                 pass
 
 
-def test_slow_headers_stop_nobody(served):
+def test_slow_headers_block_no_other_request(served):
     """The proxy cuts them off, see tests/deploy/test_nginx.py."""
     for each in sending_slowly(served, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", 300):
         each.close()

@@ -48,7 +48,7 @@ def stranger(deployed) -> requests.Session:
 
 
 @pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/display/", "/nowhere/"])
-def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, stranger, path):
+def test_a_stranger_who_keeps_posting_must_wait(deployed, stranger, path):
     url, body = deployed.served.url, filled(b"theme=", b"%41", 64 * KILOBYTE)
     with bounded_workers(deployed):
         statuses = Counter(
@@ -63,7 +63,7 @@ def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, stranger, path):
 @pytest.mark.parametrize(
     "path", ["/sign-in/", "/theme/", "/learn/playground/", "/api/v1/memories/"]
 )
-def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, stranger, path):
+def test_a_stranger_who_keeps_posting_large_bodies_must_wait(deployed, stranger, path):
     url, body = deployed.served.url, filled(b"theme=", b"%41", 15 * MEGABYTE)
     with bounded_workers(deployed):
         for n in range(PROCESSES * REFUSED + 1):
@@ -76,7 +76,7 @@ def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, str
     assert 0 < int(answer.headers["Retry-After"]) <= 3600
 
 
-def test_slow_readers_of_large_windows_stop_nobody(deployed, stranger):
+def test_slow_readers_of_large_windows_block_no_other_request(deployed, stranger):
     served = deployed.served
     served.create("m", limit=100)
     for n in range(10):

@@ -86,7 +86,7 @@ def test_large_type_for_a_projector_stays_on(open_page, javascript):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_what_leaves_next_is_hidden_until_it_is_revealed(open_page):
+def test_the_next_departures_are_hidden_until_they_are_revealed(open_page):
     page = open_page("/c/order-7741/?at=43")
     mark = page.get_by_text("first to leave", exact=True)
     expect(mark).to_be_visible()

@@ -111,7 +111,7 @@ def test_the_strip_scrolls_to_the_playhead_on_a_phone(open_page, demo_conversati
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_what_a_summary_covers_is_chosen_on_the_tape(open_page, conversation, javascript):
+def test_messages_to_cover_are_chosen_on_the_tape(open_page, conversation, javascript):
     page = open_page(f"{conversation(58)}compact/", javascript=javascript)
     told, last = page.locator("#cover p"), page.get_by_label("The last message that it covers")
     expect(told).to_contain_text("#39 to #54: 16 messages")

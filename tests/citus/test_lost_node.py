@@ -116,7 +116,7 @@ def test_watchers_of_other_conversations_get_news(ids):
     assert found[ids.there].step == conversations.memory(ids.there).version
 
 
-def test_what_lists_all_conversations_fails_and_offers_to_open_one(page, api, ids):
+def test_pages_that_list_all_conversations_fail_and_offer_to_open_one(page, api, ids):
     failed = page.get("/")
     assert failed.status_code == api.get("/api/v1/memories/").status_code == 503
     for words in ("A node is down", "127.0.0.1:1 does not answer", "Sign out"):

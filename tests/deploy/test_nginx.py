@@ -232,7 +232,7 @@ def test_plain_http_is_sent_to_https_and_nobody_pretends_to_be_local(proxy):
 
 
 @pytest.mark.own_server(CHATMEMORY_FORM_RATE="3/day")
-def test_a_stranger_who_keeps_posting_is_told_to_wait(served, tmp_path):
+def test_a_stranger_who_keeps_posting_must_wait(served, tmp_path):
     with proxying(served, tmp_path) as proxy:
         stranger = proxy.session()
         del stranger.headers["Authorization"]

@@ -310,7 +310,7 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
 @pytest.mark.parametrize(
     "policy", [MessageWindow(3), MessageWindow(3, low_water=0.4), TokenWindow(1_000)]
 )
-def test_what_a_client_leaves_out_did_not_leave_for_the_limit(db, policy):
+def test_a_message_that_a_client_leaves_out_has_not_left_for_the_limit(db, policy):
     create_and_add("client", policy, users("one", "two", "three"))
     protocol.update_messages("client", [UserMessage("four")])
     change = step("client", 4).change
@@ -339,7 +339,7 @@ answered = st.builds(  # under a limit that was only measured before
 
 @given(drafted | answered)
 @examples(80)
-def test_what_is_simulated_under_another_policy_happens(db, tried):
+def test_a_simulation_under_another_policy_comes_true(db, tried):
     made, drafts, other = tried
     with conversation(*made):
         check_simulated("m", drafts, other)

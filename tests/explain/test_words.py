@@ -128,7 +128,7 @@ def test_very_many_messages_are_a_number_with_a_comma(numbers, words):
     assert wording.seqs(numbers) == words
 
 
-def test_what_was_never_said_is_marked(db):
+def test_injected_messages_are_marked(db):
     words = users("a", "b")
     protocol.update_messages("m", words)
     protocol.update_messages("m", [words[0], UserMessage("a summary"), words[1]])

@@ -244,7 +244,7 @@ def test_messages_join_only_what_is_there_still():
     ]
 
 
-def test_an_answer_is_its_message_and_what_it_said_of_it():
+def test_an_answer_is_its_message_with_its_details():
     usage = {"input_tokens": 3, "output_tokens": 1}
     answer = {"id": "msg_1", "type": "message", **ai("hi"), "model": "m", "stop_sequence": None}
     read = parse_objects({**answer, "stop_reason": "end_turn", "usage": usage}, "anthropic")
@@ -382,7 +382,7 @@ def whole(value):
     return [whole(each) for each in value] if is_list else value
 
 
-def test_what_is_written_is_what_the_library_takes():
+def test_the_library_takes_the_written_values():
     types = pytest.importorskip("anthropic.types")
     pydantic = pytest.importorskip("pydantic")
     asked = AiMessage("x", [ToolExecutionRequest("a", "f", '{"b": 1}')])

@@ -62,7 +62,7 @@ def spelt(value: object) -> str:
 
 
 @given(values, values, messages)
-def test_a_difference_gives_back_what_was_said(written, said, message):
+def test_a_difference_restores_the_original(written, said, message):
     texts = texts_of(message)
     differs = difference(written, said, texts)
     assert (differs is None) == (spelt(written) == spelt(said))
@@ -287,7 +287,7 @@ def test_a_text_in_pieces_stays_in_pieces_until_it_is_edited():
 
 
 @given(values, values, messages)
-def test_what_a_difference_has_is_named(written, said, message):
+def test_the_parts_of_a_difference_are_named(written, said, message):
     differs = difference(written, said, texts_of(message))
     assert all(isinstance(name, str) for name in names_in(differs))
     names_in(said)

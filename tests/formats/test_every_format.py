@@ -85,7 +85,7 @@ CONVERSATION = [
 
 
 @pytest.mark.parametrize("format", two_way_formats())
-def test_what_a_format_writes_is_detected_and_reads_back(format):
+def test_a_written_file_is_detected_and_reads_back(format):
     rendered = render_messages(CONVERSATION, format)
     assert rendered.losses == ()
     for file in (rendered.value, [rendered.value] * 2):
@@ -323,7 +323,7 @@ def changed(format: str) -> list[str]:
     ]
 
 
-def test_the_docs_tell_what_each_format_loses():
+def test_the_docs_list_the_losses_of_each_format():
     rows = ["| format | lost, and reported as such | reads back otherwise |", "|---|---|---|"]
     for format in writable_formats():
         otherwise = changed(format) if format in two_way_formats() else ["it is not read"]
@@ -431,7 +431,7 @@ def words_of(messages: Iterable[ChatMessage]) -> set[str]:
     return {word for message in messages for word in re.findall(r"\w+", text_of(message))}
 
 
-def test_the_docs_tell_which_recorded_requests_come_back_equal(data_file):
+def test_the_docs_count_the_recorded_requests_that_come_back_equal(data_file):
     totals: Counter[str] = Counter()
     others: dict[str, Counter[str]] = {}
     for format, request in accepted(data_file):

@@ -33,7 +33,7 @@ ROLES = {UserMessage: "user", AiMessage: "ai", ToolExecutionResultMessage: "tool
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_was_said_is_stored_or_told(name, tmp_path):
+def test_all_text_is_stored_or_reported(name, tmp_path):
     case = CASES[name]
     for step in case.get("steps", [{"file": name, **case}]):
         file = tmp_path / f"input{Path(step['file']).suffix}"

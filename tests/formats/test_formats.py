@@ -81,7 +81,7 @@ def test_a_format_that_is_only_read_writes_nothing(format):
 
 
 @pytest.mark.parametrize("format", ["openai_responses", "openai_chat", "sharegpt"])
-def test_what_is_lost_of_messages_is_listed_with_their_places(format):
+def test_losses_of_messages_are_listed_with_their_places(format):
     said = [AiMessage("x", (None,), "y"), CustomMessage({}), UserMessage("x", attributes={"a": 1})]
     assert [(loss.where, loss.what) for loss in render_messages(said, format).losses] == [
         ("message 1", "thinking"),

@@ -253,7 +253,7 @@ def test_a_picture_of_the_model_is_mentioned():
     assert read.text == "[file image/png]"
 
 
-def test_a_response_is_its_message_and_what_was_said_of_it():
+def test_a_response_is_its_message_with_its_details():
     usage = {"promptTokenCount": 3}
     candidate = {"content": ai("hi", " there"), "finishReason": "STOP"}
     given = {"candidates": [candidate, candidate], "usageMetadata": usage}
@@ -344,7 +344,7 @@ def test_a_conversation_with_parts_of_gemini_is_recognised(value):
         [{"role": "user", "parts": []}],
     ],
 )
-def test_what_only_looks_like_gemini_is_not_recognised(value):
+def test_files_that_only_look_like_gemini_are_not_recognised(value):
     assert FORMATS["gemini"].find(value) is None
 
 
@@ -352,7 +352,7 @@ def test_what_only_looks_like_gemini_is_not_recognised(value):
 
 
 @given(conversations("gemini"))
-def test_what_is_written_is_what_the_library_takes(messages):
+def test_the_library_takes_the_written_values(messages):
     types = pytest.importorskip("google.genai.types")
     for turn in render(*messages).value["contents"]:
         known = types.Content.model_validate(turn)

@@ -119,7 +119,7 @@ def test_langchain_reads_what_is_written(messages):
         ],
     ],
 )
-def test_what_langchain_dumps_comes_back_as_it_was(dumped):
+def test_dumps_of_langchain_come_back_unchanged(dumped):
     said = json.loads(json.dumps(dumped(OBJECTS), default=lambda page: page.model_dump()))
     for turn in said:
         followed = [turn, said[2]]

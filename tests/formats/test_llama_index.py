@@ -141,7 +141,7 @@ def test_messages_of_others_are_objects_of_the_package():
         {"role": "assistant", "blocks": [], "additional_kwargs": {"tool_calls": [5]}},
     ],
 )
-def test_what_cannot_be_read_says_where(turn):
+def test_an_unreadable_part_is_reported_with_its_place(turn):
     first = {"role": "user", "blocks": []}
     with pytest.raises(UnreadableTranscript) as refused:
         parse_objects([first, turn], "llama_index")

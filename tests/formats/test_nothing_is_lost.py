@@ -91,7 +91,7 @@ def is_told(reading: Reading) -> bool:
 @examples(60)
 @pytest.mark.parametrize("format", two_way_formats())
 @given(given=st.data())
-def test_what_is_said_under_another_name_is_read_or_told(format, given):
+def test_text_under_another_name_is_read_or_reported(format, given):
     value = json.loads(json.dumps(render_messages(CONVERSATION, format).value))
     before = [said for said in SAID if said in json.dumps(value, ensure_ascii=False)]
     holder, name = given.draw(st.sampled_from([*places(value)]))
@@ -269,7 +269,7 @@ def sessions(draw: Any, format: str) -> tuple[list[dict[str, Any]], list[str]]:
 @examples(150)
 @pytest.mark.parametrize("format", RECORDS)
 @given(given=st.data())
-def test_what_is_said_in_a_session_is_read_or_told(format, given):
+def test_text_in_a_session_is_read_or_reported(format, given):
     records, said = given.draw(sessions(format))
     reading = read_transcripts("\n".join(map(json.dumps, records)), format)
     assert reading.refused == ()
@@ -300,7 +300,7 @@ def test_a_bad_line_is_named_and_the_others_are_one_session(format, given):
     assert found.messages == whole.messages
 
 
-def test_what_only_events_of_codex_say_is_read_once():
+def test_items_that_only_events_of_codex_have_are_read_once():
     def event(**payload: Any) -> dict[str, Any]:
         return {"type": "event_msg", "payload": payload}
 

@@ -115,14 +115,14 @@ CUSTOM = {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "selec
         answer(content=parts_of("text", "text"), tool_call_id="a"),
     ],
 )
-def test_what_the_model_cannot_hold_comes_back(message):
+def test_details_beyond_the_model_come_back(message):
     said = [message, {"role": "user", "content": [{"type": "text", "text": "and then?"}]}]
     read = parse(*said)
     rendered = render_messages(read.messages, "openai_chat")
     assert (rendered.value, read.losses, rendered.losses) == (said, (), ())
 
 
-def test_a_completion_is_its_message_and_what_it_said_of_it():
+def test_a_completion_is_its_message_with_its_details():
     usage = {"prompt_tokens": 3, "completion_tokens": 1}
     choices = [{"index": 0, "finish_reason": "stop", "message": ai("hi")}, {"message": ai("ho")}]
     completion = {"id": "chatcmpl-1", "model": "m", "choices": choices, "usage": usage}

@@ -267,7 +267,7 @@ def test_edited_arguments_and_results_are_written(items, property):
         [user("é" * 3, prompt_cache_breakpoint={"mode": "explicit"})],
     ],
 )
-def test_what_the_model_cannot_hold_comes_back(items):
+def test_details_beyond_the_model_come_back(items):
     read = parse(*items)
     rendered = render_messages(read.messages, FORMAT)
     assert (rendered.value, read.losses, rendered.losses) == ({"input": items}, (), ())
@@ -386,7 +386,7 @@ def test_an_input_of_one_text_is_a_user_message():
     assert read.messages == (SystemMessage("s"), UserMessage("hi"))
 
 
-def test_a_response_is_its_output_and_what_it_said_of_it():
+def test_a_response_is_its_output_with_its_details():
     usage = {"input_tokens": 3, "output_tokens": 1}
     response = {"object": "response", "id": "resp_1", "usage": usage, "instructions": "s"}
     read = parse_objects({**response, "output": [thought("hm"), call()]}, FORMAT)

@@ -108,7 +108,7 @@ SPOKEN = [
 
 
 @pytest.mark.parametrize("turns", SPOKEN)
-def test_what_the_model_cannot_hold_comes_back(turns):
+def test_details_beyond_the_model_come_back(turns):
     read = parse(*turns)
     rendered = render_messages(read.messages, FORMAT)
     assert (rendered.value, read.losses, rendered.losses) == ({INPUT: turns}, (), ())

@@ -131,7 +131,7 @@ def test_pydantic_ai_reads_what_is_written(messages):
     assert (plain, rendered.losses, back.losses) == (messages, (), ())
 
 
-def test_what_pydantic_ai_dumps_comes_back_as_it_was():
+def test_dumps_of_pydantic_ai_come_back_unchanged():
     read = parse_objects(OBJECTS, "pydantic_ai")
     rendered = render(read.messages)
     assert (rendered.value, read.losses, rendered.losses) == (dumped(), (), ())

@@ -119,7 +119,7 @@ def test_an_answer_of_several_records_is_one_message(claude):
     assert transcript.turns == (0, 1, 4, 6)
 
 
-def test_what_was_said_before_the_user_went_back_is_a_branch(claude):
+def test_messages_before_the_user_went_back_are_a_branch(claude):
     claude.user("1", "Start")
     claude.user("2", "first attempt")
     claude.ai("3", "m1", "first answer")

@@ -46,7 +46,7 @@ def test_a_call_without_a_name_keeps_its_words(value):
     assert [loss.what for loss in parsed.losses] == ["the name of a malformed tool call"]
 
 
-def test_what_the_model_cannot_hold_comes_back():
+def test_details_beyond_the_model_come_back():
     call = '{"name": "find", "arguments": {"a": 1.0}, "why": "asked"}'
     turns = [
         {"from": "user", "value": "hi"},
@@ -77,7 +77,7 @@ SAID = [
 
 
 @given(st.lists(st.sampled_from(SAID), max_size=5))
-def test_messages_that_are_read_otherwise_are_told_as_lost(messages):
+def test_messages_that_are_read_otherwise_are_reported_as_lost(messages):
     rendered = render_messages(messages, "sharegpt")
     back = parse_messages(rendered.value, "sharegpt").messages
     assert rendered.losses or [shape(each) for each in back] == [shape(each) for each in messages]

@@ -87,7 +87,7 @@ def test_each_step_of_an_answer_is_a_message_with_its_results():
         ([{"type": "source-url", "sourceId": "s", "url": "u"}, text("a")], ["a"]),
     ],
 )
-def test_what_an_answer_says(parts, said):
+def test_texts_of_an_answer(parts, said):
     read = parse(ai(*parts)).messages
     assert [each.text for each in read if isinstance(each, AiMessage)] == said
 

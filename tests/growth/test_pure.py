@@ -127,7 +127,7 @@ def some_compactions(messages: Sequence[ChatMessage]) -> Session:
     "compacted", [pytest.param(one_compaction, marks=pytest.mark.long), some_compactions]
 )
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_summaries_lost(shape, compacted):
+def test_terms_that_summaries_lost(shape, compacted):
     def prepared(n: int) -> Callable[[], object]:
         session = compacted(SHAPES[shape](n))
         return lambda: compaction_evidence(session)
@@ -165,7 +165,7 @@ def test_terms_for_which_there_is_no_room():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_a_summary_may_cover(shape):
+def test_messages_that_a_summary_may_cover(shape):
     def prepared(n: int) -> Callable[[], object]:
         entries = [Entry.of(each, 1) for each in SHAPES[shape](n)]
 

@@ -361,7 +361,7 @@ def slow_socket(served, path: str) -> Iterator[None]:
 
 
 @pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS="1")
-def test_slow_readers_of_a_large_window_stop_nobody(served):
+def test_slow_readers_of_a_large_window_block_no_other_request(served):
     served.create("m", limit=100)
     for n in range(10):
         served.say("m", f"{n} " + "some words of a message " * 20_000)

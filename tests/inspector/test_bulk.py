@@ -64,7 +64,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert [row.memory.id for row in overview_page().rows] == ["two"]
 
 
-def test_what_the_search_does_not_show_is_named_before_it_is_deleted(operator_client, three):
+def test_conversations_outside_the_search_are_named_before_their_deletion(operator_client, three):
     form = {"action": "delete", "id": "two", "also": '["one"]', "next": "?q=tw"}
     page = operator_client.post(URL, form).content.decode()
     assert "Delete 2 conversations?" in page
@@ -123,7 +123,7 @@ def test_it_redirects_to_no_other_site(operator_client, three):
     assert operator_client.post(URL, form)["Location"] == "/"
 
 
-def test_what_was_chosen_on_other_pages_is_chosen_too(operator_client, three):
+def test_choices_on_other_pages_are_kept(operator_client, three):
     form = {"action": "label", "id": "one", "also": '["two", "nul\\u0000", 7]'}
     operator_client.post(URL, form | {"label_as_text": "team:blue"})
     assert [conversations.memory(memory_id).labels.get("team") for memory_id in three] == [

@@ -170,7 +170,7 @@ def test_properties_that_are_not_text_are_shown(operator_client, db):
     assert 'src="https://example.org' not in page
 
 
-def test_what_a_format_keeps_with_a_message_is_named(operator_client, db):
+def test_details_that_a_format_keeps_with_a_message_are_named(operator_client, db):
     turn = {
         "role": "assistant",
         "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
@@ -218,7 +218,7 @@ def test_a_long_text_is_folded(operator_client, support):
     assert "All 20 characters" not in html(operator_client, "?msg=2")
 
 
-def test_what_a_list_of_the_client_left_out_is_tagged_so(shown, db):
+def test_messages_that_a_clients_list_left_out_are_tagged(shown, db):
     said = numbered(3)
     protocol.update_messages("support", said)
     protocol.update_messages("support", [*said[1:], UserMessage("one more")])

@@ -141,7 +141,7 @@ anything = st.tuples(policies, st.lists(changes, min_size=2, max_size=8))
     other=policies,
 )
 @examples(70)
-def test_what_is_forecast_happens(db, made, drafts, other):
+def test_forecasts_come_true(db, made, drafts, other):
     with conversation(*made):
         check_next_add()
         check_draft(drafts, None)

@@ -105,7 +105,7 @@ def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
         ),
     ],
 )
-def test_what_cannot_leave_is_named(operator_client, db, messages, words):
+def test_messages_that_cannot_leave_are_named(operator_client, db, messages, words):
     create_and_add("kept", TokenWindow(9, oversized="keep"), messages)
     page = conversation(operator_client, "kept")
     assert page.over_limit == words

@@ -203,7 +203,7 @@ def test_filters_count_what_they_would_show(operator_client, fleet):
 
 
 @pytest.mark.parametrize("flag", ["oversized", "dangling"])
-def test_what_needs_attention_can_be_listed(operator_client, fleet, flag):
+def test_conversations_that_need_attention_can_be_listed(operator_client, fleet, flag):
     page = operator_client.get(f"/?flagged={flag}")
     assert [row.memory.id for row in page.context["rows"]] == [flag]
     words = {"oversized": "Oversized message", "dangling": "Dangling tool call"}
@@ -307,7 +307,7 @@ def test_a_pinned_mention_is_in_memory_however_often_the_words_were_said_since(
     assert "forgotten" not in row
 
 
-def test_what_a_user_said_goes_before_who_repeats_it(operator_client, memory_id):
+def test_a_statement_of_a_user_comes_before_its_repetition(operator_client, memory_id):
     said = [SystemMessage("Ask for A-1182."), UserMessage("A-1182"), AiMessage("A-1182, fine")]
     services.add(memory_id, said)
     assert "#2 “<mark>A-1182</mark>”" in row_of(operator_client.get("/?q=A-1182"), memory_id)
@@ -424,7 +424,7 @@ def test_rows_in_use_stay_where_they_are(operator_client, fleet):
     assert "data-pager" not in page.content.decode()
 
 
-def test_what_left_since_the_last_look_is_new(operator_client, memory_id):
+def test_departures_since_the_last_look_are_new(operator_client, memory_id):
     say(memory_id, "a", "b", "c", "d")
     seen = operator_client.get("/").context["newest"]
     assert "is-new" not in operator_client.get(f"/now/?seen={seen}").content.decode()

@@ -168,7 +168,7 @@ def test_messages_that_leave_next_are_marked_and_named(
     assert words.format(tokens) in f"{why} {html_of(operator_client)}"
 
 
-def test_what_would_have_left_next_is_marked_at_a_past_step(operator_client, shop):
+def test_the_next_departures_are_marked_at_a_past_step(operator_client, shop):
     services.change("c", policy=MessageWindow(5))
     services.add("c", users("and now?"))
     services.change("c", policy=MessageWindow(9))
@@ -196,7 +196,7 @@ def test_behind_an_edge_with_nothing_is_the_usual_part(operator_client, db, edge
     assert rows(edge) == rows(edge.partition("&")[2]) != []
 
 
-def test_what_nobody_said_is_not_counted(db):
+def test_injected_messages_are_not_counted(db):
     said = numbered(30)
     create_and_add("c", MessageWindow(300), said[:20])
     protocol.update_messages("c", [UserMessage("a summary"), *said[:20]])
@@ -236,7 +236,7 @@ class TestAnotherEstimator:
     def when_said(self, seqs) -> int:
         return sum(message("c", seq).tokens for seq in seqs)
 
-    def test_what_is_forgotten_is_counted_as_it_was_said(self):
+    def test_forgotten_messages_count_their_original_tokens(self):
         assert self.shown().hidden, "what the limit hides is not forgotten"
         assert [self.shown(at=at).forgotten.load for at in (0, 12, 13)] == [0] * 3
         simulated = simulated_state("c", ConversationQuery(), WhatIf((MORE,)))
@@ -260,7 +260,7 @@ class TestAnotherEstimator:
         before = {said.row.seq: said.tokens for said in self.shown(at=12).history_pane.rows}
         assert before == {seq: self.when_said([seq]) for seq in before}
 
-    def test_the_page_says_what_is_counted_otherwise(self, operator_client):
+    def test_the_page_names_messages_that_count_differently(self, operator_client):
         page = operator_client.get("/c/c/?msg=12")
         now, then = self.shown().window.rows[-1].tokens, self.when_said([12])
         assert NOTE in said(page, "tape-read")

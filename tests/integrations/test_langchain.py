@@ -342,7 +342,7 @@ def test_an_agent_under_asyncio(memory, agent_of):
     assert model.texts[-1] == ["", "sunny in Rome", "sunny", "thanks"]
 
 
-def test_what_is_streamed_is_kept_when_it_is_complete():
+def test_a_stream_is_stored_when_it_is_complete():
     memory = MessageWindowChatMemory("a", 4)
     agent = create_agent(model_of("so it is"), middleware=[ChatMemoryMiddleware(memory)])
     said = {"messages": [HumanMessage("A")]}

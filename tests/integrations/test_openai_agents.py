@@ -115,7 +115,7 @@ def test_the_model_sees_the_window_and_the_history_keeps_everything(memory_of):
     assert texts(memory.history())[3:] == ["sunny in Rome", "sunny", "thanks", "bye"]
 
 
-def test_what_is_popped_is_a_step_and_stays_in_the_history(memory_of):
+def test_a_popped_item_is_a_step_and_stays_in_the_history(memory_of):
     memory = memory_of(10)
     session = ChatMemorySession(memory)
     async_to_sync(session.add_items)([{"role": "user", "content": each} for each in "AB"])

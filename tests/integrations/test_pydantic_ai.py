@@ -125,7 +125,7 @@ def test_the_model_sees_the_window_and_the_agents_own_prompts(memory_of):
     assert model.instructions[-1] == "Be brief."
 
 
-def test_a_run_that_fails_leaves_what_was_said(memory_of):
+def test_a_run_that_fails_keeps_its_messages(memory_of):
     memory = memory_of(9)
     agent = agent_of(Scripted(calling("Nowhere"), ConnectionError("gone"), "hello"), memory)
     for question in "AB":
@@ -135,7 +135,7 @@ def test_a_run_that_fails_leaves_what_was_said(memory_of):
     assert texts(memory.history()) == ["A", 'find({"city": "Nowhere"})', "B", "C", "hello"]
 
 
-def test_a_run_that_is_left_early_keeps_what_was_said(memory_of):
+def test_a_run_that_is_left_early_keeps_its_messages(memory_of):
     memory = memory_of(9)
 
     async def leave() -> None:

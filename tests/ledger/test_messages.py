@@ -102,7 +102,7 @@ def test_they_come_back_with_the_messages(m, name):
     assert verify(m) is None
 
 
-def test_those_of_a_system_message_are_not_in_its_json(m):
+def test_attributes_of_a_system_message_are_not_in_its_json(m):
     row = Message.objects.get(seq=1)
     assert row.payload == message_to_json(BRIEF) == '{"text":"Be brief.","type":"SYSTEM"}'
     assert (row.text, "developer" in row.frame) == ("Be brief.", False)
@@ -190,7 +190,7 @@ def test_a_window_is_too_large_by_them(settings):
         services.import_conversation("i", [large, *[UserMessage("y" * 99)] * 600], MessageWindow(9))
 
 
-def test_those_of_a_system_message_must_be_storable(memory_id):
+def test_attributes_of_a_system_message_must_be_storable(memory_id):
     with pytest.raises(UnstorableText):
         services.add(memory_id, [SystemMessage("hi", {"a": "\ud800"})])
     nul = SystemMessage("hi", {"a": "\0"})
@@ -268,7 +268,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_what_a_client_puts_it_gets_back(name):
+def test_a_client_gets_back_the_list_that_it_put(name):
     lists, seqs = LISTS[name]
     for sent in lists:
         protocol.update_messages("m", sent)
@@ -316,7 +316,7 @@ def test_equal_texts_with_other_attributes_are_matched_in_order():
     assert [row.seq for row in window("m").rows] == [1, 2]
 
 
-def test_those_of_a_custom_message_are_its_content():
+def test_attributes_of_a_custom_message_are_its_content():
     custom = CustomMessage({"a": 1})
     protocol.update_messages("m", [custom])
     protocol.update_messages("m", [CustomMessage({})])
@@ -428,7 +428,7 @@ B = ("add", UserMessage("b"))
         ("list", [0]),
     ],
 )
-def test_a_client_that_drops_them_makes_the_same_steps(db, limit, made):
+def test_a_client_that_drops_attributes_makes_the_same_steps(db, limit, made):
     with undone():
         count = play("drops", limit, made, drops=True)
         play("keeps", limit, made[:count], drops=False)
@@ -497,7 +497,7 @@ def test_a_redaction_erases_the_attributes_of_its_stays(m, change):
     assert verify(m) is None
 
 
-def test_a_client_cannot_bring_back_those_of_a_redacted_message(memory_id):
+def test_a_client_cannot_bring_back_the_attributes_of_a_redacted_message(memory_id):
     services.add(memory_id, [SystemMessage("card 4711", SECRET), UserMessage("hi")])
     services.redact(memory_id, 1)
     mark, hi = window(memory_id).messages

@@ -21,7 +21,7 @@ def texts(memory_id: str) -> list[str]:
     return [message.text for message in protocol.get_messages(memory_id)]
 
 
-def test_what_was_planned_is_made_again_if_the_conversation_has_changed():
+def test_a_plan_is_made_again_if_the_conversation_has_changed():
     create_and_add("m", MessageWindow(2 * MANY), users("a", "b"))
     change = services.plan_list("m", LIST)
     services.add("m", users("c"))

@@ -195,7 +195,7 @@ def test_what_cannot_be_linted(messages, provider, error):
         ("USA", "openai", "USA", []),
     ],
 )
-def test_what_mends_a_window(letters, provider, mended, done):
+def test_repairs_of_a_window(letters, provider, mended, done):
     found = repair(window(letters), provider=provider)
     expected = window(mended)
     assert [(each.type, getattr(each, "id", None)) for each in found.messages] == [

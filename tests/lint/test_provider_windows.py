@@ -26,7 +26,7 @@ def test_each_window_gets_the_verdict_of_its_provider(data_file):
             assert is_refused == (each["verdict"] == "R"), (each["what"], found)
 
 
-def test_what_depends_on_the_model_is_refused_only_where_the_model_is_known():
+def test_a_rule_that_depends_on_the_model_refuses_only_if_it_is_known():
     window = [{"role": "user", "content": "When?"}, {"role": "assistant", "content": "It is"}]
     messages = parse_messages(window, "anthropic").messages
 

@@ -150,7 +150,7 @@ def test_writing_does_not_change_floats(number):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, [10**5_000]])
-def test_what_json_cannot_express_is_not_written(value):
+def test_values_that_json_cannot_express_are_not_written(value):
     with pytest.raises(InvalidMessage):
         write_json([value])
 

@@ -130,7 +130,7 @@ WITH_ATTRIBUTES = [
         ),
     ],
 )
-def test_what_could_not_be_read_back_is_refused(make, error):
+def test_values_that_could_not_be_read_back_are_refused(make, error):
     with pytest.raises(InvalidMessage, match=error):
         make()
 

@@ -55,5 +55,5 @@ def test_the_place_of_a_phrase_is_that_of_the_text_as_it_was_written(text, phras
         ("I can help. Please provide your user ID.", "I can help. Please provide your user ID."),
     ],
 )
-def test_what_a_message_asked_for_needs_no_question_mark(text, shown):
+def test_a_request_needs_no_question_mark(text, shown):
     assert asked_for(text) == shown

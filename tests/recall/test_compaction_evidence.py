@@ -92,7 +92,7 @@ def test_an_earlier_summary_is_replaced_with_the_rest():
     assert second.terms[0].said == 1
 
 
-def test_what_was_cleared_was_not_in_the_window():
+def test_cleared_results_were_not_in_the_window():
     builder = SessionBuilder()
     builder.add(tool("A-11"))
     builder.add(tool("B-22"))
@@ -137,7 +137,7 @@ def test_levels():
     assert terms_of(one) == {"A-11", "B-22", "C-33"}
 
 
-def test_what_a_program_wrote_for_the_user_is_a_tools():
+def test_text_that_a_program_wrote_for_the_user_counts_as_a_tools():
     builder = SessionBuilder()
     builder.add(UserMessage("A-11 by a program"), by_program=True)
     builder.add(tool("B-22"))

@@ -145,7 +145,7 @@ def test_a_pattern_that_cannot_be_used_is_refused(pattern):
         Words(patterns=(pattern,))
 
 
-def test_what_could_be_a_fact_of_a_message_has_a_place():
+def test_every_possible_fact_of_a_message_has_a_place():
     message = call(order="A-1182", cabin="economy", on="2024-05-20", card="7334")
     assert nameable(message) == [
         "2024-05-20",

@@ -227,7 +227,7 @@ def test_a_fact_is_named_by_its_key_too():
     assert incident_of(*said, *profile, *FILLED, asking, UserMessage("mia_3668")).is_forced
 
 
-def test_what_the_assistant_has_just_offered_is_not_repeated():
+def test_a_fact_that_the_assistant_just_offered_is_no_repetition():
     offer = AiMessage("Is it 1. A-1182 or 2. B-2293?")
     assert incident_of(SAID, *FILLED, offer, UserMessage("A-1182"), window=1) is None
     found = [call(), result("A-1182 and B-2293"), *FILLED]
@@ -326,7 +326,7 @@ def test_a_pair_is_used_unseen():
     assert incident_of(*profile, told, call("book", membership="gold")) is None
 
 
-def test_what_a_user_reminds_of_can_be_extended():
+def test_phrases_of_reminders_can_be_added():
     messages = (SAID, *FILLED, AiMessage("Anything else?"), UserMessage("Wie gesagt: A-1182"))
     assert not incident_of(*messages).is_forced
     assert incident_of(*messages, words=Words(reminders=("wie gesagt",))).is_forced

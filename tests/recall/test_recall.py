@@ -239,7 +239,7 @@ def test_a_long_text_costs_no_more_than_its_length(part):
 # The public functions
 
 
-def test_recall_tells_what_each_policy_held():
+def test_recall_counts_the_facts_that_each_policy_held():
     said = [
         UserMessage("My order is A-1182."),
         AiMessage("Thank you."),

@@ -23,7 +23,7 @@ def answer(read: int, written: int, fresh: int) -> AiMessage:
     return AiMessage("Hm.", attributes={"claude_code": {"usage": usage}})
 
 
-def test_what_was_said_since_the_call_before_is_new_and_a_miss_is_counted_apart():
+def test_messages_since_the_previous_call_are_new_and_misses_are_counted_apart():
     said = [UserMessage("a"), answer(0, 900, 0), UserMessage("b"), answer(900, 95, 5)]
     said += [UserMessage("c"), AiMessage("not recorded"), answer(0, 1_000, 10)]
     history = history_from(said, [10] * 7, 0, range(1, 8), times=[0, 1, 2, 3, 4, 5, 900])

@@ -83,7 +83,7 @@ def history() -> str:
         ("ab", "bc", "xy", "za"): "abcxyza",
     }.items(),
 )
-def test_what_lists_tell_is_in_the_history_once(lists, said):
+def test_messages_of_lists_are_in_the_history_once(lists, said):
     windows = {}
     for letters in lists:
         send(letters)
@@ -192,7 +192,7 @@ class HeldStore(ChatMemoryStore):
 
 @pytest.mark.parametrize("limit", [2, 5, 20])
 @pytest.mark.parametrize("rereads", [True, False], ids=["fresh copies", "own copies"])
-def test_what_several_writers_said_is_in_the_history_once(limit, rereads):
+def test_messages_of_several_writers_are_in_the_history_once(limit, rereads):
     """The last writer wins. A message that another one displaced returns, and is not said again."""
     random = Random(limit)
     stores = [HeldStore() for _ in range(WRITERS)]

@@ -102,7 +102,7 @@ def test_a_server_that_never_answers(store_at):
     assert lost.value.status is None
 
 
-def test_what_the_server_says_is_in_the_error(store, store_at, served, memory_id):
+def test_the_answer_of_the_server_is_in_the_error(store, store_at, served, memory_id):
     with pytest.raises(HttpStoreError, match="401 Unauthorized: ") as refused:
         store_at(served.url, "wrong").get_messages(memory_id)
     assert refused.value.status == 401

@@ -141,7 +141,7 @@ def play(made: list, told: Counter) -> None:
 
 
 @pytest.mark.database
-def test_any_lists_come_back_and_adds_are_told_as_adds(db):
+def test_any_lists_come_back_and_adds_are_recorded_as_adds(db):
     told: Counter = Counter()
 
     @examples(260)

@@ -86,7 +86,7 @@ def test_it_takes_a_response(memory):
     assert memory.messages()[1].attributes[OPENAI]["response"]["id"] == "c-1"
 
 
-def test_what_only_the_format_can_say_comes_back(memory):
+def test_details_that_only_the_format_has_come_back(memory):
     said = [{"role": "developer", "content": "Be brief."}, {**user("hi"), "name": "ada"}, call("c")]
     assert memory.add_from(said, OPENAI) == ()
     assert memory.messages()[0] == SystemMessage("Be brief.")

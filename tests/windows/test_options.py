@@ -110,7 +110,7 @@ def test_the_mark_is_an_exact_share():
     assert MessageWindow(100, low_water=Decimal("0.290")) == MessageWindow(100, low_water=0.29)
 
 
-def test_what_a_read_hides_leaves_at_the_next_add():
+def test_messages_hidden_by_a_read_leave_at_the_next_add():
     for letters, policy, seen in (
         ("aaaaaaaaaa", MessageWindow(9, low_water=0.5), 4),
         ("aaaaaaaaaa", MessageWindow(10, low_water=0.5), 10),
@@ -376,7 +376,7 @@ def test_options_are_written_in_json_and_on_a_command_line():
         ("message_window:" + 20 * "9", "the limit of message_window is too large: at most 18"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(text, why):
+def test_invalid_fields_are_refused_by_name(text, why):
     with pytest.raises(InvalidValue) as error:
         policy_from_text(text)
     assert why in str(error.value)

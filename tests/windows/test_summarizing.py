@@ -118,7 +118,7 @@ def test_messages_added_meanwhile_stay_and_one_summary_is_written_at_a_time():
     assert memory.messages()[-1] == told(19)
 
 
-def test_what_has_left_meanwhile_is_not_summarized():
+def test_messages_that_left_meanwhile_are_not_summarized():
     memory = make(lambda messages: memory.clear() or "They talked.")
     memory.extend([told(n) for n in range(19)])
     assert memory.messages() == []

@@ -68,11 +68,11 @@ def test_an_older_system_message_behind_one_put_first_is_evicted():
     assert story("STa", "U", policy, tokens=20) == "rc.. Ua"
 
 
-def test_the_limit_is_asked_again_after_the_append():
+def test_the_limit_is_read_again_after_the_append():
     assert story("ab", "c", MessageWindow(2), policy_again=lambda: MessageWindow(1)) == "cc. c"
 
 
-def test_what_leaves_because_of_another_names_it():
+def test_an_eviction_that_another_message_caused_names_it():
     window, arrival = Window(entries("SCRa")), entry("T")
     replaced, *others = admit(window, arrival, MessageWindow(2)).evictions[::-1]
     assert (replaced.entry, replaced.because) == (next(iter(window)), arrival)

@@ -118,7 +118,7 @@ def test_the_window_and_the_history_at_a_step():
     assert "Why is #58 still in memory?" in still["answer"]
 
 
-def test_what_a_limit_would_have_held():
+def test_facts_that_a_limit_would_have_held():
     found = answered("recall", limits="token_window:800,everything", prefix="order-7741")
     assert [(row["policy"], row["held"]) for row in found["results"]] == [
         ("token_window:800", 3),
@@ -126,7 +126,7 @@ def test_what_a_limit_would_have_held():
     ]
 
 
-def test_what_a_summary_lost():
+def test_terms_that_a_summary_lost():
     said = [UserMessage("Fix ENT-1182 in cmd/hooks2.go."), AiMessage("Reading.")]
     create_and_add("agent", MessageWindow(20), said)
     services.compact("agent", "The user wants a fix of ENT-1182.", covering=[1, 2], trigger="auto")

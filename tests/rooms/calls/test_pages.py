@@ -195,7 +195,7 @@ def test_the_setup_is_shown_with_a_token_and_what_was_dropped(desk, operator_cli
     assert ApiToken.objects.get().role == "operator"
 
 
-def test_commands_and_agents_tell_the_same(desk, capsys):
+def test_commands_and_agents_give_the_same_answer(desk, capsys):
     call_command("calls")
     assert "desk: Call 3, 2026-11-26 11:00:03, gpt-4o, 103 tokens in" in capsys.readouterr().out
     call_command("calls", "desk", 2, json=True)

@@ -83,7 +83,7 @@ def test_purging_needs_a_valid_choice(old, options, why):
     ("name", "actor"),
     [("ada", "ada"), (None, "uid 123456789"), ("\udce4", "\\udce4"), ("n" * 300, "n" * 246)],
 )
-def test_a_purge_tells_who_asked_for_it(old, monkeypatch, name, actor):
+def test_a_purge_records_its_actor(old, monkeypatch, name, actor):
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(variable, raising=False)
     if name:

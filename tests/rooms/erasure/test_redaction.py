@@ -71,7 +71,7 @@ def test_a_redaction_erases_trials_and_a_second_one_changes_nothing(secrets):
     assert trial("m", key) is not None
 
 
-def test_what_cannot_be_redacted_is_refused(secrets):
+def test_messages_that_cannot_be_redacted_are_refused(secrets):
     with pytest.raises(MessageNotFound):
         services.redact("m", 99)
     with pytest.raises(VersionConflict):

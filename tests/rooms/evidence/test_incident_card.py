@@ -162,7 +162,7 @@ def test_a_tool_that_was_called_again(operator_client):
     assert "asked for" not in words
 
 
-def test_what_the_assistant_did_not_ask_for_was_only_said_again(operator_client):
+def test_a_fact_that_the_assistant_did_not_ask_for_is_not_forced(operator_client):
     kept("c", MessageWindow(2), SAID)
     assert "A-1182 was said again after it had left" in text_of(shown(operator_client))
     kept("d", MessageWindow(3), ASKED)

@@ -65,7 +65,7 @@ def test_it_adds_up_by_summarizer_and_trigger(page):
     assert 'href="/c/two/' not in html
 
 
-def test_terms_that_the_assistant_was_told_are_a_level(page):
+def test_terms_given_to_the_assistant_are_a_level(page):
     html = page("?level=told")
     assert rows(html)[-1] == "all 2 2 1 50 % 2 2 2 2"
     assert re.search(r'level=told"\s+aria-current="true"', html)

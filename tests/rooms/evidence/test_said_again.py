@@ -68,7 +68,7 @@ def test_what_nobody_forced_and_calls_are_no_flag(operator_client):
     assert len(services.current_incidents("again").incidents) == 1
 
 
-def test_what_was_only_in_a_cleared_result_is_forgotten():
+def test_facts_only_in_a_cleared_result_are_forgotten():
     call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
     first, *others = (
         ToolExecutionResultMessage("1", "find", f"{code} " + "was seen. " * 20)
@@ -128,7 +128,7 @@ def test_uses_by_the_assistant_alone_are_no_flag(operator_client):
     assert "who__again" not in row_of(operator_client.get("/"), "used")
 
 
-def test_what_never_reached_the_model_is_a_flag_and_a_filter(operator_client, api):
+def test_messages_that_never_reached_the_model_are_a_flag_and_a_filter(operator_client, api):
     services.create("large", TokenWindow(40))
     call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
     found = ToolExecutionResultMessage("1", "find", "found " * 26)

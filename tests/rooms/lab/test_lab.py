@@ -253,7 +253,7 @@ def test_sending_everything_can_be_adopted_for_a_group(operator_client, db):
     assert policy("long-0") == TokenWindow(1_500)
 
 
-def test_what_needs_far_more_and_what_clients_decide_is_left_out(operator_client, db):
+def test_outliers_and_conversations_that_clients_decide_are_left_out(operator_client, db):
     """One agent's session does not move the advice for bots that need far less."""
     for n in range(12):
         create_and_add(f"bot-{n}", TokenWindow(60), SAID)
@@ -510,7 +510,7 @@ def of_clients(conversations):
     return {id: policy(id) for id in ("shop/metered", "shop/client")}
 
 
-def test_what_clients_decide_is_left_out_of_an_adoption(operator_client, of_clients):
+def test_conversations_that_clients_decide_are_left_out_of_an_adoption(operator_client, of_clients):
     form = {"kind": "message_window", "limit": "3", "label": "team:a"}
     preview = words(operator_client.post("/lab/adopt/", form).content)
     assert "Use Message window 3 for 3 conversations?" in preview
@@ -523,7 +523,9 @@ def test_what_clients_decide_is_left_out_of_an_adoption(operator_client, of_clie
     )
 
 
-def test_what_clients_decide_is_left_out_of_a_fix_for_all(operator_client, of_clients):
+def test_conversations_that_clients_decide_are_left_out_of_a_fix_for_all(
+    operator_client, of_clients
+):
     computed(operator_client, MESSAGES)
     preview = words(operator_client.post("/lab/fix/", {"kind": "message_window"}).content)
     assert "2 conversations are left out: the client decides what is in memory." in preview
@@ -570,7 +572,7 @@ def test_what_a_policy_would_change(conversations):
     assert adoption.adopting(which, limit.metering()).over == 0, "it pushes nothing out"
 
 
-def test_what_another_estimator_counts_is_not_foretold(operator_client, db):
+def test_counts_of_another_estimator_are_not_forecast(operator_client, db):
     create_and_add("m", TokenWindow(245), [UserMessage("订单" * 20)] * 4)
     form = {"kind": "token_window", "limit": "245", "estimator": "gpt-4"}
     page = operator_client.post("/lab/adopt/", form).content.decode()

@@ -181,7 +181,7 @@ def test_a_script_leads_to_its_link(client, db, django_assert_num_queries):
 
 
 @pytest.mark.parametrize("script", ["", "hello", "user: x\n" * 61, "user: " + "a" * 8_001])
-def test_what_cannot_be_played_is_kept_and_explained(client, db, script):
+def test_a_chat_that_cannot_be_played_is_kept_and_explained(client, db, script):
     page = client.post("/learn/playground/", {"script": script})
     assert page.status_code == 422
     assert script in unescape(page.content.decode())
@@ -195,7 +195,7 @@ def test_every_lesson_is_a_sample_and_an_unknown_one_is_another(client, db, slug
     assert client.get(response["Location"]).status_code == 200
 
 
-def test_what_strangers_write_is_text(client, db):
+def test_text_of_strangers_is_shown_as_text(client, db):
     assert client.get(link('[{"type":"AI","text":"a\\u0000"}]')).status_code == 200
     page = client.get(link("user: <script>alert(1)</script>")).content.decode()
     assert "<script>alert" not in page

@@ -36,7 +36,7 @@ def _messages_are_captured(monkeypatch):
 
 
 @pytest.mark.parametrize("name", APPS)
-def test_what_an_app_asked_is_rebuilt(db, name):
+def test_the_request_of_an_app_is_rebuilt(db, name):
     app, provider = client_of("app"), Provider()
     spans = spans_of([name], lambda: APPS[name](provider))
     export(app, spans)

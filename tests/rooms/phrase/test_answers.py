@@ -187,7 +187,7 @@ def answer_at(at):
 
 @given(policies, st.lists(messages, min_size=1, max_size=6), st.lists(messages, max_size=4))
 @examples(20)
-def test_what_is_said_later_does_not_change_the_answer_of_an_earlier_step(db, policy, said, later):
+def test_later_messages_do_not_change_the_answer_of_an_earlier_step(db, policy, said, later):
     states = []
     for more in ([], later):
         changes = [("add", said), *([("add", more)] if more else [])]

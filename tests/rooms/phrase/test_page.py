@@ -219,7 +219,7 @@ def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):
     )
 
 
-def test_what_never_fitted_was_never_in_memory(operator_client):
+def test_a_message_that_never_fitted_was_never_in_memory(operator_client):
     create_and_add("big", TokenWindow(20), users("hi", "the key is 17 " * 20, "ok"))
     page = find(operator_client, "find=key", "big")
     assert page.marks.band == ()
@@ -233,7 +233,7 @@ def test_what_never_fitted_was_never_in_memory(operator_client):
     )
 
 
-def test_what_the_client_put_in_was_never_said(operator_client):
+def test_messages_that_the_client_put_in_were_never_said(operator_client):
     protocol.update_messages("client", users("a", "b"))
     protocol.update_messages("client", users("a", "the key is 17", "b"))
     found = found_on(find(operator_client, "find=key", "client"))

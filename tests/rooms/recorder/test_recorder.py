@@ -276,7 +276,7 @@ def test_a_client_chooses_no_upstream_and_no_framing(upstream, site, client):
     assert (got.body, got.header("content-length")) == (b"{}", None)
 
 
-def test_an_upstream_that_changes_the_protocol_stops_nobody(upstream, client):
+def test_an_upstream_that_changes_the_protocol_blocks_no_other_call(upstream, client):
     upstream.answer = lambda handler, got: (handler.send_response(101), handler.end_headers())
     assert client.post(CHAT, json=REQUEST, headers={"Upgrade": "h2c"}).status_code == 502
     upstream.answer = lambda handler, got: answer_json(handler, ANSWER)
@@ -397,7 +397,7 @@ def test_the_header_of_anthropic_decides_and_never_the_client(tmp_path):
     assert proxy.upstream_of(absolute).host == "api.openai.com"
 
 
-def test_what_a_killed_proxy_has_left_is_read(tmp_path):
+def test_calls_that_a_killed_proxy_left_are_read(tmp_path):
     head = b'{"path": "/v1/messages", "at": 1, "headers": {}, "provider": "h", "conversation": "c"}'
     body = json.dumps(REQUEST).encode()
     frames = [(b"H", head), (b"Q", body), (b"A", b'{"status": 200, "headers": {}}'), (b"B", b"da")]

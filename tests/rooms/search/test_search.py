@@ -61,7 +61,7 @@ FOUND = {
 }
 
 
-def test_it_finds_exactly_what_was_said(shop):
+def test_it_finds_exactly_the_messages(shop):
     for asked, memory_id in FOUND.items():
         first, *phrases = asked.split("|")
         for words in (*first.split(), *phrases):
@@ -125,7 +125,7 @@ def test_counting_messages_again_puts_none_into_the_index_twice(shop):
 
 
 @ON_SQLITE
-def test_what_another_program_inserts_is_found_after_a_repair(shop):
+def test_rows_of_another_program_are_found_after_a_repair(shop):
     said = Message.objects.get(memory_id="alpha", seq=2)
     said.seq, said.text = 3, "a ribbon"
     said.save(force_insert=True)
@@ -332,7 +332,7 @@ def assert_pages(which: MemoryFilter, ordering: str, expected: set[str]) -> None
         assert before.rows == pages[-2].rows
 
 
-def test_the_latest_mentions_are_told_in_every_way(shop, way):
+def test_the_latest_mentions_are_described_in_every_way(shop, way):
     services.add("alpha", [UserMessage("the parcel again"), AiMessage("parcel?")])
     assert search.index().mentions("parcel", ["alpha", "beta"], 2) == {"alpha": [4, 3]}
     assert search.index().mentions("元気で", ["alpha", "gamma"], 2) == {"gamma": [2]}

@@ -256,7 +256,7 @@ def test_the_way_back_from_adopting_leads_to_the_same_comparison(page, operator_
     assert f'href="{PAGE}"' in operator_client.post(ADOPT, form).content.decode()
 
 
-def test_what_others_set_meanwhile_is_not_replaced_before_it_is_seen(page, operator_client):
+def test_settings_that_others_changed_are_not_replaced_unseen(page, operator_client):
     seen = sent(operator_client.post(ADOPT, FORM))
     services.change("order-7741", policy=TokenWindow(600))
     refused = operator_client.post(ADOPT, seen | {"confirmed": "1"})

@@ -110,7 +110,7 @@ def test_another_format_is_downloaded_by_one_press(open_page, javascript):
 
 
 @with_demo
-def test_what_a_format_loses_is_shown_as_it_is_chosen(open_page):
+def test_losses_of_a_format_are_shown_when_it_is_chosen(open_page):
     page = open_page("/c/order-7741/export/")
     page.get_by_label("Messages").focus()
     page.get_by_label("Messages").select_option("window")

@@ -66,7 +66,7 @@ def said(memory_id: str) -> list[str]:
     return [text_of(message) for message in whole_history(memory_id)]
 
 
-def test_what_a_file_has_more_is_added_with_its_compactions(file, capsys):
+def test_new_messages_of_a_file_are_added_with_their_compactions(file, capsys):
     imported(file.write(), capsys)
     file.say("u2", "Add milk")
     file.say("a2", "Milk added.")
@@ -167,7 +167,7 @@ def test_redacted_text_does_not_come_back_in_a_branch(file, capsys):
     assert verify("x-s-branch-1") is None
 
 
-def test_what_is_stored_stays_where_the_user_went_back_later(file, capsys):
+def test_stored_messages_stay_if_the_user_goes_back_later(file, capsys):
     file.say("u2", "Add tea")
     imported(file.write(), capsys)
     file.say("u3", "Add milk", parent="a1")
@@ -203,7 +203,7 @@ def test_page_and_command_report_the_same(file, operator_client, capsys):
 @pytest.mark.parametrize(
     "command", [["doctor"], ["incidents", "--policy", "message_window:2"]], ids=lambda it: it[0]
 )
-def test_commands_tell_what_they_left_out_of_files(file, command, capsys):
+def test_commands_report_the_conversations_that_they_left_out(file, command, capsys):
     name, *options = command
     path = file.write(bad="null")
     with pytest.raises(SystemExit) as ended:
