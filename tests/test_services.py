@@ -139,7 +139,7 @@ REFUSED = {
     **{
         f"{service.__name__} of {wrong!r}": (
             InvalidMessage,
-            "is wanted, not",
+            "expected a .*, not",
             partial(service, EMPTY, wrong),
         )
         for service in (services.add, services.set_messages)
@@ -164,8 +164,8 @@ NO_TIME = "said_at must be a datetime with a time zone, not"
 @pytest.mark.parametrize(
     ("new", "error"),
     [
-        (NewMessage("x"), "a chat message such as .* is wanted, not 'x'"),
-        (NewMessage(None), "a chat message such as .* is wanted, not None"),
+        (NewMessage("x"), "expected a chat message such as .*, not 'x'"),
+        (NewMessage(None), "expected a chat message such as .*, not None"),
         (NewMessage(UserMessage("x"), said_at=NAIVE), f"{NO_TIME} datetime.datetime"),
         (NewMessage(UserMessage("x"), said_at=NAIVE.date()), f"{NO_TIME} datetime.date"),
         (NewMessage(UserMessage("x"), said_at="2024-01-01"), f"{NO_TIME} '2024-01-01'"),
@@ -260,7 +260,7 @@ several = pytest.mark.parametrize("service", OF_SEVERAL.values(), ids=OF_SEVERAL
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        *((given, "a list of ids is wanted, not") for given in ("ab", b"ab", {"a": 1}, None, 5)),
+        *((given, "expected a list of ids, not") for given in ("ab", b"ab", {"a": 1}, None, 5)),
         *((["a", wrong], "a memory id") for wrong in ("\x00", "\ud800", 5, ["a"])),
     ],
 )

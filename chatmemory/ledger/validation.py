@@ -56,7 +56,7 @@ def check_ids(memory_ids: object) -> set[str]:
     UnstorableText.
     """
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
-        raise InvalidValue(f"a list of ids is wanted, not {brief(memory_ids)}")
+        raise InvalidValue(f"expected a list of ids, not {brief(memory_ids)}")
     return {storable_id(memory_id) for memory_id in memory_ids}
 
 

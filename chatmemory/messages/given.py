@@ -18,12 +18,12 @@ def chat_message(value: object) -> ChatMessage:
     if isinstance(value, ChatMessage):
         return value
     if isinstance(value, list | tuple):
-        raise InvalidMessage("a chat message is wanted, not a list: give each of its messages")
+        raise InvalidMessage("expected a chat message, not a list: pass its messages one by one")
     hint = ""
     if isinstance(value, Mapping) and "role" in value:
         hint = ": parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
     raise InvalidMessage(
-        f"a chat message such as UserMessage('Hello') is wanted, not {brief(value)}{hint}"
+        f"expected a chat message such as UserMessage('Hello'), not {brief(value)}{hint}"
     )
 
 
@@ -32,7 +32,7 @@ def message_list(values: Iterable[Any]) -> Iterable[Any]:
     if isinstance(values, list):  # to ask for a Mapping takes longer
         return values
     if isinstance(values, ChatMessage | str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidMessage(f"a list of chat messages is wanted, not {brief(values)}")
+        raise InvalidMessage(f"expected a list of chat messages, not {brief(values)}")
     return values
 
 

@@ -256,7 +256,7 @@ def too_dear(
 def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
     bill, whole = costs.bill, costs.everything
     return (
-        f"prompts cost {relative:.2f} of sending everything, {at_most:.2f} is wanted at most: "
+        f"prompts cost {relative:.2f} of sending everything, at most {at_most:.2f} is allowed: "
         f"{_per_call(bill):,} tokens a call in place of {_per_call(whole):,}, of which "
         f"{_share(bill.read, bill.tokens)} come from the cache in place of "
         f"{_share(whole.read, whole.tokens)}; {costs.breaks:,} of {bill.calls:,} prompts do not "
@@ -321,7 +321,7 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
     kind = "" if chosen is Level.ALL else f" {chosen}"
     head = (
         f"of {needed:,}{kind} exact terms that were needed again the summaries hold {held:,}, "
-        f"{100 * held / needed:.0f} %; {100 * share:.0f} % are wanted"
+        f"{100 * held / needed:.0f} %; {100 * share:.0f} % are required"
     )
     more = [_more(lines, "line")] if len(lines) > LISTED else []
     return ["\n  ".join([head, *lines[:LISTED], *more])]

@@ -113,7 +113,7 @@ def given_policy(given: object) -> Policy | None:
     if isinstance(given, Policy):
         return measured(given)
     hint = f": policy_from_text({given!r}) reads it" if isinstance(given, str) else ""
-    raise InvalidValue(f"a policy such as MessageWindow(20) is wanted, not {brief(given)}{hint}")
+    raise InvalidValue(f"expected a policy such as MessageWindow(20), not {brief(given)}{hint}")
 
 
 def given_policies(given: Iterable[Any]) -> list[Policy | None]:
@@ -122,7 +122,7 @@ def given_policies(given: Iterable[Any]) -> list[Policy | None]:
     Raises InvalidValue, UnknownEstimator.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise InvalidValue(f"a list of policies is wanted, not {brief(given)}")
+        raise InvalidValue(f"expected a list of policies, not {brief(given)}")
     return [given_policy(each) for each in given]
 
 

@@ -54,9 +54,12 @@ def test_the_types_of_render_name_what_each_format_gives():
     ("given", "words"),
     [
         ([UserMessage("a"), {"role": "user", "content": "and this"}], "'openai_chat') of"),
-        ([UserMessage("a"), None], "is wanted, not None"),
-        (UserMessage("x"), "a list of chat messages is wanted, not UserMessage("),
-        ("hello", "a list of chat messages is wanted, not 'hello'"),
+        (
+            [UserMessage("a"), None],
+            "expected a chat message such as UserMessage('Hello'), not None",
+        ),
+        (UserMessage("x"), "expected a list of chat messages, not UserMessage("),
+        ("hello", "expected a list of chat messages, not 'hello'"),
     ],
 )
 def test_an_item_that_is_not_a_message_is_refused_not_left_out(format, given, words):

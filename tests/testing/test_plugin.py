@@ -60,13 +60,13 @@ REGRESSIONS = [
     pytest.param(
         *("long", "token_window:1000"),
         lambda run: run.assert_cost(at_most=0.3, input="2.50", cached="0.25"),
-        "of sending everything, 0.30 is wanted at most: ",
+        "of sending everything, at most 0.30 is allowed: ",
         id="cost",
     ),
     pytest.param(
         *("session", "everything"),
         lambda run: run.assert_summary_holds(level="told", share=0.5),
-        "of 2 told exact terms that were needed again the summaries hold 0, 0 %; 50 % are wanted",
+        "of 2 told exact terms that were needed again the summaries hold 0, 0 %; 50 % are required",
         id="summary",
     ),
 ]

@@ -29,8 +29,8 @@ from chatmemory import (
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 HELLO = UserMessage("hello")
-NO_MESSAGE = "a chat message such as UserMessage('Hello') is wanted, not"
-NO_LIST = "a list of chat messages is wanted, not"
+NO_MESSAGE = "expected a chat message such as UserMessage('Hello'), not"
+NO_LIST = "expected a list of chat messages, not"
 READ_IT = "parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
 
 
@@ -39,7 +39,7 @@ READ_IT = "parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
     [
         (lambda memory: memory.add("hello"), f"{NO_MESSAGE} 'hello'"),
         (lambda memory: memory.add({"role": "user", "content": "hello"}), READ_IT),
-        (lambda memory: memory.add([HELLO]), "not a list: give each of its messages"),
+        (lambda memory: memory.add([HELLO]), "not a list: pass its messages one by one"),
         (lambda memory: memory.extend("hello"), f"{NO_LIST} 'hello'"),
         (lambda memory: memory.extend(HELLO), f"{NO_LIST} UserMessage("),
         (lambda memory: memory.set({"role": "user"}), f"{NO_LIST} {{'role': 'user'}}"),
@@ -95,13 +95,13 @@ def test_a_store_takes_a_list_of_messages(db, store, given, words):
         (lambda: recall([{"role": "user"}], [None]), NO_MESSAGE),
         (lambda: recall("hello", [None]), NO_LIST),
         (lambda: recall_curve([2]), f"{NO_MESSAGE} 2"),
-        (lambda: recall([HELLO], [2]), "a policy such as MessageWindow(20) is wanted, not 2"),
+        (lambda: recall([HELLO], [2]), "expected a policy such as MessageWindow(20), not 2"),
         (
             lambda: recall([HELLO], ["message_window:2"]),
             "not 'message_window:2': policy_from_text('message_window:2') reads it",
         ),
-        (lambda: recall([HELLO], MessageWindow(2)), "a list of policies is wanted, not Mess"),
-        (lambda: recall([HELLO], "message_window:2"), "a list of policies is wanted, not 'mess"),
+        (lambda: recall([HELLO], MessageWindow(2)), "expected a list of policies, not Mess"),
+        (lambda: recall([HELLO], "message_window:2"), "expected a list of policies, not 'mess"),
         (lambda: recall_curve([HELLO], "message_window:2"), "policy_from_text('message_window:2')"),
         (lambda: recall([HELLO], [None], terms="INV"), "a list of texts, not 'INV'"),
         (lambda: policy_from_text(None), "None is not a policy: write message_window:20"),
