@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from chatmemory import UserMessage
 from chatmemory.lint import since
 from chatmemory.lint.rules import Fault, Law, Rule
-from chatmemory.lint.turns import OPENAI, Sent
+from chatmemory.lint.turns import OPENAI, ProviderWindow
 
 
-def shouting(sent: Sent) -> Iterator[Fault]:
+def shouting(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         if turn.message is not None and turn.message.text.isupper():
             yield Fault([turn], "it shouts")

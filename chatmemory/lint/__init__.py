@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 from chatmemory.lint.catalog import RULES
 from chatmemory.lint.rules import Finding, Rule, findings
-from chatmemory.lint.turns import ANTHROPIC, COMBINING, OPENAI, PROVIDERS, Sent, Turn, Waiting
+from chatmemory.lint.turns import (
+    ANTHROPIC,
+    COMBINING,
+    OPENAI,
+    PROVIDERS,
+    ProviderWindow,
+    Turn,
+    Waiting,
+)
 
 __all__ = [
     "COMBINING",
@@ -23,8 +31,8 @@ __all__ = [
     "PROVIDERS",
     "RULES",
     "Finding",
+    "ProviderWindow",
     "Rule",
-    "Sent",
     "Turn",
     "Verdict",
     "Waiting",
@@ -38,7 +46,7 @@ LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
     """Return a provider's findings in a window, refused or mishandled, in the window's order."""
-    return findings(Sent(turns, provider, model=model), RULES.values())
+    return findings(ProviderWindow(turns, provider, model=model), RULES.values())
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:

@@ -13,7 +13,15 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.lint.rules import Fault
-from chatmemory.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES, Sent, Turn
+from chatmemory.lint.turns import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI,
+    RESPONSES,
+    ProviderWindow,
+    Turn,
+)
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.contents import (
     AudioContent,
@@ -42,21 +50,21 @@ _SPOKEN = {
 # The window as a whole
 
 
-def nothing_to_send(sent: Sent) -> Iterator[Fault]:
+def nothing_to_send(sent: ProviderWindow) -> Iterator[Fault]:
     if not sent.turns:
         yield Fault((), "There is nothing to send.", is_pending=True)
     elif not sent.listed:
         yield Fault(sent.turns, "There is only a system message.", is_pending=True)
 
 
-def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
+def shorter_than_a_turn(sent: ProviderWindow) -> Iterator[Fault]:
     """No provider refuses it, but the model no longer has the question."""
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if sent.has_left and dialogue and not any(turn.type is MessageType.USER for turn in dialogue):
         yield Fault((), "No message of the user is in memory.")
 
 
-def first_not_user(sent: Sent) -> Iterator[Fault]:
+def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
     """If a provider only mishandles such a window, no repair is offered: a conversation may begin
     with a greeting of the assistant.
     """
@@ -70,12 +78,12 @@ def first_not_user(sent: Sent) -> Iterator[Fault]:
         yield Fault([first], what, is_mendable=is_mendable)
 
 
-def first_user(sent: Sent) -> int | None:
+def first_user(sent: ProviderWindow) -> int | None:
     """Return the position of the first user message, at which memory could begin."""
     return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
 
 
-def equal_roles(sent: Sent) -> Iterator[Fault]:
+def equal_roles(sent: ProviderWindow) -> Iterator[Fault]:
     """Consecutive results are one turn of the user, and so are turns that `joins` connects."""
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     for one, other in pairwise(dialogue):
@@ -85,7 +93,7 @@ def equal_roles(sent: Sent) -> Iterator[Fault]:
             yield Fault([one, other], f"{both} stand in a row.")
 
 
-def system_in_middle(sent: Sent) -> Iterator[Fault]:
+def system_in_middle(sent: ProviderWindow) -> Iterator[Fault]:
     has_begun = False
     for turn in sent.turns:
         if turn.type is not MessageType.SYSTEM:
@@ -94,7 +102,7 @@ def system_in_middle(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"System message {turn.name} is not at the beginning.")
 
 
-def several_systems(sent: Sent) -> Iterator[Fault]:
+def several_systems(sent: ProviderWindow) -> Iterator[Fault]:
     if len(sent.systems) > 1:
         texts = {text_of(turn.message) for turn in sent.systems if turn.message}
         numbers = " and ".join(turn.name for turn in sent.systems[:2])
@@ -105,13 +113,13 @@ def several_systems(sent: Sent) -> Iterator[Fault]:
 # Calls and results
 
 
-def orphan_result(sent: Sent) -> Iterator[Fault]:
+def orphan_result(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.pairing.orphans:
         what = f"Tool result {turn.name} does not follow its call."
         yield Fault([turn], what, {"id": turn.answers or ""})
 
 
-def dangling_call(sent: Sent) -> Iterator[Fault]:
+def dangling_call(sent: ProviderWindow) -> Iterator[Fault]:
     for left in sent.pairing.dangling:
         how = (
             f"not answered before {left.before.name}" if left.before else "waiting for its results"
@@ -121,28 +129,28 @@ def dangling_call(sent: Sent) -> Iterator[Fault]:
         yield Fault([left.call], what, {"ids": ids}, is_pending=left.before is None)
 
 
-def results_apart(sent: Sent) -> Iterator[Fault]:
+def results_apart(sent: ProviderWindow) -> Iterator[Fault]:
     for result, call in sent.pairing.apart:
         how = "stands before" if result.position < call.position else "does not directly follow"
         what = f"Tool result {result.name} {how} its call {call.name}."
         yield Fault([result, call], what, {"id": result.answers or "", "call": sent.place(call)})
 
 
-def duplicate_result(sent: Sent) -> Iterator[Fault]:
+def duplicate_result(sent: ProviderWindow) -> Iterator[Fault]:
     for result, other in sent.pairing.repeated:
         what = f"Tool result {result.name} answers a call that {other.name} has answered."
         error = {"id": result.answers or "", "other": sent.place(other)}
         yield Fault([result, other], what, error)
 
 
-def duplicate_call_id(sent: Sent) -> Iterator[Fault]:
+def duplicate_call_id(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         for id, times in Counter(turn.calls).items():
             if id is not None and times > 1:
                 yield Fault([turn], f"{turn.name} has {times} calls with the id {id}.", {"id": id})
 
 
-def reused_call_id(sent: Sent) -> Iterator[Fault]:
+def reused_call_id(sent: ProviderWindow) -> Iterator[Fault]:
     earlier: dict[str, Turn] = {}
     for turn in sent.turns:
         for id in dict.fromkeys(turn.calls):
@@ -153,7 +161,7 @@ def reused_call_id(sent: Sent) -> Iterator[Fault]:
                 earlier[id] = turn
 
 
-def missing_call_id(sent: Sent) -> Iterator[Fault]:
+def missing_call_id(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         if turn.message is None:
             continue
@@ -163,7 +171,7 @@ def missing_call_id(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"Tool result {turn.name} has no id.")
 
 
-def call_after_model(sent: Sent) -> Iterator[Fault]:
+def call_after_model(sent: ProviderWindow) -> Iterator[Fault]:
     before: Turn | None = None
     for turn in sent.listed:
         if turn.calls and (before is None or before.type is MessageType.AI):
@@ -172,7 +180,7 @@ def call_after_model(sent: Sent) -> Iterator[Fault]:
         before = turn
 
 
-def bad_arguments(sent: Sent) -> Iterator[Fault]:
+def bad_arguments(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         for call in _requests(turn):
             is_ours = call.id not in turn.optional
@@ -198,7 +206,7 @@ def _is_object(text: str) -> bool:
 # Contents
 
 
-def empty_content(sent: Sent) -> Iterator[Fault]:
+def empty_content(sent: ProviderWindow) -> Iterator[Fault]:
     """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
     for turn in sent.turns:
         if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
@@ -216,7 +224,7 @@ def empty_content(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"{turn.name} is empty.")
 
 
-def null_content(sent: Sent) -> Iterator[Fault]:
+def null_content(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         match turn.message:
             case AiMessage(text=None, tool_execution_requests=()) if not turn.own:
@@ -239,7 +247,7 @@ _TAKEN = {
 }
 
 
-def unsupported_image(sent: Sent) -> Iterator[Fault]:
+def unsupported_image(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         for content in _contents(turn):
             if isinstance(content, ImageContent):
@@ -256,7 +264,7 @@ def _kind_of(media: Media) -> str | None:
     return kind.lower() if kind else None
 
 
-def media_left_out(sent: Sent) -> Iterator[Fault]:
+def media_left_out(sent: ProviderWindow) -> Iterator[Fault]:
     """Media for which the format has no place, so that they are not sent."""
     for turn in sent.turns:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]

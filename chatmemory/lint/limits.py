@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chatmemory.lint.rules import Fault
-from chatmemory.lint.turns import Sent, Turn
+from chatmemory.lint.turns import ProviderWindow, Turn
 from chatmemory.messages.message import AiMessage, MessageType
 from chatmemory.messages.texts import named, one_line
 
@@ -83,7 +83,7 @@ class Limit:
 def limited(*limits: Limit) -> Any:
     """Return a check for some limits. It yields at most one fault for each message."""
 
-    def check(sent: Sent) -> Iterator[Fault]:
+    def check(sent: ProviderWindow) -> Iterator[Fault]:
         for turn in sent.turns:
             if fault := next(_beyond(turn, limits), None):
                 yield fault
@@ -151,7 +151,7 @@ class Order:
             return self.results
         return _ROLES[turn.type]
 
-    def faults(self, sent: Sent) -> Iterator[Fault]:
+    def faults(self, sent: ProviderWindow) -> Iterator[Fault]:
         """Yield a fault for each turn whose role may not follow the role before it."""
         before: Turn | None = None
         for turn in sent.listed:
@@ -167,13 +167,13 @@ class Order:
         allowed = self.after.get(self.role(before))
         return allowed is None or self.role(turn) in allowed.split()
 
-    def at_first(self, sent: Sent) -> Iterator[Fault]:
+    def at_first(self, sent: ProviderWindow) -> Iterator[Fault]:
         """Yield a fault if the role of the first turn may not begin the list."""
         first = next(iter(sent.listed), None)
         if first is not None and self.role(first) not in self.first.split():
             yield Fault([first], f"The first message is {_named(first, inside=True)}.")
 
-    def at_last(self, sent: Sent) -> Iterator[Fault]:
+    def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
         """Yield a pending fault if the role of the last turn may not end the list."""
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)

@@ -10,7 +10,7 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import parse_messages, render_each
-from chatmemory.lint import PROVIDERS, Finding, Sent, Turn, findings_in
+from chatmemory.lint import PROVIDERS, Finding, ProviderWindow, Turn, findings_in
 from chatmemory.lint.repairs import REPAIRS, Bench, BenchMessage, Repaired
 from chatmemory.lint.rules import Example
 from chatmemory.lint.turns import OPENAI
@@ -83,7 +83,7 @@ def repair(
         [BenchMessage(*each) for each in zip(window, shown, range(len(window)), strict=True)]
     )
     for mend in REPAIRS:
-        mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
+        mend(ProviderWindow(turns_of(bench.messages, provider, bench.numbers), provider), bench)
     left = lint(bench.messages, provider=provider, model=model, numbers=bench.numbers)
     return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
 
@@ -95,7 +95,7 @@ def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
 
 def waiting_turn(turns: Iterable[Turn]) -> int | None:
     """Return the position of the turn whose calls await results at the end of a window, or None."""
-    dangling = Sent(turns, OPENAI).pairing.dangling
+    dangling = ProviderWindow(turns, OPENAI).pairing.dangling
     return next((each.call.position for each in dangling if each.before is None), None)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from chatmemory.exceptions import UnknownEstimator
 from chatmemory.known_models import known_model, known_models
 from chatmemory.lint.rules import Fault
-from chatmemory.lint.turns import Json, Sent, Turn
+from chatmemory.lint.turns import Json, ProviderWindow, Turn
 from chatmemory.messages.estimators import count_tokens
 from chatmemory.messages.estimators.openai import OpenAiTokenCountEstimator
 from chatmemory.messages.message import AiMessage, ChatMessage, MessageType, UserMessage, text_of
@@ -47,7 +47,7 @@ def _list_in(value: Any, name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def blank_text(sent: Sent) -> Iterator[Fault]:
+def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
     """A text that is empty, or that is blank while the message has no other text.
 
     A blank text beside another text was accepted, as
@@ -64,7 +64,7 @@ def blank_text(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"{turn.name} has {how} text beside its other content.")
 
 
-def blanks_at_the_end(sent: Sent) -> Iterator[Fault]:
+def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
     """Blanks at the end of an answer that ends the list. The next message repairs it."""
     last = _last_answer(sent)
     text = _last_text(last) if last else ""
@@ -73,14 +73,14 @@ def blanks_at_the_end(sent: Sent) -> Iterator[Fault]:
         yield Fault([last], what, is_pending=True)
 
 
-def answer_at_the_end(sent: Sent) -> Iterator[Fault]:
+def answer_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
     """An answer at the end of the list, which the model would continue: a prefill."""
     if last := _last_answer(sent):
         what = f"The last message, {last.name}, is the assistant's: a prefill."
         yield Fault([last], what, is_pending=True)
 
 
-def _last_answer(sent: Sent) -> Turn | None:
+def _last_answer(sent: ProviderWindow) -> Turn | None:
     """Return the answer that ends the list, unless calls of the provider's own tools are open."""
     last = sent.listed[-1] if sent.listed else None
     is_answer = last is not None and last.type is _AI and not last.calls and last.message
@@ -94,7 +94,7 @@ def _last_text(turn: Turn) -> str:
     return text if isinstance(text, str) else ""
 
 
-def empty_error(sent: Sent) -> Iterator[Fault]:
+def empty_error(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         for block in _blocks(turn, "tool_result"):
             if block.get("is_error") is True and not _says(block.get("content")):
@@ -112,21 +112,21 @@ def _says(content: Any) -> bool:
 _MOST_MARKS, _MOST_IMAGES = 4, 100
 
 
-def many_marks(sent: Sent) -> Iterator[Fault]:
+def many_marks(sent: ProviderWindow) -> Iterator[Fault]:
     marked = [turn for turn, block in _all_blocks(sent) if block.get("cache_control")]
     if len(marked) > _MOST_MARKS:
         what = f"{len(marked):,} blocks have cache_control, more than {_MOST_MARKS}."
         yield Fault(_once(marked), what, {"length": len(marked)})
 
 
-def many_images(sent: Sent) -> Iterator[Fault]:
+def many_images(sent: ProviderWindow) -> Iterator[Fault]:
     shown = [turn for turn, block in _all_blocks(sent) if block.get("type") == "image"]
     if len(shown) > _MOST_IMAGES:
         what = f"There are {len(shown):,} images, more than {_MOST_IMAGES}."
         yield Fault(_once(shown), what, {"length": len(shown)})
 
 
-def _all_blocks(sent: Sent) -> Iterator[tuple[Turn, Json]]:
+def _all_blocks(sent: ProviderWindow) -> Iterator[tuple[Turn, Json]]:
     for turn in sent.turns:
         for value in turn.values:
             for block in _nested(value):
@@ -146,7 +146,7 @@ _BEGINNINGS = {
 }
 
 
-def other_media_type(sent: Sent) -> Iterator[Fault]:
+def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
     """An image whose bytes are of another type than the declared one."""
     for turn, block in _all_blocks(sent):
         source = block.get("source")
@@ -171,7 +171,7 @@ def _kind_of_bytes(data: Any) -> str:
     return kind if kind != "image/webp" or first[8:] == b"WEBP" else ""
 
 
-def unsigned_call(sent: Sent) -> Iterator[Fault]:
+def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
     """The first call of a step of the current turn, without the signature that it came with."""
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
@@ -179,7 +179,7 @@ def unsigned_call(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], f"Tool call {turn.name} has no thoughtSignature.", _calling(turn))
 
 
-def unsigned_earlier_call(sent: Sent) -> Iterator[Fault]:
+def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
     """A call without its signature, as in `unsigned_call`, before the user's last message."""
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
@@ -188,11 +188,11 @@ def unsigned_earlier_call(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], what)
 
 
-def _start_of_turn(sent: Sent) -> int:
+def _start_of_turn(sent: ProviderWindow) -> int:
     return max((turn.position for turn in sent.turns if turn.type is _USER), default=-1)
 
 
-def _unsigned(sent: Sent) -> Iterator[Turn]:
+def _unsigned(sent: ProviderWindow) -> Iterator[Turn]:
     for turn in sent.listed:
         values = [value for part in sent.parts(turn) for value in part.values]
         parts = [part for value in values for part in _list_in(value, "parts")]
@@ -211,7 +211,7 @@ def _calling(turn: Turn) -> dict[str, object]:
     return {"name": next((call.name for call in calls if call), "")}
 
 
-def empty_part(sent: Sent) -> Iterator[Fault]:
+def empty_part(sent: ProviderWindow) -> Iterator[Fault]:
     """A message without parts, or an empty text without a signature."""
     for turn in sent.turns:
         if isinstance(turn.message, UserMessage) and not text_of(turn.message).strip():
@@ -230,14 +230,14 @@ def _is_empty(part: Any) -> bool:
 # Items of OpenAI Responses
 
 
-def _items(sent: Sent, type: str = "") -> Iterator[tuple[Turn, Json]]:
+def _items(sent: ProviderWindow, type: str = "") -> Iterator[tuple[Turn, Json]]:
     for turn in sent.turns:
         for item in turn.values:
             if type in ("", item.get("type")):
                 yield turn, item
 
 
-def repeated_item(sent: Sent) -> Iterator[Fault]:
+def repeated_item(sent: ProviderWindow) -> Iterator[Fault]:
     earlier: dict[str, Turn] = {}
     for turn, item in _items(sent):
         id = item.get("id")
@@ -256,7 +256,7 @@ _TWICE = (
 )
 
 
-def call_without_reasoning(sent: Sent) -> Iterator[Fault]:
+def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
     """A call with an id that OpenAI made, in an answer without reasoning before it."""
     has_reasoning = False
     for turn, item in _items(sent):
@@ -270,7 +270,7 @@ def call_without_reasoning(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], what, {"id": id})
 
 
-def stored_item(sent: Sent) -> Iterator[Fault]:
+def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
     """Reasoning with an id and without its encrypted content, or a reference to an item."""
     for turn, item in _items(sent):
         is_bare = item.get("type") == "reasoning" and not item.get("encrypted_content")
@@ -282,14 +282,14 @@ def stored_item(sent: Sent) -> Iterator[Fault]:
 # Messages of chat completions
 
 
-def call_without_thinking(sent: Sent) -> Iterator[Fault]:
+def call_without_thinking(sent: ProviderWindow) -> Iterator[Fault]:
     """A call whose message lacks reasoning_content."""
     for turn in sent.turns:
         if turn.calls and turn.values and "reasoning_content" not in turn.values[-1]:
             yield Fault([turn], f"Tool call {turn.name} has no reasoning_content.")
 
 
-def system_role(sent: Sent) -> Iterator[Fault]:
+def system_role(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.systems:
         if any(value.get("role") == "system" for value in turn.values):
             what = f"{turn.name} has the role system, which some models do not have."
@@ -303,7 +303,7 @@ SMALLEST_CONTEXTS = "|".join(
 )
 
 
-def long_window(sent: Sent) -> Iterator[Fault]:
+def long_window(sent: ProviderWindow) -> Iterator[Fault]:
     """More tokens than the model's context, or than the smallest usual context if no model is
     named.
     """
@@ -336,7 +336,7 @@ def _counted(messages: list[ChatMessage], model: str) -> int:
 # Messages as Converse gets them
 
 
-def blank_content(sent: Sent) -> Iterator[Fault]:
+def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
     """A blank text or a blank result: Converse accepts neither."""
     for turn in sent.turns:
         message = turn.message
@@ -349,7 +349,7 @@ def blank_content(sent: Sent) -> Iterator[Fault]:
 # Faults in parts that exist in one format only
 
 
-def lone_reasoning(sent: Sent) -> Iterator[Fault]:
+def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
     """Reasoning of OpenAI needs the item that it led to, which also has an id of OpenAI.
 
     Other hosts of this API make ids of another form, and do not require the item.
@@ -368,14 +368,14 @@ def _first_item(turn: Turn | None) -> Mapping[str, Any] | None:
     return turn.own[0] if turn and turn.own and turn.type is MessageType.AI else None
 
 
-def developer_role(sent: Sent) -> Iterator[Fault]:
+def developer_role(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.systems:
         if any(value.get("role") == "developer" for value in turn.own):
             what = f"{turn.name} has the role developer, which some models do not have."
             yield Fault([turn], what)
 
 
-def unsupported_file(sent: Sent) -> Iterator[Fault]:
+def unsupported_file(sent: ProviderWindow) -> Iterator[Fault]:
     """A sound or a video as a file, which exists only in the provider's format."""
     for turn in sent.turns:
         for value in turn.own:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chatmemory.lint.checks import call_after_model, first_not_user, first_user
 from chatmemory.lint.rules import Finding
-from chatmemory.lint.turns import BEDROCK, GEMINI, Sent
+from chatmemory.lint.turns import BEDROCK, GEMINI, ProviderWindow
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -82,10 +82,10 @@ class Bench:
         self.done.append(Mending(repair, place.source, f"{message}: {what}."))
 
 
-Repair = Callable[[Sent, Bench], None]
+Repair = Callable[[ProviderWindow, Bench], None]
 
 
-def system_first(sent: Sent, bench: Bench) -> None:
+def system_first(sent: ProviderWindow, bench: Bench) -> None:
     """Move system messages to the beginning if the provider requires it, and drop repeated ones."""
     if not sent.has_system_beside:
         return
@@ -105,7 +105,7 @@ def system_first(sent: Sent, bench: Bench) -> None:
     bench.places = [*first, *others]
 
 
-def drop_results(sent: Sent, bench: Bench) -> None:
+def drop_results(sent: ProviderWindow, bench: Bench) -> None:
     """Drop results whose call is missing, and further results of a call that has one."""
     dropped: set[int] = set()
     for turn in sent.pairing.orphans:
@@ -119,7 +119,7 @@ def drop_results(sent: Sent, bench: Bench) -> None:
     bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 
 
-def begin_with_user(sent: Sent, bench: Bench) -> None:
+def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
     """Let memory begin with a user message where the provider refuses the messages before it."""
     first = first_user(sent)
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
@@ -134,7 +134,7 @@ def begin_with_user(sent: Sent, bench: Bench) -> None:
     bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 
 
-def move_results(sent: Sent, bench: Bench) -> None:
+def move_results(sent: ProviderWindow, bench: Bench) -> None:
     """Move results directly behind their call."""
     moved: dict[int, list[BenchMessage]] = {}
     for result, call in sent.pairing.apart:
@@ -144,7 +144,7 @@ def move_results(sent: Sent, bench: Bench) -> None:
     _put_behind(bench, moved)
 
 
-def add_placeholders(sent: Sent, bench: Bench) -> None:
+def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
     """Give each call without a result a placeholder, whose text says that the result is missing.
 
     If a turn has results, they follow all of its messages, and placeholders go there; otherwise

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
 from chatmemory.lint.since import Since
-from chatmemory.lint.turns import OPENAI, Json, Sent, Turn
+from chatmemory.lint.turns import OPENAI, Json, ProviderWindow, Turn
 from chatmemory.messages.message import ChatMessage
 
 Severity = Literal["refused", "conditional", "mishandled"]
@@ -32,7 +32,7 @@ class Fault(NamedTuple):
     is_pending: bool = False
 
 
-Check = Callable[[Sent], Iterator[Fault]]
+Check = Callable[[ProviderWindow], Iterator[Fault]]
 Example = Sequence[ChatMessage] | Sequence[Json]
 
 
@@ -161,13 +161,13 @@ class Finding:
     condition: str = ""
 
 
-def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
+def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
     """Return the findings of rules in a window, in the order of the window."""
     found = [finding for rule in rules for finding in _found(sent, rule)]
     return sorted(found, key=lambda each: each.positions[:1])
 
 
-def _found(sent: Sent, rule: Rule) -> Iterator[Finding]:
+def _found(sent: ProviderWindow, rule: Rule) -> Iterator[Finding]:
     law = rule.laws.get(sent.provider)
     severity = law.severity_for(sent.model) if law else None
     if law is None or severity is None:

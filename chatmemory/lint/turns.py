@@ -1,7 +1,7 @@
 """A window as a provider receives it, and the pairing of calls and results.
 
-Rules examine a `Sent` window. Its turns are made from messages, or from the columns of stays, which
-have only types and ids of calls: then rules about contents find nothing.
+Rules examine a `ProviderWindow`. Its turns are made from messages, or from the columns of stays,
+which have only types and ids of calls: then rules about contents find nothing.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Pairing:
     repeated: list[tuple[Turn, Turn]] = field(default_factory=list)
 
 
-class Sent:
+class ProviderWindow:
     """A window as one provider's model receives it, without custom messages. `has_left` is True if
     any message has left the window.
     """

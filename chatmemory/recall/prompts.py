@@ -20,7 +20,7 @@ from chatmemory.lint import (
     PROVIDERS,
     RULES,
     Finding,
-    Sent,
+    ProviderWindow,
     Turn,
     Waiting,
     refusals_in,
@@ -312,7 +312,7 @@ class _Faults:
         return any(
             each.severity == "refused"
             for model in self._models or (None,)
-            for each in (findings(Sent([turn], self._provider, model=model), chosen))
+            for each in (findings(ProviderWindow([turn], self._provider, model=model), chosen))
         )
 
     def between(self, first: int, newest: int) -> bool:

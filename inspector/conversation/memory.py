@@ -20,7 +20,7 @@ EVICTED_MAX = 5
 BAR_HEIGHT = 3
 
 
-class KeptRow(MessageLine):
+class MemoryPaneRow(MessageLine):
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
 
     `soon` marks a row that leaves first.
@@ -79,13 +79,13 @@ class JustEvicted:
             return f"when #{self._change.arrived[0].seq} arrived"
         return f"at step {self._state.at:,}"
 
-    def _row(self, evicted: EvictedMessage) -> KeptRow:
+    def _row(self, evicted: EvictedMessage) -> MemoryPaneRow:
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         if evicted.reason is Reason.SUMMARIZED:
             note = short_reason(evicted.reason)
         else:
             note = oldest(self._change) if is_oldest else reason_of(evicted)
-        return KeptRow(self._state, evicted, amount=-evicted.tokens, note=note)
+        return MemoryPaneRow(self._state, evicted, amount=-evicted.tokens, note=note)
 
 
 class LoadBars:
@@ -96,7 +96,7 @@ class LoadBars:
     limit.
     """
 
-    def __init__(self, rows: Sequence[KeptRow], width: int) -> None:
+    def __init__(self, rows: Sequence[MemoryPaneRow], width: int) -> None:
         bars = list(enumerate(rows))
         self.width, self.height = width, BAR_HEIGHT * max(1, len(bars))
         self.track = _path((i, 0, width) for i, _ in bars)
@@ -125,13 +125,13 @@ class MemoryPane:
         self.bar_width = measure.limit or max(1, self._load)
 
     @property
-    def system(self) -> list[KeptRow]:
+    def system(self) -> list[MemoryPaneRow]:
         """The row that stays at the top: a system message that is the first, if there is one."""
         first = self._window.system_at_head
         return self._rows((first,), self._measure.overhead, "led--sys") if first else []
 
     @cached_property
-    def messages(self) -> list[KeptRow]:
+    def messages(self) -> list[MemoryPaneRow]:
         """The rows below the system message, or a part of them in a long window."""
         rows, part = self._window.rows, self._state.part
         past = self._measure.overhead + self._measure.cost_of_all(rows[: part.start])
@@ -214,7 +214,7 @@ class MemoryPane:
         is_leaving = change and change.evicted and not change.clears
         return JustEvicted(self._state, change) if change and is_leaving else None
 
-    def _rows(self, places: Sequence[MessageView], past: int, css: str = "") -> list[KeptRow]:
+    def _rows(self, places: Sequence[MessageView], past: int, css: str = "") -> list[MemoryPaneRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
         state, limit, width = self._state, self._measure.limit, self.bar_width
         next_css = "is-next is-due" if self.is_full else "is-next"
@@ -224,7 +224,7 @@ class MemoryPane:
             load = self._measure.weigh(place)
             is_next = seq in self._next
             is_over = limit is not None and past + load > limit
-            row = KeptRow(
+            row = MemoryPaneRow(
                 state,
                 place,
                 css,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.lint import PROVIDERS, RULES, Sent
+from chatmemory.lint import PROVIDERS, RULES, ProviderWindow
 from chatmemory.lint.linter import repair, turns_by_provider
 from chatmemory.lint.rules import findings
 from chatmemory.lint.since import Past
@@ -210,12 +210,12 @@ def diagnose(
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
     for provider in PROVIDERS:
-        sent = Sent(turns[provider], provider, has_left)
+        sent = ProviderWindow(turns[provider], provider, has_left)
         for each in findings(sent, RULES.values()):
             named = tuple(numbers[position] for position in each.positions)
             of_rule = found.setdefault((each.rule, each.is_pending), {})
             of_rule.setdefault(named, {})[provider] = each.severity
-    sent = Sent(turns[OPENAI], OPENAI, has_left)
+    sent = ProviderWindow(turns[OPENAI], OPENAI, has_left)
     for rule in RULES.values():
         if not rule.laws and any(True for _ in rule.check_of(None)(sent)):  # no provider minds it
             found[rule.id, False] = {(): {}}

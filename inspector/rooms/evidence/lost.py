@@ -23,7 +23,7 @@ from inspector.rooms.evidence.compactions import ShownEvidence, StoredEvidence
 
 
 @dataclass(frozen=True)
-class HeldBar:
+class TermsBar:
     """A bar: the number of needed terms that the summary holds, or that it holds with `more` terms
     appended, or that the end of the window would hold (`is_tail`).
     """
@@ -134,22 +134,22 @@ class LostTerm(NamedTuple):
     by: str
 
 
-def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[HeldBar]:
+def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[TermsBar]:
     """Yield the bars of the summary without and with appended terms, and of the window's ends."""
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
         return
     share = 100 * held / needed
-    yield HeldBar("the summary", held, share)
+    yield TermsBar("the summary", held, share)
     for terms in APPENDED:
         count = found.held(level, terms)
-        yield HeldBar(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
+        yield TermsBar(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
     for tokens in tails:
         count = found.in_tail(tokens, level)
-        yield HeldBar(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
+        yield TermsBar(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
 
 
-def bars_in_words(bars: Sequence[HeldBar], needed: int) -> str:
+def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
     """Return the figures of bars as a sentence, for screen readers."""
     figures = ", ".join(f"{each.label} {each.count:,}" for each in bars)
     return f"Held of {wording.counted(needed, 'term')}: {figures}"

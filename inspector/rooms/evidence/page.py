@@ -15,7 +15,7 @@ from chatmemory.recall.compactions import TAILS, Level, NeededTerms
 from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence.compactions import CompactionOf, Compactions
 from inspector.rooms.evidence.lost import LEVELS as TERMS
-from inspector.rooms.evidence.lost import HeldBar, bars_in_words, bars_of
+from inspector.rooms.evidence.lost import TermsBar, bars_in_words, bars_of
 from inspector.shell.chosen import FIELDS, ChosenConversations
 
 LISTED = 50
@@ -59,7 +59,7 @@ class CompactionsPage:
         self.rows = self._rows()
         total = self.rows[-1]
         self.count, self.needed, self.share = total.compactions, total.needed, total.share
-        self.bars: list[HeldBar] = list(bars_of(self._all, TAILS, level))
+        self.bars: list[TermsBar] = list(bars_of(self._all, TAILS, level))
         self.words = bars_in_words(self.bars, self.needed)
         self.columns = [f"with {terms} terms" for terms in WITH_TERMS]
         self.columns += [f"last {tokens:,} tok" for tokens in TAILS]
