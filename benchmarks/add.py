@@ -88,35 +88,35 @@ def _insert(table: str, row: dict[str, Any]) -> str:
     return f"INSERT INTO chatmemory_{table} ({columns}) VALUES ({marks})"
 
 
-def fill(memory_id: str, said: Iterator[str]) -> None:
+def fill(memory_id: str, contents: Iterator[str]) -> None:
     """Create a conversation whose window is full."""
     from chatmemory import TokenWindow, UserMessage, services
 
     services.create(memory_id, TokenWindow(WINDOW_TOKENS))
-    services.add(memory_id, [UserMessage(next(said)) for _ in range(FILL)])
+    services.add(memory_id, [UserMessage(next(contents)) for _ in range(FILL)])
 
 
-def add_one(memory_id: str, said: Iterator[str]) -> None:
+def add_one(memory_id: str, contents: Iterator[str]) -> None:
     """Add the next text to a conversation."""
     from chatmemory import UserMessage, services
 
-    services.add(memory_id, [UserMessage(next(said))])
+    services.add(memory_id, [UserMessage(next(contents))])
 
 
 def against_raw() -> Iterator[Figure]:
     """Compare an add with the raw transaction, with the same durability."""
     from django.db import connection
 
-    said = texts()
+    contents = texts()
     for name in ("library", "raw"):
-        fill(name, said)
+        fill(name, contents)
     for level, (statement, limit) in LEVELS.items():
         with connection.cursor() as cursor:
             cursor.execute(statement)
         by_hand = Raw("raw", statement)
         calls: dict[str, Callable[[], object]] = {
-            "services.add": partial(add_one, "library", said),
-            "a raw transaction": lambda raw=by_hand: raw.add(next(said)),  # type: ignore[misc]
+            "services.add": partial(add_one, "library", contents),
+            "a raw transaction": lambda raw=by_hand: raw.add(next(contents)),  # type: ignore[misc]
         }
         name = f"add, {level}, against a raw transaction"
         yield compared(name, limit, in_turns(calls, ROUNDS))
@@ -126,7 +126,7 @@ def in_long_windows() -> Iterator[Figure]:
     """Compare adds to long windows with adds to short ones."""
     from tests.long_conversations import long_conversation
 
-    said = texts()
+    contents = texts()
 
     def times(**kept: tuple[int, int]) -> dict[str, float]:
         for name, (messages, window) in kept.items():
@@ -134,7 +134,7 @@ def in_long_windows() -> Iterator[Figure]:
         analyse()
         return in_turns(
             {
-                f"{messages:,} messages, {window:,} in the window": partial(add_one, name, said)
+                f"{messages:,} messages, {window:,} in the window": partial(add_one, name, contents)
                 for name, (messages, window) in kept.items()
             },
             ROUNDS // 2,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from multiprocessing import get_context
 from pathlib import Path
@@ -172,12 +173,12 @@ async def following(
     cpu = Usage.of(pid).cpu
     for change in coming:
         for follower in followers:
-            follower.told_at = None
+            follower.received_at = None
         started = time.perf_counter()
         await _change(port, change)
-        told = await _told(followers)
-        result.milliseconds += [1000 * (at - started) for at in told]
-        result.untold += len(followers) - len(told)
+        received = await _received(followers)
+        result.milliseconds += [1000 * (at - started) for at in received]
+        result.untold += len(followers) - len(received)
         await asyncio.sleep(PAUSE)
     result.cpu = Usage.of(pid).cpu - cpu
     return result
@@ -190,12 +191,12 @@ async def _change(port: int, change: bytes) -> None:
     writer.close()
 
 
-async def _told(followers: Sequence[_Follower]) -> list[float]:
+async def _received(followers: Sequence[_Follower]) -> list[float]:
     """Return when each follower received a step, once all have. Late ones are left out."""
     until = time.perf_counter() + TOLD_SECONDS
-    while time.perf_counter() < until and any(each.told_at is None for each in followers):
+    while time.perf_counter() < until and any(each.received_at is None for each in followers):
         await asyncio.sleep(0.02)
-    return [each.told_at for each in followers if each.told_at is not None]
+    return [each.received_at for each in followers if each.received_at is not None]
 
 
 async def _cpu_share(pid: int, seconds: float) -> float:
@@ -208,24 +209,24 @@ async def _cpu_share(pid: int, seconds: float) -> float:
 class _Follower(asyncio.Protocol):
     """A client of a stream that notes when it received each step."""
 
-    def __init__(self, asked: bytes) -> None:
-        self._asked = asked
+    def __init__(self, request: bytes) -> None:
+        self._request = request
         self.opened = asyncio.get_running_loop().create_future()
-        self.told_at: float | None = None
+        self.received_at: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        transport.write(self._asked)
+        transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         if _EVENT in data:
-            self.told_at = time.perf_counter()
+            self.received_at = time.perf_counter()
         if not self.opened.done():
             assert data.startswith(b"HTTP/1.1 200"), data
             self.opened.set_result(None)
 
     def connection_lost(self, _: Exception | None) -> None:
-        self.told_at = None
+        self.received_at = None
         if not self.opened.done():
             self.opened.set_exception(ConnectionError("the server closed a stream"))
 
@@ -235,8 +236,8 @@ async def _open(port: int, streams: Sequence[bytes]) -> list[_Follower]:
     loop, followers = asyncio.get_running_loop(), []
     for first in range(0, len(streams), OPENING):
         some = [
-            (await loop.create_connection(lambda asked=asked: _Follower(asked), HOST, port))[1]
-            for asked in streams[first : first + OPENING]
+            (await loop.create_connection(partial(_Follower, request), HOST, port))[1]
+            for request in streams[first : first + OPENING]
         ]
         async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*(each.opened for each in some))

@@ -49,25 +49,25 @@ def adds(folder: Path) -> Iterator[Figure]:
         with Served(url, folder, template.token, SITE) as served:
             served.start()
             loads = in_own_process(
-                asking, served.port, served.process.pid, _asked(served), TURNS, TURN_SECONDS
+                asking, served.port, served.process.pid, _requests(served), TURNS, TURN_SECONDS
             )
     add, bare = loads["add"], loads["bare"]
-    detail = f"{_told(add)}; a bare view that inserts a row {_told(bare)}"
+    detail = f"{_rate_words(add)}; a bare view that inserts a row {_rate_words(bare)}"
     yield Figure(ADDS, bare.rate / add.rate, 2, detail)
 
 
-def _asked(served: Served) -> dict[str, list[list[bytes]]]:
+def _requests(served: Served) -> dict[str, list[list[bytes]]]:
     """Return requests for each client. Each has a conversation of its own."""
-    said = texts()
-    asked: dict[str, list[list[bytes]]] = {"add": [], "bare": []}
+    messages = texts()
+    requests: dict[str, list[list[bytes]]] = {"add": [], "bare": []}
     for n in range(CLIENTS):
         policy = {"kind": "token_window", "max_tokens": WINDOW_TOKENS}
         created = {"id": f"c{n}", "policy": policy}
         served.api.post(f"{served.url}/api/v1/memories/", json=created).raise_for_status()
-        bodies = [_body(text) for text in islice(said, BODIES)]
+        bodies = [_body(text) for text in islice(messages, BODIES)]
         for kind, path in (("add", f"/api/v1/memories/c{n}/messages/"), ("bare", "/bare/")):
-            asked[kind].append([request("POST", path, served.token, body) for body in bodies])
-    return asked
+            requests[kind].append([request("POST", path, served.token, body) for body in bodies])
+    return requests
 
 
 def _body(text: str) -> bytes:
@@ -75,7 +75,7 @@ def _body(text: str) -> bytes:
     return json.dumps({"messages": [message], "format": "openai_chat"}).encode()
 
 
-def _told(load: Load) -> str:
+def _rate_words(load: Load) -> str:
     return f"{load.rate:.0f}/s with {load.milliseconds:.2f} ms of CPU each"
 
 

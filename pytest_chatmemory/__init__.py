@@ -32,12 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class ChatMemoryFiles:
-    """What the fixture `chatmemory` gives: it reads conversations. Paths are those of the folder
-    in which pytest finds its configuration (rootdir).
+    """The value of the fixture `chatmemory`, which reads conversations. Paths are relative to the
+    folder in which pytest finds its configuration (rootdir).
     """
 
-    def __init__(self, root: Path, seen: Callable[[Runs], None]) -> None:
-        self._root, self._seen = root, seen
+    def __init__(self, root: Path, note: Callable[[Runs], None]) -> None:
+        self._root, self._note = root, note
 
     def transcript(
         self,
@@ -58,7 +58,7 @@ class ChatMemoryFiles:
         from chatmemory.testing.asserting import runs_of
 
         runs = self._read(path, policy, format, terms, prefixes)
-        return self._told(runs_of(str(path), runs, name=name))
+        return self._noted(runs_of(str(path), runs, name=name))
 
     def transcripts(
         self,
@@ -73,7 +73,7 @@ class ChatMemoryFiles:
         __tracebackhide__ = True
         from chatmemory.testing.asserting import Runs
 
-        return self._told(Runs(str(path), self._read(path, policy, format, terms, prefixes)))
+        return self._noted(Runs(str(path), self._read(path, policy, format, terms, prefixes)))
 
     def _read(self, path: Any, policy: Any, format: str, terms: Any, prefixes: Any) -> Any:
         __tracebackhide__ = True
@@ -87,16 +87,16 @@ class ChatMemoryFiles:
         except ChatMemoryError as error:
             raise InvalidValue(str(error)) from None
 
-    def _told(self, runs: Runs) -> Runs:
-        self._seen(runs)
+    def _noted(self, runs: Runs) -> Runs:
+        self._note(runs)
         return runs
 
 
 @pytest.fixture
 def chatmemory(request: pytest.FixtureRequest) -> ChatMemoryFiles:
-    """Read recorded conversations, of which a test asserts what memory makes of them."""
-    seen = request.node.stash.setdefault(_READ, [])
-    return ChatMemoryFiles(request.config.rootpath, seen.append)
+    """Read recorded conversations, so that a test can assert how memory treats them."""
+    runs = request.node.stash.setdefault(_READ, [])
+    return ChatMemoryFiles(request.config.rootpath, runs.append)
 
 
 @pytest.hookimpl(wrapper=True)
