@@ -275,8 +275,10 @@ def stream_transcripts(
         problems = [_refused_line(item) for item in items if item.problem]
         return TranscriptStream(name, chain(problems, _read(found, name, known[name], bounds)))
     what = "no conversation" if format == "auto" else f"no conversation in the format {format}"
-    shape = f"JSON Lines, which begin with {shape_of(first[0])}" if are_lines else shape_of(value)
-    raise UnreadableTranscript(-1, f"{what} found: {called} is {shape}")
+    description = (
+        f"JSON Lines, which begin with {shape_of(first[0])}" if are_lines else shape_of(value)
+    )
+    raise UnreadableTranscript(-1, f"{what} found: {called} is {description}")
 
 
 def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
