@@ -8,7 +8,6 @@ from django.db.models import F, Model, Sum
 from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
 from chatmemory.ledger.numbers import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.rooms import rooms
 
 OLD, NEW = "CAST(row.seq AS text)", "CAST(number AS text)"
 
@@ -47,8 +46,7 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
         (Step, "n", steps),
     ):
         _copy(model, key, memory_id, first, messages, changed)
-    for room in rooms():
-        room.repairing(memory_id)
+    search.index().repair(memory_id)
     window = Stay.objects.filter(memory=memory_id, left_step=None).aggregate(size=Sum("size"))
     Memory.objects.filter(pk=memory_id).update(
         **dict.fromkeys(("last_step", "last_seq", "last_stay", "said_count"), messages),
