@@ -227,7 +227,7 @@ def newest_erasure() -> int:
 
 
 def _unexamined() -> Q:
-    stale = Q(pk__in=())
+    stale = Q(pk__isnull=True)  # none, without keepers
     for keeper in keepers():
         name, version = keeper.model.__name__.lower(), keeper.version()
         stale |= ~Q(**{f"{name}__step": F("last_step"), f"{name}__version": version})
