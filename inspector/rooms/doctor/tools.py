@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chatmemory.explain import wording
+from inspector.conf import inspector_configuration
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.api import IllSerializer
 from inspector.rooms.doctor.reads import IllConversation, IllFilter, doctor_counts, doctor_page
@@ -22,7 +23,8 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     lines += [f"{wording.counted(counts.refused, 'conversation')} would be refused."]
     if counts.changed:
         changed = wording.counted(counts.changed, "conversation")
-        lines.append(f"{changed} changed since the last look.")
+        keep = f"{inspector_configuration().MANAGE} keep --once"
+        lines.append(f"{changed} changed since the last look: `{keep}` looks at them.")
     for ill in page.rows:
         lines += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
     rows = [{**IllSerializer(ill).data, "url": agent.page_of(ill.memory.id)} for ill in page.rows]

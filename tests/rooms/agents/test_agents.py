@@ -142,6 +142,8 @@ def test_terms_that_a_summary_lost():
 
 def test_what_a_provider_would_refuse_next():
     create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
+    changed = answered("doctor", Scope("torn"), provider="openai")["answer"]
+    assert "1 conversation changed since the last look: `python manage.py keep --once`" in changed
     keep("torn")
     found = answered("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"
@@ -278,6 +280,11 @@ def test_a_scope_in_which_nothing_can_exist_is_refused_at_the_start(
         ("find_conversations", {"words": "\0"}, "cannot contain NUL"),
         ("does_it_remember", {"conversation": "order-7741", "phrase": " "}, "must have words"),
         ("recall", {"limits": "many"}, "many"),
+        (
+            "recall",
+            {"policies": "everything"},
+            "recall has no argument 'policies': its arguments are limits, prefix",
+        ),
     ],
 )
 def test_an_invalid_question_is_explained(name, asked, told):
