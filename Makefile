@@ -9,6 +9,8 @@ OLDEST := .venv-oldest
 DOCS := .venv-docs
 NODE := .node
 BIN := $(VENV)/bin
+# The locks name all packages: pip need not read what each of them asks for, nor compare it.
+INSTALL := install --quiet --no-compile --no-deps --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
@@ -165,30 +167,30 @@ $(VENV)/bin/python:
 	  { echo "Python's venv is missing. On Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
 
 $(VENV)/installed: requirements.txt | $(VENV)/bin/python
-	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.txt
+	@$(BIN)/pip $(INSTALL) -r requirements.txt
 	@touch $@
 
 $(VENV)/installed-dev: requirements-dev.txt | $(VENV)/installed
-	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.txt
+	@$(BIN)/pip $(INSTALL) -r requirements-dev.txt
 	@touch $@
 
 $(NEWER)/installed: requirements-newer.txt
 	@rm -rf $(NEWER)
 	@$(NEWER_PYTHON) -m venv $(NEWER)
-	@$(NEWER)/bin/pip install --quiet --no-compile --require-hashes -r requirements-newer.txt
+	@$(NEWER)/bin/pip $(INSTALL) -r requirements-newer.txt
 	@touch $@
 
 # An environment of the same Python needs no pip of its own: that of .venv installs its packages.
 $(OLDEST)/installed: requirements-oldest.txt | $(VENV)/bin/python
 	@rm -rf $(OLDEST)
 	@$(BIN)/python -m venv --without-pip $(OLDEST)
-	@$(BIN)/pip --python $(OLDEST) install --quiet --no-compile --require-hashes -r requirements-oldest.txt
+	@$(BIN)/pip --python $(OLDEST) $(INSTALL) -r requirements-oldest.txt
 	@touch $@
 
 $(DOCS)/installed: requirements-docs.txt | $(VENV)/bin/python
 	@rm -rf $(DOCS)
 	@$(BIN)/python -m venv --without-pip $(DOCS)
-	@$(BIN)/pip --python $(DOCS) install --quiet --no-compile --require-hashes -r requirements-docs.txt
+	@$(BIN)/pip --python $(DOCS) $(INSTALL) -r requirements-docs.txt
 	@touch $@
 
 # The lock file names no registry (npm's omit-lockfile-registry-resolved): npm asks its own.
@@ -201,5 +203,5 @@ $(NODE)/installed: tests/api/typescript/package-lock.json
 
 $(PEERS)/installed: requirements-peers.txt
 	@$(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/pip install --quiet --require-hashes -r requirements-peers.txt
+	@$(PEERS)/bin/pip $(INSTALL) -r requirements-peers.txt
 	@touch $@
