@@ -6,7 +6,7 @@ added it, or the database is older than `0001`, which replaced all migrations be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from django.core.checks import Error
@@ -59,31 +59,29 @@ def refuse_other_schema(using: str, **_: object) -> None:
         raise CommandError(f"{found.reason} {found.what_to_do}")
 
 
-def difference(recorded: Iterable[str], own: str = APP) -> Difference | None:
-    """Return why a database with these recorded migrations cannot be migrated to this version's
-    schema; None if it can be migrated, or needs no migration.
+def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
+    """Return why a database with these recorded migrations, each with its app, cannot be migrated
+    to this version's schema; None if it can be migrated, or needs no migration.
     """
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    names = sorted(recorded)
-    unknown = [name for name in names if (own, name) not in loader.disk_migrations]
-    if not unknown or own in loader.unmigrated_apps:
-        return None
-    if len(unknown) < len(names):
-        why = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
-        return Difference(why, INSTALL)
-    ends = " to ".join(dict.fromkeys((unknown[0], unknown[-1])))
-    why = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
-    return Difference(why, EXPORT)
+    for own in (APP, *(room.label for room in rooms())):
+        names = sorted(name for app, name in recorded if app == own)
+        unknown = [name for name in names if (own, name) not in loader.disk_migrations]
+        if not unknown or own in loader.unmigrated_apps:
+            continue
+        if len(unknown) < len(names):
+            why = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
+            return Difference(why, INSTALL)
+        ends = " to ".join(dict.fromkeys((unknown[0], unknown[-1])))
+        why = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
+        return Difference(why, EXPORT)
+    return None
 
 
 def _difference_in(using: str) -> Difference | None:
     if not database.has_tables(using):
         return None
     connection = connections[using]
-    applied = MigrationRecorder(connection).applied_migrations()
-    ours = [APP, *(room.label for room in rooms())]
-    found = (difference((name for app, name in applied if app == own), own) for own in ours)
+    found = difference(MigrationRecorder(connection).applied_migrations())
     name = connection.settings_dict["NAME"]
-    for each in filter(None, found):
-        return replace(each, reason=f"The database {using!r} ({name}) {each.reason}")
-    return None
+    return found and replace(found, reason=f"The database {using!r} ({name}) {found.reason}")

@@ -50,8 +50,8 @@ def check_copy(file: Path, copy: sqlite3.Connection) -> None:
         named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         if not copy.execute(named, [database.TABLE]).fetchone():
             raise CommandError(f"{file} has no tables of chatmemory: is it the right file?")
-        recorded = copy.execute("SELECT name FROM django_migrations WHERE app = ?", [schema.APP])
-        if other := schema.difference(name for (name,) in recorded):
+        recorded = copy.execute("SELECT app, name FROM django_migrations")
+        if other := schema.difference(recorded.fetchall()):
             raise CommandError(f"{file} {other.reason} {other.what_to_do}")
     except sqlite3.Error as error:
         raise CommandError(f"{file} cannot be read: {error}") from error
