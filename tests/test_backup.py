@@ -25,7 +25,7 @@ from .serving import MANAGE
 LISTING = """from chatmemory.models import Message
 print(list(Message.objects.values_list("memory_id", "text", "seq")))"""
 
-RECORD = "INSERT INTO django_migrations (app, name, applied) VALUES ('chatmemory', ?, '')"
+RECORD = "INSERT INTO django_migrations (app, name, applied) VALUES (?, ?, '')"
 
 
 @pytest.fixture
@@ -161,24 +161,29 @@ def test_nothing_is_restored_while_somebody_has_the_database_open(file, tmp_path
 def test_only_a_whole_copy_is_restored(file, tmp_path):
     copy = backup(tmp_path / "copy")
     torn, other, own = (tmp_path / name for name in ("torn", "other", "own"))
-    earlier, newer = (tmp_path / name for name in ("earlier", "newer"))
+    earlier, newer, newer_room = (tmp_path / name for name in ("earlier", "newer", "newer_room"))
     shutil.copy(copy, torn)
     damage(torn)
     other.write_text("no database")
     with closing(sqlite3.connect(own)) as made:
         made.execute("CREATE TABLE mine (id)")
-    for file_of_another, name in ((earlier, "0001_initial"), (newer, "0099_later")):
+    for file_of_another, app, name in (
+        (earlier, "chatmemory", "0001_initial"),
+        (newer, "chatmemory", "0099_later"),
+        (newer_room, "chatmemory_evidence", "0098_later"),
+    ):
         shutil.copy(copy, file_of_another)
         with closing(sqlite3.connect(file_of_another)) as made, made:
             if file_of_another == earlier:
                 made.execute("DELETE FROM django_migrations WHERE app = 'chatmemory'")
-            made.execute(RECORD, [name])
+            made.execute(RECORD, [app, name])
     for given, why in {
         torn: "is damaged",
         other: "is damaged: file is not a database",
         own: "has no tables of chatmemory",
         earlier: "its schema is 0001_initial, which is not ours. Export its conversations",
         newer: "was migrated by a newer version of chatmemory, to 0099_later. Install the version",
+        newer_room: "was migrated by a newer version of chatmemory, to 0098_later.",
         tmp_path / "nothing": "no such file",
         file: "is the database in use",
     }.items():
