@@ -6,7 +6,6 @@ A step is sent whole, and the script changes only what differs.
 from __future__ import annotations
 
 import gzip
-import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -17,6 +16,7 @@ from chatmemory.reading import conversations, steps
 
 from ..conversations import users
 from ..long_conversations import long_conversation
+from .addresses import arrive
 from .touched import COUNT, TOUCHED
 
 MESSAGES = 10_000
@@ -71,7 +71,7 @@ def test_a_held_key_moves_the_playhead_on_each_press(open_page, path):
     page = open_page(f"{path}?at=5000")
     seen = page.evaluate(HOLD, PRESSES)
     assert seen == [f"{5001 + n:,}" for n in range(PRESSES)]
-    expect(page).to_have_url(f"{page.url.partition('?')[0]}?at={5000 + PRESSES}")
+    arrive(page, rf"\?at={5000 + PRESSES}$")
     for rows in ("#said li", "#kept li"):
         expect(page.locator(rows).last).to_contain_text(f"#{5000 + PRESSES}")
     page.go_back()
@@ -89,7 +89,7 @@ def test_a_step_is_small_and_touches_only_what_differs(open_page, path):
         with page.expect_response(f"**/?at={step}") as response:
             page.keyboard.press("ArrowRight")
         expect(page.locator(f"#said-{step}")).to_be_visible()
-        expect(page).to_have_url(f"{page.url.partition('?')[0]}?at={step}")
+        arrive(page, rf"\?at={step}$")
         assert len(gzip.compress(response.value.body())) < MOST_BYTES
         touched = page.evaluate(TOUCHED)
         assert sum(touched.values()) < MOST_NODES, (step, touched)
@@ -135,7 +135,7 @@ def test_details_stay_open_until_another_message_is_chosen(open_page, demo_conve
     details = page.locator("#why details", has_text="Redact…")
     details.locator("summary").click()
     page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile("at=41"))
+    arrive(page, "at=41")
     expect(page.locator("[data-place]")).to_have_attribute("data-at", "41")
     expect(details).to_have_attribute("open", "")
     page.keyboard.press("j")
@@ -149,7 +149,7 @@ def test_a_link_that_leads_elsewhere_after_a_step_keeps_the_focus(open_page, dem
     following.focus()
     for seq in (21, 22):
         page.keyboard.press("Enter")
-        expect(page).to_have_url(re.compile(f"msg={seq}$"))
+        arrive(page, f"msg={seq}$")
         expect(page.locator("#why")).to_contain_text(f"#{seq}")
         expect(following).to_be_focused()
 
@@ -159,7 +159,7 @@ def test_of_several_backs_the_last_wins(open_page, demo_conversations):
     page = open_page("/c/order-7741/?at=10")
     for step in (11, 12):
         page.get_by_role("link", name="Step forward").click()
-        expect(page).to_have_url(re.compile(f"at={step}$"))
+        arrive(page, f"at={step}$")
     page.route("**/?at=11", lambda route: None)
     page.go_back()
     with page.expect_event("requestfailed", lambda request: "at=11" in request.url, timeout=5_000):
@@ -173,7 +173,7 @@ def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_co
     page = open_page(f"/c/order-7741/?at=30&trial={key}")
     for step in (31, 30):
         page.keyboard.press("ArrowRight" if step == 31 else "ArrowLeft")
-        expect(page).to_have_url(re.compile(f"at={step}"))
+        arrive(page, f"at={step}")
         expect(page.locator(f"#cells-{step + 2}.is-draft .playhead b")).to_have_text("draft")
         expect(page.locator("#past rect")).to_have_attribute("width", str(step + 2))
         expect(page.locator("[data-step] b")).to_have_text(str(step))
@@ -184,14 +184,14 @@ def test_no_press_of_a_key_is_lost_however_quick(open_page, demo_conversations, 
     """Each press counts from the step that earlier presses requested, shown or not yet."""
     page = open_page("/c/order-7741/?at=58&msg=20")
     page.keyboard.type("j" * 5, delay=pause)
-    expect(page).to_have_url(re.compile(r"msg=25$"))
+    arrive(page, r"msg=25$")
     page.keyboard.type("k" * 2, delay=pause)
-    expect(page).to_have_url(re.compile(r"msg=23$"))
+    arrive(page, r"msg=23$")
     before = evictions_of("order-7741")
     page.keyboard.type("[" * 4, delay=pause)
-    expect(page).to_have_url(re.compile(rf"at={before[-4]}&msg=23$"))
+    arrive(page, rf"at={before[-4]}&msg=23$")
     page.keyboard.type("]" * 2, delay=pause)
-    expect(page).to_have_url(re.compile(rf"at={before[-2]}&msg=23$"))
+    arrive(page, rf"at={before[-2]}&msg=23$")
     expect(page.locator("[data-step] b")).to_have_text(str(before[-2]))
 
 
@@ -203,16 +203,16 @@ def test_a_held_leap_ends_when_its_key_is_released(open_page, demo_conversations
         for _ in range(PRESSES):
             page.keyboard.down("[")
         page.keyboard.up("[")
-    expect(page).to_have_url(re.compile(rf"at={before[-2]}$"))
+    arrive(page, rf"at={before[-2]}$")
     page.go_back()
     expect(page.locator("[data-step]")).to_contain_text("Step 58 of 58")
-    expect(page).to_have_url(re.compile("/c/order-7741/$"))
+    arrive(page, "/c/order-7741/$")
 
 
 def test_presses_go_on_beyond_the_part_of_the_history_that_is_shown(open_page, path):
     page = open_page(f"{path}?at=9000&msg=5000")
     page.keyboard.type("j" * 40)
-    expect(page).to_have_url(re.compile(r"msg=5040$"), timeout=60_000)  # each press is a request
+    arrive(page, r"msg=5040$", timeout=60_000)  # each press is a request
 
 
 def asked(page) -> dict[str, list[str]]:

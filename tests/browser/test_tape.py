@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
 from ..long_conversations import long_conversation
+from .addresses import arrive
 
 pytestmark = pytest.mark.long
 WIDTHS = [(390, 844), (1024, 768), (1440, 900)]
@@ -64,11 +63,11 @@ def test_a_press_on_the_overview_means_its_step_each_time(open_page, conversatio
     box = page.locator(".tape__chart").bounding_box()
     for _ in range(3):
         page.mouse.click(box["x"] + box["width"] / 10, box["y"] + 20)
-        expect(page).to_have_url(re.compile(r"\?at=100$"))
+        arrive(page, r"\?at=100$")
         expect(page.locator(".playhead b")).to_have_text("100")
     cells = page.locator(".cells > li")
     cells.nth(50).click()
-    expect(page).to_have_url(re.compile(r"\?at=61&msg=61$"))
+    arrive(page, r"\?at=61&msg=61$")
     expect(page.locator(".playhead b")).to_have_text("61")
     expect(cells.first.locator("a")).to_have_attribute("title", "#1 User, forgotten at step 21")
 
@@ -83,7 +82,7 @@ def test_the_bracket_is_dragged_with_the_playhead(open_page, conversation):
     expect(page.locator(".tape__step b")).to_have_text("500")
     assert int(bracket.get_attribute("x")) < 500
     page.mouse.up()
-    expect(page).to_have_url(re.compile(r"\?at=500$"))
+    arrive(page, r"\?at=500$")
     expect(page.locator("[data-overview]")).to_have_attribute("data-first", "411")
     assert bracket.get_attribute("x") == "410"
 

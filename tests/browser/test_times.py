@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +12,7 @@ from chatmemory.models import Step
 from chatmemory.services import NewMessage
 
 from ..conversations import numbered
+from .addresses import arrive
 
 pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
@@ -53,7 +53,7 @@ def test_a_time_shows_where_one_points_or_has_the_focus(open_page, conversation)
     page.locator("#said-2 .hit").focus()
     assert seen(page) == [*QUIET[:2], "23:45:07", *QUIET[2:]]
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"msg=2$"))
+    arrive(page, r"msg=2$")
     assert "23:45:07" in seen(page)
 
 
@@ -86,7 +86,7 @@ def test_a_time_is_gone_to(open_page, conversation, javascript):
     expect(time).to_have_value("2026-11-25T01:00:07")
     time.fill("2026-11-24T23:52:09")
     page.get_by_role("button", name="Go", exact=True).click()
-    expect(page).to_have_url(re.compile(r"\?find=message\+1&at=3$"))
+    arrive(page, r"\?find=message\+1&at=3$")
     expect(page.locator(".tape__step")).to_contain_text("Step 3 of 6")
     expect(page.locator("#tape-when form")).to_be_hidden()
 

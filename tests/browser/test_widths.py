@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urljoin
 
 import pytest
@@ -20,6 +19,7 @@ from chatmemory import (
 from chatmemory.access.tokens import create_token
 
 from ..conversations import create_and_add, numbered, users
+from .addresses import arrive
 from .chromium import FLAGS, chromium
 
 WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
@@ -152,7 +152,7 @@ def test_a_comparison_leads_back_to_its_conversation_on_any_screen(open_page, na
         expect(page.get_by_role("heading", name="Compare policies")).to_be_visible()
     page.get_by_role("button", name="Large type").click()
     back.click()
-    expect(page).to_have_url(re.compile(f"/c/{name}/$"))
+    arrive(page, f"/c/{name}/$")
 
 
 MENU = ("Conversations", "Lab", "Lessons", "Import", "API", "Policies", "Tokens")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
+
+from ...browser.addresses import arrive
 
 # After how long a page asks again for a stream that was refused, and for a step that failed.
 SECONDS_TO_REOPEN, SECONDS_TO_RETRY = 5, 2
@@ -284,7 +284,7 @@ def test_a_selected_message_is_followed_until_it_leaves(reader, served):
     served.create("followed", "one", "two")
     page = reader("/c/followed/")
     page.get_by_role("button", name="Why? #1").first.click()
-    expect(page).to_have_url(re.compile(r"/c/followed/\?msg=1$"))
+    arrive(page, r"/c/followed/\?msg=1$")
     served.say("followed", "three", "four")
     expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
     expect(page.get_by_role("heading", name="Why did #1 leave?")).to_be_visible()
