@@ -232,14 +232,13 @@ def write(
     """
     cursor = cursor or database.cursor()
     ours, is_piped = cursor.db, cursor.db.vendor == "postgresql"
-    tables = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
-    new = [(table, [table.stored(row, ours) for row in rows]) for table, rows in tables if rows]
+    new = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
     most = COPIED if is_piped else inf
     # PostgreSQL answers the statements of a pipeline together, at its end
     with ours.wrap_database_errors, ours.connection.pipeline() if is_piped else nullcontext():
         for table, rows in new:
             if len(rows) < most:
-                _execute(cursor, table.insert, rows)
+                _execute(cursor, table.insert, [table.stored(row, ours) for row in rows])
         _execute(cursor, _END_STAYS, _endings(memory.id, ended))
         # SQLite rewrites the index entry of every column that is set, even to the same value
         if changed := _MEMORIES.changed(memory, before, ours):
@@ -250,7 +249,7 @@ def write(
         if len(rows) >= most:
             with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
                 for row in rows:
-                    copy.write_row(row)
+                    copy.write_row(table.stored(row, ours))
 
 
 def _execute(cursor: CursorWrapper, sql: str, rows: Sequence[Values]) -> None:
