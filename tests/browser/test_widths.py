@@ -100,6 +100,18 @@ def test_the_downloads_of_a_comparison_have_words(open_page):
             assert box["width"] > 20, width
 
 
+def test_a_long_id_leaves_room_for_its_dot_and_its_age(open_page):
+    create_and_add("session-24a274a3-0317-440d-b17a-41e83ee34fec", MessageWindow(5), users("hi"))
+    page = open_page("/")
+    row = page.locator(".convs tbody tr").first
+    for width in (375, 768, 1200, 1440):
+        page.set_viewport_size({"width": width, "height": 844})
+        boxes = [row.locator(css).bounding_box() for css in (".who__id", ".dot", ".c-ago time")]
+        name, dot, age = boxes
+        assert name["y"] < dot["y"] < name["y"] + name["height"], width
+        assert name["x"] + name["width"] <= dot["x"] < age["x"] - dot["width"], width
+
+
 OUT_OF_ITS_TILE = """
 () => [...document.querySelectorAll(".cause, .causes__head")].flatMap((tile) => {
   const edge = tile.getBoundingClientRect().right;

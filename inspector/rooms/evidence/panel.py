@@ -46,9 +46,13 @@ def _lost(view: ConversationState) -> Iterator[Part]:
 
 
 def _incidents(view: ConversationState) -> Iterator[Part]:
-    """Yield the card of the requested or the newest incident, and the card of unseen uses."""
+    """Yield the card of the requested or the newest incident, and the card of unseen uses; a note
+    if nobody has looked for incidents yet.
+    """
     found = incidents_shown(view)
     if not found:
+        if view.memory.last_step:
+            yield Part(f"{FOLDER}/_not_found_yet.html", {}, Place.BELOW_STEP, awaits=True)
         return
     if found.shown:
         card = IncidentCard(view, found.shown)

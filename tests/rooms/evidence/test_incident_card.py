@@ -297,6 +297,14 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
     assert re.findall(r"<td[^>]*>\s*(\d+)", row) == ["1"]
 
 
+def test_a_page_says_that_nobody_has_looked_for_incidents_yet(operator_client):
+    """Of a conversation that the overview does not flag, it is not claimed that nothing was lost."""
+    create_and_add("c", MessageWindow(2), SAID)
+    assert "What came up again is not known yet" in text_of(shown(operator_client))
+    services.keep("c")
+    assert "not known yet" not in text_of(shown(operator_client))
+
+
 def test_kept_incidents_are_shown_with_their_step(operator_client):
     kept("c", MessageWindow(2), SAID)
     assert "Incidents as of" not in shown(operator_client)
