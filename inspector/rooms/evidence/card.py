@@ -149,4 +149,4 @@ class UsedTerms:
         self.words = words.used_words(found.used)
         self.has_values = found.used.pairs > 0
         self.listed = found.listed
-        self.more = found.used.count - sum(len(each.facts) for each in found.listed)
+        self.more = found.used.total - sum(len(each.facts) for each in found.listed)

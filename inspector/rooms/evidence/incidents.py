@@ -151,9 +151,15 @@ def _kept_incident(found: Incident, names: Sequence[str]) -> KeptIncident:
 
 def _kept_fact(found: Forgotten, place: int | None) -> KeptFact:
     keeping = found.keeping
-    limits = (keeping.limit, keeping.tried_every) if keeping else (None, None)
     return KeptFact(
-        place, found.said, found.last, found.left_step, found.cause, *limits, found.is_pair
+        place,
+        found.said,
+        found.last,
+        found.left_step,
+        found.cause,
+        keeping.limit if keeping else None,
+        keeping.tried_every if keeping else None,
+        found.is_pair,
     )
 
 

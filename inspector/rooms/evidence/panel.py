@@ -57,7 +57,7 @@ def _incidents(view: ConversationState) -> Iterator[Part]:
     if found.shown:
         card = IncidentCard(view, found.shown)
         yield replace(_card("_incident", card=card), dots=card.dots, asks_to_be_seen=True)
-    if found.used.count:
+    if found.used.total:
         yield _card("_used", used=UsedTerms(view, found))
-    if not found.is_current and (found.shown or found.used.count):
+    if not found.is_current and (found.shown or found.used.total):
         yield _card("_until", until=found.until)

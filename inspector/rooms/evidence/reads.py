@@ -65,7 +65,7 @@ class UnseenUses(NamedTuple):
     are_imported: bool = False
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         return self.terms + self.pairs
 
 

@@ -38,7 +38,7 @@ def incidents(agent: Agent, conversation: str) -> Answer:
     shown = found[::-1][:SIZE]
     lines = [f"{wording.counted(len(found), 'incident')}.{_until(known)}"]
     lines += [_incident_words(conversation, each) for each in shown]
-    lines += [f"{words.used_words(used)}."] if used.count else []
+    lines += [f"{words.used_words(used)}."] if used.total else []
     at = shown[0].step if shown else None
     return Answer(
         lines,
@@ -48,7 +48,7 @@ def incidents(agent: Agent, conversation: str) -> Answer:
             for each in shown
         ],
         count=len(found),
-        used_without_mention=used.count,
+        used_without_mention=used.total,
         known_until=known.step,
         is_current=known.is_current,
     )
