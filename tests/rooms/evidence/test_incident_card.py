@@ -298,7 +298,7 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
 
 
 def test_a_page_says_that_nobody_has_looked_for_incidents_yet(operator_client):
-    """Of a conversation that the overview does not flag, it is not claimed that nothing was lost."""
+    """Nobody may take the absence of a card for an answer before somebody has looked."""
     create_and_add("c", MessageWindow(2), SAID)
     assert "What came up again is not known yet" in text_of(shown(operator_client))
     services.keep("c")
