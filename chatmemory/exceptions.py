@@ -71,7 +71,7 @@ class UnsupportedMessage(InvalidValue):
     """A message or content that LangChain4j refuses to count; raised by strict estimators."""
 
 
-class _OfOneMessage(Exception):
+class _MessageError(Exception):
     """An error of one message among several. `index` is its position from 0."""
 
     def __init__(self, text: str, index: int | None = None) -> None:
@@ -84,15 +84,15 @@ class _OfOneMessage(Exception):
         return f"message {self.index + 1}: {text}" if self.index else text
 
 
-class OversizedMessage(_OfOneMessage, InvalidValue):
+class OversizedMessage(_MessageError, InvalidValue):
     """A message that the policy rejects because it does not fit the limit even alone."""
 
 
-class MessageTooLarge(_OfOneMessage, InvalidValue):
+class MessageTooLarge(_MessageError, InvalidValue):
     """A message with a text or media larger than a setting allows."""
 
 
-class WindowTooLarge(_OfOneMessage, InvalidValue):
+class WindowTooLarge(_MessageError, InvalidValue):
     """A change would leave more in the window than a setting allows."""
 
 
@@ -146,7 +146,7 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
         )
 
 
-class NoRoomBesidePins(_OfOneMessage, ChatMemoryError):
+class NoRoomBesidePins(_MessageError, ChatMemoryError):
     """A message fits the limit, but not beside the pinned messages. The text has the arithmetic."""
 
 

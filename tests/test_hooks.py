@@ -131,7 +131,7 @@ def test_a_room_reports_facts_that_came_up_again(monkeypatch):
     monkeypatch.setattr(type(evidence), "incidents", lambda *_: ())
     monkeypatch.setattr(type(evidence), "next_need", lambda *_: None)
     assert recall_history("m").incidents == {(4, IncidentKind.USER_REPEATED)}
-    query = ConversationQuery(msg=1, of_rooms={"numbered": "4"})
+    query = ConversationQuery(msg=1, room_parameters={"numbered": "4"})
     assert conversation_state("m", query).would_keep.known_until == 4
 
 

@@ -24,7 +24,7 @@ from chatmemory.access.tokens import create_token
 
 from .citus.forms import POSTS
 from .conversations import create_and_add
-from .rooms import of_rooms
+from .rooms import room_modules
 
 ROOT = Path(__file__).parents[1]
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
@@ -52,7 +52,9 @@ PAGES = {
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
 PAGES |= {
-    route: each for room in of_rooms("routes") for route, each in getattr(room, "PAGES", {}).items()
+    route: each
+    for room in room_modules("routes")
+    for route, each in getattr(room, "PAGES", {}).items()
 }
 NOT_FOUND = {"chatmemory:unknown-memory", "chatmemory:unknown-store"}  # 404 for everyone
 API = {
@@ -73,7 +75,9 @@ API = {
     "chatmemory:schema": ({}, {"get": Role.VIEWER}),
 }
 API |= {
-    route: each for room in of_rooms("routes") for route, each in getattr(room, "API", {}).items()
+    route: each
+    for room in room_modules("routes")
+    for route, each in getattr(room, "API", {}).items()
 }
 BODIES = {"inspector:bulk": {"action": "export", "id": "m"}}
 METHODS = ("get", "post", "put", "patch", "delete")

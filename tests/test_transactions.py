@@ -336,7 +336,7 @@ def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
 # A page reads one state of the database, whatever is written while it is read.
 
 
-QUERY = ConversationQuery(at=9, msg=2, of_rooms={"find": "message"}, other=4)
+QUERY = ConversationQuery(at=9, msg=2, room_parameters={"find": "message"}, other=4)
 
 
 class MadeAnew:

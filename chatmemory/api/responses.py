@@ -381,8 +381,11 @@ class StepDetailSerializer(StepSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         """Adds the fields of rooms."""
-        of_rooms = (room.step_fields() for room in rooms())
-        return {**super().get_fields(), **{name: each[name] for each in of_rooms for name in each}}
+        step_fields = (room.step_fields() for room in rooms())
+        return {
+            **super().get_fields(),
+            **{name: each[name] for each in step_fields for name in each},
+        }
 
 
 class WhySerializer(Json):

@@ -34,7 +34,7 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
 from chatmemory.formats.packed import Packed, is_list
-from chatmemory.formats.words import is_said_by_anyone, unread_words
+from chatmemory.formats.words import has_content, unread_words
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
 from chatmemory.messages.given import chat_message, chat_messages, message_list
 from chatmemory.messages.message import ChatMessage
@@ -463,7 +463,7 @@ def _gathered(
         except UnreadableTranscript as error:
             yield Refused(where, str(error))
             continue
-        if is_said_by_anyone(read):
+        if has_content(read):
             yield replace(read, name=name, number=number)
         else:
             yield Refused(where, "nobody says anything in it")
@@ -566,7 +566,7 @@ def _read_one(
     except UnreadableTranscript as error:
         yield Refused(where, str(error))
         return
-    if not is_said_by_anyone(read):
+    if not has_content(read):
         yield Refused(where, f"nobody says anything in it: it is {shape_of([*raw.turns[:1]])}")
         return
     places = places.of(raw.places) if places and raw.places else places

@@ -55,7 +55,7 @@ _NO_WORDS = re.compile(
 )
 
 
-def is_said_by_anyone(read: Transcript) -> bool:
+def has_content(read: Transcript) -> bool:
     """Return whether a conversation has any content. In the session of an agent it must come from a
     person, a model or a tool: content of the agent's program alone does not count.
     """

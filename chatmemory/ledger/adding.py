@@ -51,7 +51,7 @@ SHORT = 2_000  # characters
 NOTE = 255  # characters of a step's note
 
 
-class _Known(NamedTuple):
+class _StoredMessage(NamedTuple):
     """A stored message with a client id; `payload`, without attributes, is None where it was
     redacted.
     """
@@ -70,7 +70,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     NoRoomBesidePins and WindowTooLarge with the index of the message.
     """
     policy = required_policy(recorder.memory.id, recorder.policy)
-    known = _known(recorder.memory, messages)
+    known = _stored_messages(recorder.memory, messages)
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
     for index, (new, arrival) in enumerate(zip(messages, arrivals, strict=True)):
@@ -89,7 +89,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
         results.append(result)
         if new.client_id is not None and result.seq is not None:
             payload = without_attributes(message_to_json(new.message))
-            known[new.client_id] = _Known(result.seq, new.message.type, payload)
+            known[new.client_id] = _StoredMessage(result.seq, new.message.type, payload)
     return results
 
 
@@ -196,14 +196,14 @@ def required_policy(
     return policy
 
 
-def _known(memory: Memory, messages: Iterable[NewMessage]) -> dict[str, _Known]:
+def _stored_messages(memory: Memory, messages: Iterable[NewMessage]) -> dict[str, _StoredMessage]:
     """Return the stored messages with the client ids of `messages`."""
     client_ids = [new.client_id for new in messages if new.client_id is not None]
     if not client_ids:
         return {}
     rows = Message.objects.filter(memory=memory, client_id__in=client_ids)
     return {
-        row.client_id: _Known(
+        row.client_id: _StoredMessage(
             row.seq,
             row.type,
             without_attributes(row.payload) if row.redacted_step is None else None,
@@ -213,7 +213,7 @@ def _known(memory: Memory, messages: Iterable[NewMessage]) -> dict[str, _Known]:
     }
 
 
-def _duplicate(message: NewMessage, known: Mapping[str, _Known]) -> int | None:
+def _duplicate(message: NewMessage, known: Mapping[str, _StoredMessage]) -> int | None:
     """Return the seq of a message that is already stored, or None.
 
     Raises DuplicateClientId if the client id names a message with other content.

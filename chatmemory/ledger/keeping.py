@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class RemadeRow:
+class DerivedRow:
     """A new kept row, and the row that it replaces."""
 
     keeper: Keeper
@@ -57,7 +57,7 @@ class RemadeRow:
 
 
 @one_snapshot()
-def made(keeper: Keeper, memory_id: str) -> RemadeRow | None:
+def derived_row(keeper: Keeper, memory_id: str) -> DerivedRow | None:
     """Make the row of a conversation; None if the kept one is current. Raises MemoryNotFound, and
     the exceptions of `Keeper.make`.
     """
@@ -65,10 +65,10 @@ def made(keeper: Keeper, memory_id: str) -> RemadeRow | None:
     before = keeper.row(memory)
     if before is not None and before.step == memory.last_step:
         return None
-    return _made(keeper, memory, before)
+    return _derive(keeper, memory, before)
 
 
-def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> RemadeRow:
+def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRow:
     row = keeper.model(
         memory=memory,
         step=memory.last_step,
@@ -76,7 +76,7 @@ def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> RemadeRow:
         kept_at=microseconds(timezone.now()),
         **keeper.make(memory, before),
     )
-    return RemadeRow(keeper, row, before)
+    return DerivedRow(keeper, row, before)
 
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
@@ -89,7 +89,7 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
     memory = find_memory(memory_id)
     if most is not None and keeper.messages_read(memory) > most:
         return keeper.row(memory)
-    found = made(keeper, memory_id)
+    found = derived_row(keeper, memory_id)
     if found is None:
         return keeper.row(memory)
     with suppress(DatabaseError):  # the database is read-only, or locked for long
@@ -103,7 +103,7 @@ def keep(memory_id: str) -> None:
         current(keeper, memory_id)
 
 
-def store(some: Sequence[RemadeRow]) -> None:
+def store(some: Sequence[DerivedRow]) -> None:
     """Store rows in one transaction, and then notify their keepers and the live streams.
 
     A row is left out if its conversation was deleted or redacted since, is being changed at this
@@ -115,7 +115,7 @@ def store(some: Sequence[RemadeRow]) -> None:
             each.row.kept_at = microseconds(timezone.now())
             _upsert(each.row)
     for each in kept:
-        database.on_commit(_tell, each)
+        database.on_commit(_notify, each)
 
 
 def _upsert(row: KeptRow) -> None:
@@ -125,7 +125,7 @@ def _upsert(row: KeptRow) -> None:
     )
 
 
-def _may_store(each: RemadeRow) -> bool:
+def _may_store(each: DerivedRow) -> bool:
     row, memory = each.row, each.row.memory
     state = unless_changing(row.pk, "created_at", "last_step")
     if state is None or state[0] != memory.created_at or state[1] < row.step:
@@ -138,7 +138,7 @@ def _may_store(each: RemadeRow) -> bool:
     return not newer.exists()
 
 
-def _tell(each: RemadeRow) -> None:
+def _notify(each: DerivedRow) -> None:
     each.keeper.kept(each.row, each.before)
     notify_followers(each.row.pk)
 
@@ -149,13 +149,13 @@ def remade(memory_id: str) -> list[str]:
 
     These are replaced if the database can be written. Raises MemoryNotFound.
     """
-    differing: list[RemadeRow] = []
+    differing: list[DerivedRow] = []
     with one_snapshot():
         memory = find_memory(memory_id)
         for keeper in keepers():
             kept = keeper.row(memory)
             if kept is not None and kept.step == memory.last_step:
-                again = _made(keeper, memory, None)
+                again = _derive(keeper, memory, None)
                 if _values(again.row) != _values(kept):
                     differing.append(again)
     if differing and is_writable():
@@ -217,7 +217,7 @@ class _Follower:
         is_full = len(changed) == STALE_AT_ONCE
         earlier = [] if is_full else self._stale_earlier()
         waiting = chain(_in_own_order(changed), _in_own_order(earlier))
-        for part in _parts(self._made(database.for_seconds(seconds, waiting))):
+        for part in _parts(self._derived(database.for_seconds(seconds, waiting))):
             store(part)
         if next(waiting, None) is not None or is_full:
             return True
@@ -226,11 +226,11 @@ class _Follower:
         self._earliest = earlier[-1] if earlier else None
         return bool(earlier)
 
-    def _made(self, memory_ids: Iterable[str]) -> Iterator[RemadeRow]:
+    def _derived(self, memory_ids: Iterable[str]) -> Iterator[DerivedRow]:
         for memory_id in memory_ids:
             began = monotonic()
             try:
-                found = made(self._keeper, memory_id)
+                found = derived_row(self._keeper, memory_id)
             except MemoryNotFound:  # deleted meanwhile
                 continue
             except Exception as error:
@@ -269,9 +269,9 @@ class _Follower:
         return list(newest[:STALE_AT_ONCE])
 
 
-def _parts(found: Iterable[RemadeRow]) -> Iterator[list[RemadeRow]]:
+def _parts(found: Iterable[DerivedRow]) -> Iterator[list[DerivedRow]]:
     """Yield rows in parts that are stored together."""
-    part: list[RemadeRow] = []
+    part: list[DerivedRow] = []
     began = monotonic()
     for each in found:
         part.append(each)

@@ -136,8 +136,8 @@ def _write(recorder: Recorder, cursor: CursorWrapper, actor: str) -> None:
 Result = TypeVar("Result")
 
 
-class Made(NamedTuple, Generic[Result]):
-    """A change that was made without a lock: its recorder, whose rows are not written yet, its
+class Prepared(NamedTuple, Generic[Result]):
+    """A change that was prepared without a lock: its recorder, whose rows are not written yet, its
     result, and the row of the conversation before it.
     """
 
@@ -148,7 +148,7 @@ class Made(NamedTuple, Generic[Result]):
 
 @dataclass(frozen=True)
 class Planned(Generic[Result]):
-    """A change of a conversation that is planned before the lock: it may be `made` already.
+    """A change of a conversation that is planned before the lock: it may be `prepared` already.
 
     A change that `derives` takes too long to be made under the lock.
     """
@@ -160,10 +160,10 @@ class Planned(Generic[Result]):
     create: Callable[[], Memory] | None = None
     derives: bool = True
     expected_version: int | None = None
-    made: Made[Result] | None = None
+    prepared: Prepared[Result] | None = None
 
     def write(self) -> Result:
-        """Write what was made, under the lock.
+        """Write the prepared change, under the lock.
 
         If the conversation has changed meanwhile, the change is made again: under the lock, or a
         few times before it if it derives. Raises VersionConflict if the conversation changes each
@@ -179,8 +179,8 @@ class Planned(Generic[Result]):
                     cursor, self.memory_id, create, self.expected_version
                 )
                 check_imported(memory)
-                if plan.made is not None and is_unchanged(memory, plan.made.before):
-                    recorder, result = plan.made.recorder, plan.made.result
+                if plan.prepared is not None and is_unchanged(memory, plan.prepared.before):
+                    recorder, result = plan.prepared.recorder, plan.prepared.result
                 elif self.derives:
                     continue
                 else:
@@ -188,8 +188,8 @@ class Planned(Generic[Result]):
                     result = self.change(recorder)
                 _write(recorder, cursor, self.actor)
                 return result
-        assert plan.made is not None
-        raise VersionConflict(self.memory_id, memory.version, plan.made.before.version)
+        assert plan.prepared is not None
+        raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
 
     def again(self) -> Planned[Result]:
         """Make the change from one state of the conversation, without a lock.
@@ -203,7 +203,7 @@ class Planned(Generic[Result]):
             check_imported(memory)
             recorder = Recorder(memory, self.actor, is_new=known is None, note=self.note)
             before = copy(memory)
-            return replace(self, made=Made(recorder, self.change(recorder), before))
+            return replace(self, prepared=Prepared(recorder, self.change(recorder), before))
 
     def new_row(self) -> Memory:
         """Return the row of a new conversation: that for which the change was made, unless one of
@@ -211,8 +211,8 @@ class Planned(Generic[Result]):
         """
         assert self.create is not None
         row = self.create()
-        if self.made and self.made.before.previous_head == row.previous_head:
-            return self.made.before
+        if self.prepared and self.prepared.before.previous_head == row.previous_head:
+            return self.prepared.before
         return row
 
 

@@ -1,7 +1,8 @@
 """Advice: which window is worth its cost, by recall and by cost relative to sending everything.
 
-A window is advised only if it saves enough, in the conversations by which it is chosen, in all of
-them, and in those that are not used for choosing. Else everything is sent: it loses nothing.
+A window is advised only if it saves enough in the conversations by which it is chosen, in the ones
+held back to check the choice, and in all together. Otherwise the advice is to send everything,
+which loses nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CLOSE = 1e-9
 
 
 class AdviceReason(StrEnum):
-    """The reason for an advice, or for none."""
+    """The reason for the advice, or for giving none."""
 
     SAVES = "it holds enough and saves enough"
     NOTHING_SAVES = "no window that holds enough saves enough"
@@ -39,8 +40,8 @@ class AdviceReason(StrEnum):
 class Goals:
     """The goals of a window: the share of facts to hold, and the share of the cost to save.
 
-    `context` is how many tokens the model takes; None if that is not known. With `spares_users` a
-    window is not enough under which a user has to repeat anything.
+    `context` is the size of the model's context in tokens, or None if it is not known. With
+    `spares_users`, a window under which a user has to repeat anything does not meet the goals.
     """
 
     share: float = SHARE
@@ -53,14 +54,16 @@ USUAL = Goals()
 
 
 class CostedPolicy(NamedTuple):
-    """A policy, or None for sending everything, with its tally and its cost relative to that."""
+    """A policy with its tally, and its cost relative to sending everything (the policy None)."""
 
     policy: Policy | None
     tally: Tally
     cost: float
 
     def beats(self, other: CostedPolicy) -> bool:
-        """Return whether this one holds as many facts for less, or more for as much."""
+        """Return whether this policy holds as many facts at a lower cost, or more facts at the same
+        cost.
+        """
         mine, others = (self.tally.held, -self.cost), (other.tally.held, -other.cost)
         is_better = self.tally.held > other.tally.held or self.cost < other.cost - CLOSE
         return is_better and mine[0] >= others[0] and self.cost <= other.cost + CLOSE
@@ -70,11 +73,11 @@ class CostedPolicy(NamedTuple):
 class Advice:
     """The advice for some conversations.
 
-    `pick` is a policy, or everything; None if nothing can be advised. `option` is the cheapest
-    window that holds enough, where everything is sent; where that is not possible and no window
-    holds enough, it is the one that holds most. `checked` is the cost of the pick in the
-    conversations that were not used for choosing; None without any. `today` are the policies in
-    force together, and `beaten_by` beats them.
+    `pick` is a policy, or everything; None if nothing can be advised. If the pick is everything,
+    `option` is the cheapest window that holds enough; if everything does not fit and no window
+    holds enough, it is the window that holds most. `checked` is the cost of the pick in the
+    conversations held back from choosing; None without any. `today` are the policies in force
+    together, and `beaten_by` is the policy that beats them.
     """
 
     why: AdviceReason
@@ -86,7 +89,7 @@ class Advice:
 
 
 class Chooser:
-    """Chooses from the policies of a frontier by the prices of a user."""
+    """Chooses one of the policies of a frontier, given prices and goals."""
 
     def __init__(
         self,
@@ -120,7 +123,7 @@ class Chooser:
         return [CostedPolicy(*each, cost) for each, cost in found if cost is not None]
 
     def unbeaten(self) -> list[CostedPolicy]:
-        """Return the policies that no other one beats, nor everything, from the cheapest on.
+        """Return the policies beaten neither by another policy nor by everything, cheapest first.
 
         Policies that hold less than three quarters of the share in the goals are left out.
         """
@@ -139,19 +142,20 @@ class Chooser:
         return self._relative(self.sums, self.sums.at(policy))
 
     def checked(self, policy: Policy | None) -> float | None:
-        """Return its cost in the conversations that are not used for choosing."""
+        """Return a policy's cost in the conversations held back from choosing."""
         return self._relative(self._others, self._others.at(policy))
 
     def advice(self) -> Advice:
-        """Return the advice for a share of the facts, and no fewer than today in whole percent."""
+        """Return the advice that holds the share of facts in the goals, and in whole percent no
+        less than today.
+        """
         if not self.sums.recalls:
             return Advice(AdviceReason.NOTHING_NEEDED)
         return self._advised(list(filter(self._holds, self.points)), self.goals.share)
 
     def as_today(self) -> Advice:
-        """Return the advice that holds as many facts as today, and adds nothing that has to be said
-        or fetched again. Nothing is picked if today's policies together cost less than what the
-        chosen conversations would pick.
+        """Return the advice that holds as many facts as today, with no more repetitions by users or
+        calls. Nothing is picked if today's policies together cost less than the pick.
         """
         today = self.today
         if not self.sums.recalls:
@@ -261,11 +265,11 @@ def percent_of(part: int, whole: int) -> int:
 
 # The advice in words
 
-FEW = 20  # conversations; of fewer the sentence gives the number
+FEW = 20  # below so many conversations, the sentence gives their number
 
 
 def why_words(advice: Advice, goals: Goals, conversations: int, prices: Prices = NO_PRICES) -> str:
-    """Return why something is advised, in one sentence without its last point."""
+    """Return the reason for the advice as one sentence, without its full stop."""
     share, saving = (f"{100 * each:.0f} %" for each in (goals.share, goals.saving))
     match advice.why, advice.pick:
         case AdviceReason.NOTHING_NEEDED, _:
@@ -309,7 +313,7 @@ def _fullest_words(option: CostedPolicy | None) -> str:
     return f"; {text_of_policy(option.policy)} holds most of those ({option.tally.held:,})"
 
 
-# Groups: what half and nine in ten of some conversations need, and which of them needs far more
+# The limits that half and nine in ten of a group's conversations need, and which needs far more
 
 LARGE_GROUP = 10
 FAR_MORE = 4
@@ -331,8 +335,8 @@ def needs_of(limits: Sequence[int | None]) -> Needs:
     """Return the limits that half and nine in ten of some conversations need. `limits` has the
     limit of each conversation, or None if it needs none.
 
-    In a group of ten or more, one that needs over four times what nine in ten of the others need is
-    left out.
+    In a group of ten or more, a conversation that needs over four times as much as nine in ten of
+    the others is an outlier, and is left out.
     """
     known = sorted((limit, place) for place, limit in enumerate(limits) if limit is not None)
     out: list[int] = []

@@ -21,7 +21,7 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
-from chatmemory.recall.facts import NO_WORDS, Words, is_pasted, json_of, said_texts
+from chatmemory.recall.facts import NO_WORDS, Words, is_pasted, json_of, texts_with_facts
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 
@@ -205,7 +205,7 @@ class _Reader:
         texts = [
             text
             for each in {*mentions[:_FEW], *mentions[-_FEW:]}
-            for text in said_texts(self._messages[each])
+            for text in texts_with_facts(self._messages[each])
         ]
         names = {name for text in texts for name in names_of(fact, text)} if questions else ()
         return any(name and words.issuperset(name) for name in names for words in questions)

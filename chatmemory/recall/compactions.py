@@ -19,7 +19,7 @@ from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.recall.again import Sayings
-from chatmemory.recall.facts import NO_WORDS, Words, said_texts
+from chatmemory.recall.facts import NO_WORDS, Words, texts_with_facts
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
 
@@ -49,7 +49,7 @@ def headline(sessions: int) -> Level:
     return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
-class CameBack(StrEnum):
+class ReturnedBy(StrEnum):
     """How a lost term had come back when the assistant used it."""
 
     TOOL = "tool"
@@ -72,7 +72,7 @@ class NeededTerm:
     name: str
     said: int
     used: int
-    back: CameBack
+    back: ReturnedBy
     came: int | None
     is_held: bool
     is_told: bool
@@ -203,7 +203,7 @@ class _Sources:
         self._summaries = session.summaries
         self._mentions = mentions or {}
         self._facts = Lexicon(session.messages, words).of
-        self._texts = [tuple(said_texts(each)) for each in session.messages]
+        self._texts = [tuple(texts_with_facts(each)) for each in session.messages]
         self._types = list(map(self._type, range(len(self._facts))))
         self._tokens: dict[int, int] = {}
         everyone = {at: each.mentions for at, each in enumerate(self._facts)}
@@ -292,10 +292,12 @@ class _Sources:
         for place in range(bisect_right(mentioned, summary), len(mentioned)):
             yield mentioned[place]
 
-    def _how(self, first_mention: int | None) -> CameBack:
+    def _how(self, first_mention: int | None) -> ReturnedBy:
         if first_mention is None:
-            return CameBack.UNKNOWN
-        return CameBack.USER if self._types[first_mention] is MessageType.USER else CameBack.TOOL
+            return ReturnedBy.UNKNOWN
+        return (
+            ReturnedBy.USER if self._types[first_mention] is MessageType.USER else ReturnedBy.TOOL
+        )
 
     def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
         """Return the tokens of the shortest end of a window that holds each term."""

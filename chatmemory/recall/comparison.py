@@ -1,5 +1,5 @@
-"""A history under one policy: the facts held and lost, and the prompts; and the recall curve, which
-has the number of recalls held at every limit.
+"""The replay of a history under one policy, with the facts held and lost and the prompts; and the
+recall curve, the number of recalls held at every limit.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from chatmemory.windows.window import Entry
 
 @dataclass(frozen=True)
 class Replay:
-    """The replay of a history under a policy; None as a policy keeps everything.
+    """The replay of a history under a policy; the policy None keeps everything.
 
-    `departures` has when each message left, and the stubs of cleared results. `recalls` counts the
-    needed facts, and `lost` are those that were not held, in order. `incidents` are the facts that
-    came up again while they were forgotten, from a user or a tool.
+    `departures` tells when each message left, and has the stubs of cleared results. `recalls`
+    counts the needed facts, and `lost` lists the ones that were not held, in order. `incidents` are
+    the forgotten facts that came up again, from a user or a tool.
     """
 
     policy: Policy | None
@@ -55,8 +55,8 @@ class Replay:
 
     @property
     def forgotten(self) -> int:
-        """The number of messages that are not in the window at the end, or only as a stub, without
-        ignored ones.
+        """The number of messages that are missing from the window at the end, or in it only as a
+        stub. Ignored messages do not count.
         """
         return sum(
             until < len(self.history) and not self.ignores(position)
@@ -64,9 +64,9 @@ class Replay:
         )
 
     def ignores(self, position: int) -> bool:
-        """Return whether a message never came in: a system message that equals the one in force.
+        """Return whether a message never came in, as a system message equal to the one in force.
 
-        Another one stays at least while the next messages arrive.
+        A different system message stays at least until the next message arrives.
         """
         is_system = self.history.entries[position].type is MessageType.SYSTEM
         return is_system and self.departures.at[position] == position
@@ -87,7 +87,7 @@ class Replay:
         return prompts_of(self.history, self.history.loads.departures(None))
 
     def prompt_sizes(self) -> list[int]:
-        """Return the tokens that the window after each message would be sent with."""
+        """Return the size in tokens of the prompt that the window after each message would make."""
         return prompt_sizes(self.history, self.departures)
 
 
@@ -108,16 +108,16 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
 
 
 FACTS_ENOUGH = 10  # recalls; fewer say little about a limit
-MOST_FOLLOWED = 5_000  # messages that are added in all to follow a phrase
+MOST_FOLLOWED = 5_000  # the most messages that are added, in all replays, to follow a phrase
 
 
 @dataclass(frozen=True)
 class PhraseFate:
     """The fate of a phrase under a policy.
 
-    `forgotten` is the position of the first message at whose arrival no message in the window held
-    it any more; None if one always did. `keeping` is the smallest limit of the policy's kind that
-    holds it at the chosen place; None without a policy, or if it is not known.
+    `forgotten` is the position of the first message at whose arrival the window no longer held the
+    phrase; None if it always did. `keeping` is the smallest limit of the policy's kind that holds
+    it at the chosen place; None without a policy, or if it is not known.
     """
 
     forgotten: int | None
@@ -131,10 +131,10 @@ def follow(
     policy: Policy | None,
     at: int,
 ) -> PhraseFate:
-    """Follow a phrase that the messages at some positions hold, which ascend.
+    """Follow a phrase that the messages at the positions `mentions` hold, in ascending order.
 
-    `gone_at` is when the text of each message left, and `at` the number of messages after which the
-    limit shall hold it.
+    `gone_at` is the position at which the text of each message left, and `at` the number of
+    messages after which a limit must still hold the phrase.
     """
     before = [position for position in mentions if position < at]
     keeping = None
@@ -146,8 +146,9 @@ def follow(
 def smallest_limit_for(
     entries: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
-    """Return the smallest limit that holds one of the mentions: the latest system message, which
-    stays while others leave, or the latest other one, as a system message can be replaced.
+    """Return the smallest limit that holds one of the mentions. Two are tried: the latest system
+    message, which stays while others leave, and the latest of the others, in case the system
+    message is replaced.
     """
     systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]
@@ -172,17 +173,18 @@ def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
 
 # The recall curve, from one pass
 #
-# A recall is held under a union of intervals of limits, which may have a gap: a result whose call
-# left before it arrived stays, where a larger limit keeps the call until both leave together. Of
-# several mentions the last one decides: it leaves last, and its intervals hold those of the others.
+# The limits under which a recall is held are a union of intervals, which may have a gap: a result
+# whose call left before the result arrived stays, whereas a larger limit keeps the call until both
+# leave together. If there are several mentions, only the last one matters: it leaves last, and its
+# intervals contain the intervals of the others.
 
 
 @dataclass(frozen=True)
 class RecallCurve:
     """The number of recalls that are held at each limit.
 
-    `changes` has by how much the number changes at a limit. `tried_every` is the distance of the
-    limits that were tried; 1 is exact.
+    `changes` maps a limit to the change of the number there. `tried_every` is the distance between
+    the limits that were tried; 1 is exact.
     """
 
     recalls: int
@@ -220,9 +222,9 @@ def curve_of(
 ) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
-    A policy with options, and a history with several system messages, is replayed over a grid of
-    limits so that at most `most_adds` messages are added, and under those of `also`. `which` yields
-    the uses to count, by default the needed ones.
+    If the policy has options, or the history several system messages, the history is replayed under
+    a grid of limits, chosen so that at most `most_adds` messages are added, and under the limits in
+    `also`. `which` yields the uses to count, by default the needed ones.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
@@ -235,14 +237,14 @@ def curve_of(
 
 
 def is_exact(history: History, policy: Policy) -> bool:
-    """Return whether the limits that hold a recall follow from loads, without trying any."""
+    """Return whether the limits that hold a recall can be computed from loads, without replays."""
     return evicts_oldest_first(policy) and history.loads.have_one_system
 
 
 def _tried_at(
     history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: Uses
 ) -> RecallCurve:
-    """Return the recall curve by a replay under each of these limits, which must ascend."""
+    """Return the recall curve from a replay under each of these limits, in ascending order."""
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
@@ -267,7 +269,7 @@ def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurv
 
 
 def _limits_of(history: History, use: Use, policy: Policy) -> list[Interval]:
-    """Return the limits that hold all of a use."""
+    """Return the limits under which all parts of a use are held."""
     last = use.position - 1
     system = history.loads.systems[last]
     mention = use.depends_on(() if system is None else history.mentions(system))

@@ -138,7 +138,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     dates: dict[Date, str] = {}
     codes: set[str] = set()
     named: set[str] = set()
-    for text in said_texts(message):
+    for text in texts_with_facts(message):
         if _REDACTED.fullmatch(text):
             continue
         if _DIGIT_OR_CAPITALS.search(text):
@@ -217,7 +217,7 @@ def _words_in(text: str, words: Words) -> Iterator[str]:
                 yield found[0]
 
 
-def said_texts(message: ChatMessage) -> Iterator[str]:
+def texts_with_facts(message: ChatMessage) -> Iterator[str]:
     """Yield the texts in which facts are looked for: texts, tool arguments and tool results."""
     match message:
         case SystemMessage():
@@ -232,7 +232,7 @@ def said_texts(message: ChatMessage) -> Iterator[str]:
 
 def is_pasted(message: UserMessage) -> bool:
     """Return whether a user pasted a message, rather than wrote it."""
-    texts = list(said_texts(message))
+    texts = list(texts_with_facts(message))
     lines = sum(text.count("\n") + 1 for text in texts)
     return sum(map(len, texts)) > LONGEST_SAID or lines > MOST_LINES
 

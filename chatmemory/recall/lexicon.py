@@ -17,7 +17,7 @@ from chatmemory.recall.facts import (
     Words,
     found_in,
     is_pasted,
-    said_texts,
+    texts_with_facts,
 )
 from chatmemory.recall.held import Terms
 from chatmemory.recall.pairs import Pairs, pairs_of
@@ -59,7 +59,7 @@ class Lexicon:
         pairs = frozenset(map(str, self._pairs.used_at(position)))
         own = {**{each: each for each in (*sorted(terms), *sorted(pairs))}, **dates}
         speaker = speaker_of(message)
-        mentions = self._mentions(said_texts(message), is_prose=_is_prose(message, speaker))
+        mentions = self._mentions(texts_with_facts(message), is_prose=_is_prose(message, speaker))
         return MessageFacts(own, frozenset(dates), pairs, mentions.union(own), speaker)
 
     def _mentions(self, texts: Iterable[str], is_prose: bool) -> frozenset[str]:

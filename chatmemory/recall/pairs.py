@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage
-from chatmemory.recall.facts import json_of, pairs_in, said_texts
+from chatmemory.recall.facts import json_of, pairs_in, texts_with_facts
 
 LONGEST_VALUE = 80
 SHORTEST_NUMBER = 3  # digits of a number that is a value
@@ -80,7 +80,7 @@ def pairs_of(message: ChatMessage) -> frozenset[Pair]:
 
 
 def _of_texts(message: ChatMessage) -> Iterator[Pair]:
-    for text in said_texts(message):
+    for text in texts_with_facts(message):
         yield from _pairs_of(json_of(text))
 
 

@@ -15,10 +15,10 @@ from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.compactions import (
     APPENDED,
     TAILS,
-    CameBack,
     Evidence,
     Level,
     NeededTerm,
+    ReturnedBy,
     compaction_evidence,
     headline,
     terms_of,
@@ -33,9 +33,9 @@ HELP = (
 
 IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
 BACK = {
-    CameBack.TOOL: "came back from a tool",
-    CameBack.USER: "said again by the user",
-    CameBack.UNKNOWN: "no recorded mention",
+    ReturnedBy.TOOL: "came back from a tool",
+    ReturnedBy.USER: "said again by the user",
+    ReturnedBy.UNKNOWN: "no recorded mention",
 }
 
 
@@ -48,7 +48,7 @@ class Total:
     held: int = 0
     appended: Counter[int] = field(default_factory=Counter)
     tail: Counter[int] = field(default_factory=Counter)
-    back: Counter[CameBack] = field(default_factory=Counter)
+    back: Counter[ReturnedBy] = field(default_factory=Counter)
 
     def add(self, found: Evidence, level: Level) -> None:
         self.compactions += 1

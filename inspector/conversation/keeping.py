@@ -34,7 +34,7 @@ TRIED_TOO_LONG = (
 
 
 @dataclass(frozen=True)
-class WhatWouldKeep:
+class KeepingLimit:
     """The limit that, if in force from the start, would have kept a message in memory until it was
     next needed, just before message `needed.again`, or else until `step`. `fact` is the part of it
     that had been forgotten.
@@ -67,7 +67,7 @@ class WhatWouldKeep:
         return limit is not None and limit <= self.policy.limit
 
 
-def find_what_would_keep(view: ConversationState) -> WhatWouldKeep | None:
+def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     """Return the limit that would have kept the selected message, which left for want of room,
     until it was next needed, or else until the step. Rooms know when it was needed.
 
@@ -84,7 +84,7 @@ def find_what_would_keep(view: ConversationState) -> WhatWouldKeep | None:
         return None
     policy, last_seq = step.policy.enforced(), needed.again - 1 if needed else step.last_seq
     kinds, is_recounted = changes_until(step)
-    answer = WhatWouldKeep(
+    answer = KeepingLimit(
         row.seq,
         step.n,
         policy,
@@ -103,7 +103,7 @@ def find_what_would_keep(view: ConversationState) -> WhatWouldKeep | None:
     return replace(answer, keeping=_limit_for(answer, entries))
 
 
-def _limit_for(answer: WhatWouldKeep, entries: Sequence[Entry]) -> Keeping | None:
+def _limit_for(answer: KeepingLimit, entries: Sequence[Entry]) -> Keeping | None:
     """Return the limit that keeps the message to the end of a history."""
     position = next(i for i, entry in enumerate(entries) if entry.seq == answer.seq)
     most_adds = MOST_FOLLOWED if answer.needed else MOST_ADDS
@@ -120,12 +120,12 @@ def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
 # Its words
 
 
-def what_would_have_kept(answer: WhatWouldKeep) -> Explanation:
+def explain_keeping_limit(answer: KeepingLimit) -> Explanation:
     """Explain which limit would have kept a message, and that a higher one now comes too late."""
     return Explanation("What would have kept it?", _cause(answer), " ".join(_details(answer)))
 
 
-def _cause(answer: WhatWouldKeep) -> str:
+def _cause(answer: KeepingLimit) -> str:
     if answer.keeping is None:
         return "Not known." if not answer.deferred else "Not computed yet."
     unpinned = ", with nothing pinned" if answer.leaves_out_pins else ""
@@ -137,7 +137,7 @@ def _cause(answer: WhatWouldKeep) -> str:
     return f"{about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
 
 
-def _details(answer: WhatWouldKeep) -> Iterator[str]:
+def _details(answer: KeepingLimit) -> Iterator[str]:
     keeping = answer.keeping
     if keeping is None and answer.deferred:
         yield f"It takes a replay of {counted(answer.deferred, 'message')}."
@@ -165,20 +165,20 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
     yield "A higher limit now does not bring it back."
 
 
-def _moment(answer: WhatWouldKeep) -> str:
+def _moment(answer: KeepingLimit) -> str:
     """Name the moment until which a limit would have kept a message: its next use, or a step."""
     if answer.needed is None:
         return f"at step {answer.step:,}"
     return f"just before {named(answer.needed.again)}, in which {_subject(answer)} came up again"
 
 
-def _subject(answer: WhatWouldKeep) -> str:
+def _subject(answer: KeepingLimit) -> str:
     """Name the forgotten fact, or the result of a call."""
     fact = answer.fact.fact if answer.fact else ""
     return fact or f"the result of {answer.needed.what}" if answer.needed else fact
 
 
-def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
+def _for_the_fact(answer: KeepingLimit, limit: int) -> Iterator[str]:
     """Yield the limit that the fact alone needed, where another message mentions it too."""
     fact = answer.fact
     least = fact.keeping.limit if fact and fact.keeping else None

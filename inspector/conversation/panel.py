@@ -34,7 +34,7 @@ from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowView
 from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
-from inspector.conversation.keeping import what_would_have_kept
+from inspector.conversation.keeping import explain_keeping_limit
 from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
@@ -171,7 +171,7 @@ class Why:
     def would_keep(self) -> Explanation | None:
         """The limit that would have kept the message."""
         answer = self._state.would_keep
-        return what_would_have_kept(answer) if answer else None
+        return explain_keeping_limit(answer) if answer else None
 
     @property
     def compare_url(self) -> str:

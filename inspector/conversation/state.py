@@ -42,7 +42,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
-from inspector.conversation.keeping import WhatWouldKeep, find_what_would_keep
+from inspector.conversation.keeping import KeepingLimit, find_keeping_limit
 from inspector.shell import rooms
 from inspector.shell.room import Marks
 
@@ -61,8 +61,8 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `other` is another step for comparison, from
     which messages above `past` are listed. `replay` asks for the limit that would have kept the
-    selected message even in a long history. `of_rooms` has the texts of the rooms' parameters, by
-    name.
+    selected message even in a long history. `room_parameters` has the texts of the rooms'
+    parameters, by name.
     """
 
     at: int | None = None
@@ -72,11 +72,11 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
-    of_rooms: Mapping[str, str] = field(default_factory=dict)
+    room_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:
         """Return the number in a parameter of a room, or None."""
-        text = self.of_rooms.get(name, "")
+        text = self.room_parameters.get(name, "")
         return int(text) if text.isascii() and text.isdecimal() else None
 
 
@@ -119,7 +119,7 @@ class ConversationState:
     selected: MessageDetail | None = None
     left_by: ChangeResult | None = None
     clearing: Clearing | None = None
-    would_keep: WhatWouldKeep | None = None
+    would_keep: KeepingLimit | None = None
     compared: WindowView | None = None
     drafts: tuple[MessageDetail, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
@@ -247,7 +247,7 @@ def _stored_state(
         cleared=cleared,
         read=read,
     )
-    return replace(view, would_keep=find_what_would_keep(view))
+    return replace(view, would_keep=find_keeping_limit(view))
 
 
 def _with_texts(state: ConversationState) -> ConversationState:

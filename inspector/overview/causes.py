@@ -1,4 +1,4 @@
-"""The first thing that the overview says: what needs somebody, a line for each cause."""
+"""The causes that need attention, at the top of the overview: one line for each cause."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause that needs attention, as a line: its cases, a sentence about the newest one, and what
-    to do.
+    """A cause that needs attention, as a line: its cases, a sentence about the newest one, and a
+    link to the remedy.
 
     `address` leads to a preview for all of them. The flag is known by its name, because lines are
     cached and a flag may hold functions.
@@ -76,7 +76,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Folded:
-    """A cause without a line: its number, and who muted it at which number."""
+    """A cause without a line: the number of its cases, and who muted it at which number."""
 
     name: str
     count: int
@@ -89,7 +89,8 @@ class Folded:
 
 @dataclass(frozen=True)
 class Headlines:
-    """The counts of all conversations, their time, and the time until which they are kept.
+    """The counts of all conversations, the time of counting, and the time until which they are
+    cached.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
     each counted once, and `questions` are the questions of rooms. `mended` causes had cases earlier
@@ -115,13 +116,13 @@ class Headlines:
         return [each for each in self.folded if each.muted]
 
     def milliseconds_left(self) -> int:
-        """Return the time until they are counted again."""
+        """Return the milliseconds until the next count."""
         return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
 
 
 def current_headlines(moment: int) -> Headlines:
-    """Return the numbers that were counted last, or count again. `moment` is the newest change
-    that the caller has seen: a new count includes it.
+    """Return the cached counts, or count again. `moment` is the newest change that the caller
+    knows: a new count includes it.
 
     Counting reads all steps of today, so that the counts are kept for 20 times as long as that
     took, from 1 to 30 seconds, for all readers. Unless the conversations are very many, the next
@@ -144,12 +145,12 @@ def _is_outdated(stats: OverviewStats) -> bool:
 
 
 def forget_headlines() -> None:
-    """Count again at the next request: somebody has changed the lines."""
+    """Drop the cached counts, because somebody has changed the lines."""
     cache.delete(CACHED_AS)
 
 
 def kept_seconds(took: float) -> float:
-    """Return the seconds for which counts are kept that took so many seconds."""
+    """Return the number of seconds for which to cache counts that took `took` seconds."""
     return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
 
 

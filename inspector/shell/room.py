@@ -186,8 +186,8 @@ class SiteRoom(kernel.Room):
     def view(self, view: ConversationState) -> View | None:
         """Return the view in place of a stored step, if the URL asks for one.
 
-        `view.query.of_rooms` has the texts of the room's parameters, and `view.read` the values
-        that a form of the room has read before. An exception ends the request.
+        `view.query.room_parameters` has the texts of the room's parameters, and `view.read` the
+        values that a form of the room has read before. An exception ends the request.
         """
         return None
 

@@ -45,7 +45,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
     query = _query(request)
-    selected, read = rooms.selected(query.of_rooms), dict[str, Any]()
+    selected, read = rooms.selected(query.room_parameters), dict[str, Any]()
     query = query if selected is None else replace(query, msg=selected)
     with one_snapshot():
         try:
@@ -113,11 +113,11 @@ def _query(request: HttpRequest) -> ConversationQuery:
         other=_number(request, "with"),
         past=_number(request, "past"),
         replay="replay" in request.GET,
-        of_rooms=_of_rooms(request),
+        room_parameters=_room_parameters(request),
     )
 
 
-def _of_rooms(request: HttpRequest) -> dict[str, str]:
+def _room_parameters(request: HttpRequest) -> dict[str, str]:
     """Return the parameters that rooms own. Raises Http404 for text where a number must be."""
     kinds = {name: kind for name, kind in rooms.parameters().items() if name in request.GET}
     for name, kind in kinds.items():

@@ -42,7 +42,7 @@ class ARoom(room.SiteRoom):
     observed: list[tuple[str, str, int]] = []
 
     def view(self, view):
-        if view.query.of_rooms.get("counted") != "instead":
+        if view.query.room_parameters.get("counted") != "instead":
             return None
         caption = Caption("Shown instead")
         panel = room.Fragment("a_room/_said.html", {"said": "A panel"})
@@ -54,7 +54,7 @@ class ARoom(room.SiteRoom):
 
     def marks(self, view):
         self._fail("marks")
-        if view.query.of_rooms.get("counted") != "marked":
+        if view.query.room_parameters.get("counted") != "marked":
             return None
         from chatmemory.reading.history import message
 
@@ -64,7 +64,7 @@ class ARoom(room.SiteRoom):
 
     def parts(self, view):
         self._fail("parts")
-        counted = view.query.of_rooms.get("counted", "nothing")
+        counted = view.query.room_parameters.get("counted", "nothing")
         for place in room.Place:
             if place is not room.Place.ANSWER or counted == "answered":
                 said = {"said": f"Part {place} at {view.at}"}

@@ -13,7 +13,7 @@ from chatmemory.rooms import rooms
 CONFIGS = [apps.get_app_config("chatmemory"), *rooms()]
 MODELS = {model._meta.db_table: model for config in CONFIGS for model in config.get_models()}
 DISTRIBUTED = [each for each in placements() if each.column]
-OF_ROOMS = {
+ROOM_ROWS = {
     model.__name__
     for room in rooms()
     for model in room.get_models()
@@ -27,7 +27,7 @@ def test_each_table_has_its_place():
     assert {MODELS[table].__name__: column for table, column in placed.items()} == {
         "Memory": "id",
         **dict.fromkeys(("Message", "Stay", "Step"), "memory_id"),
-        **dict.fromkeys(OF_ROOMS, "memory_id"),
+        **dict.fromkeys(ROOM_ROWS, "memory_id"),
         **dict.fromkeys(("IdempotentAnswer", "AuditEntry"), None),
     }
     others = {MODELS[table].__name__ for table in MODELS.keys() - placed}

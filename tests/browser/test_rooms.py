@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from ..rooms import of_rooms
+from ..rooms import room_modules
 
 pytestmark = pytest.mark.long  # a minute and a half of Chromium: `make whole`
 
-for module in of_rooms("in_a_browser"):
+for module in room_modules("in_a_browser"):
     room = module.__name__.split(".")[2]
     globals().update(
         (f"test_of_{room}{name.removeprefix('test')}", found)

@@ -24,7 +24,7 @@ from chatmemory.models import Memory
 from inspector import demo
 from inspector.rooms.transfer.imports import import_all
 
-from ..rooms import of_rooms
+from ..rooms import room_modules
 from .states import State
 
 # Two runs of tau-bench's airline task, by Sierra, under the MIT license:
@@ -158,4 +158,4 @@ STATES = {
     "delete-asked": State("/bulk/", form={"action": "delete", "id": ["classroom", "support"]}),
     "sign-in": State("/sign-in/", by="stranger", whole=True),
 }
-STATES |= {name: state for each in of_rooms("golden") for name, state in each.STATES.items()}
+STATES |= {name: state for each in room_modules("golden") for name, state in each.STATES.items()}

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chatmemory.access.roles import GROUPS, Role
 
-from ..rooms import FOLDER, of_rooms
+from ..rooms import FOLDER, room_modules
 from .reading import as_text
 from .site import STATES, build
 from .states import State
@@ -27,7 +27,7 @@ PAGES = Path(__file__).parent / "pages"
 # The folders of files, by the names of the pages of rooms
 FOLDERS = {
     name: FOLDER / room.__name__.split(".")[2] / "golden"
-    for room in of_rooms("golden")
+    for room in room_modules("golden")
     for name in room.STATES
 }
 ACCEPT = "If that is meant, run GOLDEN=write pytest tests/golden, and commit what it writes."
@@ -39,7 +39,7 @@ MORNING, NOON = (datetime(2026, 3, 2, hour, tzinfo=UTC) for hour in (8, 12))
 def pages(db, django_user_model, monkeypatch) -> dict[str, str]:
     """The texts of all states by name, at noon, of a site that was filled in the morning."""
     moments = (MORNING + timedelta(microseconds=n) for n in count())
-    for room in of_rooms("golden"):
+    for room in room_modules("golden"):
         getattr(room, "prepare", lambda patch: None)(monkeypatch)
     monkeypatch.setattr(timezone, "now", lambda: next(moments))
     clients = {name: Client() for name in ("operator", "viewer", "stranger")}

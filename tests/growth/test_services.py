@@ -27,7 +27,7 @@ from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.project.server import load_what_requests_need
 
 from ..conversations import numbered
-from ..rooms import of_rooms
+from ..rooms import room_modules
 from .shapes import POLICIES, SHAPES, TIMES, assert_grows_in_line
 
 N = TIMES * (MANY + 1)  # of the smaller size, too, lists are compared before the lock
@@ -74,7 +74,7 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "storable_messages": lambda it: services.storable_messages(it.messages),
     "unpin": lambda it: (services.pin(it.id, it.text), services.unpin(it.id, it.text)),
 }
-OF_ROOMS = {name: act for room in of_rooms("growth") for name, act in room.ROWS.items()}
+ROOM_ROWS = {name: act for room in room_modules("growth") for name, act in room.ROWS.items()}
 PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "get_messages": lambda it: protocol.get_messages(it.id),
     "get_window": lambda it: protocol.get_window(it.id).with_messages(),
@@ -87,7 +87,7 @@ PROTOCOL: dict[str, Callable[[Filled], object]] = {
 READS: dict[str, Callable[[Filled], object]] = {
     "window": lambda it: windows.window(it.id),
     "conversation_state": lambda it: conversation_state(
-        it.id, ConversationQuery(msg=it.text, of_rooms={"find": "A-1"})
+        it.id, ConversationQuery(msg=it.text, room_parameters={"find": "A-1"})
     ),
 }
 # What is about several conversations, settings, or rows without messages
@@ -107,7 +107,7 @@ def test_every_service_has_a_row():
 
 
 def cases():
-    for name, act in (ROWS | OF_ROOMS | PROTOCOL | READS).items():
+    for name, act in (ROWS | ROOM_ROWS | PROTOCOL | READS).items():
         for shape in SHAPES:
             for policy in POLICIES:
                 is_quick = shape in QUICK and policy == "plain"
@@ -173,7 +173,7 @@ COMPARING = "/chatmemory/ledger/client_list.py"
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
-@pytest.mark.parametrize("name", ROWS | OF_ROOMS | PROTOCOL | LONG_LISTS)
+@pytest.mark.parametrize("name", ROWS | ROOM_ROWS | PROTOCOL | LONG_LISTS)
 def test_nothing_is_derived_under_a_lock(transactional_db, name):
     load_what_requests_need()
     filled = Filled("m", [UserMessage("It is A-1182."), *SHAPES["n calls"](20)])
@@ -190,7 +190,7 @@ def test_nothing_is_derived_under_a_lock(transactional_db, name):
     sys.setprofile(called)
     try:
         with suppress(ChatMemoryError):
-            (ROWS | OF_ROOMS | PROTOCOL | LONG_LISTS)[name](filled)
+            (ROWS | ROOM_ROWS | PROTOCOL | LONG_LISTS)[name](filled)
     finally:
         sys.setprofile(None)
     assert derived <= ALLOWED.get(name, set())

@@ -17,7 +17,7 @@ from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.simulation.trials import WhatIf
 
 from ..conversations import create_and_add, numbered
-from ..rooms import of_rooms
+from ..rooms import room_modules
 
 PAGES = [
     "/",
@@ -47,7 +47,7 @@ FORMS = [
     ("/c/m/simulate/", {"role": "user", "text": "what if", "limit": "5"}),
     ("/bulk/", {"action": "delete", "id": [f"c{n}" for n in range(25)]}),
 ]
-for room in of_rooms("routes"):  # each may have more
+for room in room_modules("routes"):  # each may have more
     PAGES += getattr(room, "COUNTED", [])
     FORMS += getattr(room, "COUNTED_FORMS", [])
 MOST, MOST_OF_THE_API, MOST_OF_AN_ADD = 30, 10, 16
@@ -106,8 +106,8 @@ ASKED = [
     ConversationQuery(),
     ConversationQuery(at=0),
     ConversationQuery(at=43, msg=25),
-    ConversationQuery(at=43, of_rooms={"find": "A-1182"}),
-    ConversationQuery(at=43, of_rooms={"find": "a phrase that nobody said"}),
+    ConversationQuery(at=43, room_parameters={"find": "A-1182"}),
+    ConversationQuery(at=43, room_parameters={"find": "a phrase that nobody said"}),
     ConversationQuery(at=43, other=20),
     ConversationQuery(before=30),
 ]
@@ -122,7 +122,7 @@ def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_q
     services.keep("order-7741")
     pages = [page_of("order-7741", query, {}) for query in ASKED]  # for which rooms read
     trial = WhatIf((UserMessage("what if"), AiMessage("then this")))
-    simulated = ConversationQuery(of_rooms={"find": "A-1182"}, msg=-1)
+    simulated = ConversationQuery(room_parameters={"find": "A-1182"}, msg=-1)
     pages.append(page_of("order-7741", simulated, {"trial": trial}))
     with django_assert_num_queries(0):
         for page in pages:
@@ -132,7 +132,7 @@ def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_q
 def test_a_page_reads_the_conversation_and_its_step_once(db):
     demo.load()
     with CaptureQueriesContext(connection) as captured:
-        query = ConversationQuery(at=43, msg=25, of_rooms={"find": "A-1182"})
+        query = ConversationQuery(at=43, msg=25, room_parameters={"find": "A-1182"})
         conversation_state("order-7741", query)
     statements = [each["sql"].replace('"', "") for each in captured]
     assert sum("FROM chatmemory_memory" in each for each in statements) == 1

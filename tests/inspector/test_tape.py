@@ -293,7 +293,7 @@ def test_cells_of_a_refused_draft_lead_back_to_the_conversation(long, operator_c
 
 def test_the_band_tells_its_steps_in_words(db):
     create_and_add("c", MessageWindow(2), users("order A-1", "b", "c", "A-1 again", "d"))
-    state = conversation_state("c", ConversationQuery(of_rooms={"find": "A-1"}))
+    state = conversation_state("c", ConversationQuery(room_parameters={"find": "A-1"}))
     drawn = ConversationPage(state).timeline
     assert (drawn.band, drawn.band_words) == (
         "M0 2H2M3 2H5",

@@ -29,7 +29,7 @@ from inspector.live import with_live_streams
 from inspector.middleware import refusals
 from inspector.rooms.live.stream import is_stream, requested_memory
 
-from ..rooms import of_rooms
+from ..rooms import room_modules
 from ..serving import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -74,7 +74,7 @@ def test_a_page_of_each_room_is_found():
     """Mounted rooms have their routes below the prefix of the project."""
     known = {
         route: arguments
-        for each in of_rooms("routes")
+        for each in room_modules("routes")
         for name in ("PAGES", "API")
         for route, (arguments, _) in getattr(each, name, {}).items()
     }

@@ -22,7 +22,7 @@ from chatmemory.reading.feed import newest_change_or_erasure
 from chatmemory.reading.history import Part, history
 
 from ..long_conversations import fleet, long_conversation
-from ..rooms import of_rooms
+from ..rooms import room_modules
 from .plans import plans_of
 
 LONG, FLEET, LATELY = 20_000, 500, 20
@@ -55,7 +55,7 @@ INDEXES = {
     "API: list by creation": {"memory_by_creation"},
     "API: search": {"texts"},
 }
-OF_ROOMS = [*of_rooms("plans")]
+ROOM_ROWS = [*room_modules("plans")]
 
 
 def fill() -> None:
@@ -70,9 +70,9 @@ def fill() -> None:
         row.updated_at -= timedelta(minutes=minutes)
     Memory.objects.bulk_update(short, ["updated_at"], batch_size=250)
     services.add("fleet-1", [UserMessage("bye")] * LATELY)
-    for room in OF_ROOMS:
+    for room in ROOM_ROWS:
         room.fill(FLEET)
-    analyse(Memory, Message, Stay, Step, *(each for room in OF_ROOMS for each in room.MODELS))
+    analyse(Memory, Message, Stay, Step, *(each for room in ROOM_ROWS for each in room.MODELS))
 
 
 def analyse(*models: type[Model]) -> None:
@@ -90,7 +90,7 @@ def analyse(*models: type[Model]) -> None:
 
 def calls(browser, api) -> dict[str, Callable[[], Any]]:
     half = LONG // 2
-    found = {name: call for room in OF_ROOMS for name, call in room.calls(browser, api).items()}
+    found = {name: call for room in ROOM_ROWS for name, call in room.calls(browser, api).items()}
     return found | {
         "add": partial(services.add, "long", [UserMessage("one more")]),
         "window at a step": partial(windows.window, "long", half),
@@ -119,7 +119,7 @@ def test_hot_paths_use_indexes(operator_client, api):
     """All queries run on one database, since filling it takes longer than reading."""
     fill()
     unused, faults = {}, {}
-    indexes = INDEXES | {name: each for room in OF_ROOMS for name, each in room.INDEXES.items()}
+    indexes = INDEXES | {name: each for room in ROOM_ROWS for name, each in room.INDEXES.items()}
     for name, call in calls(operator_client, api).items():
         plans = plans_of(call)
         if missing := indexes[name] - {index for plan in plans for index in plan.indexes}:

@@ -11,8 +11,8 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.formats.building import SessionBuilder
 from chatmemory.recall.compactions import (
     APPENDED,
-    CameBack,
     Level,
+    ReturnedBy,
     compaction_evidence,
     dropped_terms,
     headline,
@@ -106,9 +106,9 @@ def test_cleared_results_were_not_in_the_window():
 @pytest.mark.parametrize(
     ("after", "back", "came"),
     [
-        ([tool("A-11"), UserMessage("A-11")], CameBack.TOOL, 2),
-        ([UserMessage("A-11"), tool("A-11")], CameBack.USER, 2),
-        ([UserMessage("Go on.")], CameBack.UNKNOWN, None),
+        ([tool("A-11"), UserMessage("A-11")], ReturnedBy.TOOL, 2),
+        ([UserMessage("A-11"), tool("A-11")], ReturnedBy.USER, 2),
+        ([UserMessage("Go on.")], ReturnedBy.UNKNOWN, None),
     ],
 )
 def test_a_lost_term_has_the_way_it_came_back(after, back, came):
@@ -146,7 +146,7 @@ def test_text_that_a_program_wrote_for_the_user_counts_as_a_tools():
     builder.add(AiMessage("A-11"))
     (found,) = compaction_evidence(builder.session())
     assert found.dropped == ("B-22", "A-11")
-    assert found.terms[0].back is CameBack.TOOL
+    assert found.terms[0].back is ReturnedBy.TOOL
 
 
 def test_plain_numbers_are_no_terms():

@@ -17,7 +17,7 @@ from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.recall.again import ReadMessage, read_messages
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
-from chatmemory.recall.facts import said_texts
+from chatmemory.recall.facts import texts_with_facts
 from chatmemory.recall.incidents import (
     IncidentKind,
     MemoryTime,
@@ -115,7 +115,7 @@ def incidents_of_session(session):
     lexicon = Lexicon([messages[place] for place in said])
     read = dict(zip(said, read_messages([messages[n] for n in said], lexicon), strict=True))
     for place in summaries:
-        mentions = lexicon.mentioned_in(said_texts(messages[place]))
+        mentions = lexicon.mentioned_in(texts_with_facts(messages[place]))
         facts = MessageFacts({}, frozenset(), frozenset(), mentions, speaker_of(messages[place]))
         read[place] = ReadMessage(facts)
     arrivals = [StepMessage(n, n, messages[n], read[n], n not in summaries) for n in sorted(read)]

@@ -10,7 +10,7 @@ from types import ModuleType
 FOLDER = Path(__file__).parent
 
 
-def of_rooms(name: str) -> Iterator[ModuleType]:
+def room_modules(name: str) -> Iterator[ModuleType]:
     """Yield the modules of this name of all rooms: `golden` has pages, `routes` has permissions."""
     for file in sorted(FOLDER.glob(f"*/{name}.py")):
         yield import_module(f"tests.rooms.{file.parent.name}.{name}")

@@ -26,7 +26,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import Part
 from chatmemory.reading.overview import overview_page
 from chatmemory.reading.rows import MessageDetail
-from inspector.conversation.keeping import what_would_have_kept
+from inspector.conversation.keeping import explain_keeping_limit
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.shell import rooms
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
@@ -133,7 +133,7 @@ def why_did_it_leave(
         why = why_in(state.window, message, clearing=state.clearing)
     else:
         raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
-    would_have_kept = what_would_have_kept(state.would_keep) if state.would_keep else None
+    would_have_kept = explain_keeping_limit(state.would_keep) if state.would_keep else None
     lines = receipts.shortened(why.receipt)
     answers = [f"{why.question} {why.summary}"]
     answers += [f"  {line.label}: {wording.amount(line.amount)}" for line in lines]

@@ -79,7 +79,7 @@ def parts(view: ConversationState) -> Iterator[Part]:
 def _repaired(view: ConversationState) -> str:
     """Return the note of the newest step if it is the repair that the address names, or ""."""
     row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
-    named = view.query.of_rooms.get("repaired")
+    named = view.query.room_parameters.get("repaired")
     return row.note if row and row.kind == "repair" and named == str(view.at) else ""
 
 

@@ -9,7 +9,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message
 from chatmemory.reading.history import message_row
 from chatmemory.reading.summaries import summaries_covering
-from chatmemory.recall.facts import facts_of, said_texts
+from chatmemory.recall.facts import facts_of, texts_with_facts
 from chatmemory.recall.held import Terms
 
 
@@ -36,5 +36,5 @@ def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
     return [
         summary
         for summary in readable
-        if any(map(terms.held_by, said_texts(read_message(summary))))
+        if any(map(terms.held_by, texts_with_facts(read_message(summary))))
     ]

@@ -16,7 +16,7 @@ from chatmemory.api.requests import Query
 from chatmemory.api.responses import WHY_IT_LEFT, Json, response
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.models import Step
-from chatmemory.recall.compactions import APPENDED, TAILS, CameBack, Level, NeededTerms
+from chatmemory.recall.compactions import APPENDED, TAILS, Level, NeededTerms, ReturnedBy
 from chatmemory.recall.incidents import incident_to_dict
 from chatmemory.recall.kinds import FORMER, IncidentKind
 from inspector.rooms.evidence.compactions import ShownEvidence, evidence_of
@@ -95,7 +95,7 @@ class LostTermSerializer(Json):
         allow_null=True,
         help_text="Seq of the message by which it came back; null without a recorded mention.",
     )
-    back = serializers.CharField(help_text=f"One of {', '.join(CameBack)}.")
+    back = serializers.CharField(help_text=f"One of {', '.join(ReturnedBy)}.")
     is_told = serializers.BooleanField(help_text="Whether others mentioned it first.")
     is_rare = serializers.BooleanField(
         help_text="Whether others mentioned it first, and at most two of the newest 200 "

@@ -31,11 +31,11 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import messages_until
 from chatmemory.recall.compactions import (
     LIMIT,
-    CameBack,
     Evidence,
     Level,
     NeededTerm,
     NeededTerms,
+    ReturnedBy,
     compaction_evidence,
     terms_of,
     why_left_out,
@@ -88,9 +88,9 @@ class KeptTerm(NamedTuple):
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
         """Return the term, with its words if they are given. It is rare or not by the corpus."""
-        back = CameBack.UNKNOWN
+        back = ReturnedBy.UNKNOWN
         if self.came is not None:
-            back = CameBack.USER if self.by_user else CameBack.TOOL
+            back = ReturnedBy.USER if self.by_user else ReturnedBy.TOOL
         return NeededTerm(
             term,
             term,
@@ -286,7 +286,7 @@ def _kept(
             place=places(each.used)[each.term],
             said=seqs[each.said],
             came=None if each.came is None else seqs[each.came],
-            by_user=each.back is CameBack.USER,
+            by_user=each.back is ReturnedBy.USER,
             is_held=each.is_held,
             is_told=each.is_told,
             appended=each.place,

@@ -18,7 +18,7 @@ from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.history import estimator_of, messages_with_history
 from chatmemory.recall.again import ReadMessage
-from chatmemory.recall.facts import said_texts
+from chatmemory.recall.facts import texts_with_facts
 from chatmemory.recall.history import History
 from chatmemory.recall.incidents import (
     Forgotten,
@@ -103,7 +103,7 @@ def _rows(memory: Memory, first: int, last: int) -> list[Message]:
 
 def _injected(message: ChatMessage, history: History) -> ReadMessage:
     """Return a message that was put into the window, with the facts that it mentions."""
-    mentions = history.lexicon.mentioned_in(said_texts(message))
+    mentions = history.lexicon.mentioned_in(texts_with_facts(message))
     none: frozenset[str] = frozenset()
     return ReadMessage(MessageFacts({}, none, none, mentions, speaker_of(message)))
 

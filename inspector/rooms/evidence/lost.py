@@ -12,10 +12,10 @@ from chatmemory.recall.compactions import (
     APPENDED,
     CORPUS,
     TAILS,
-    CameBack,
     Level,
     NeededTerm,
     NeededTerms,
+    ReturnedBy,
 )
 from chatmemory.recall.compactions import LIMIT as TERMS_APPENDED
 from inspector.rooms.evidence import words
@@ -115,7 +115,7 @@ class EvidenceCard:
         return LostTerm(term, words.came_back(term.back), self._came_by(term))
 
     def _came_by(self, term: NeededTerm) -> str:
-        if term.back is CameBack.USER:
+        if term.back is ReturnedBy.USER:
             return "said again in"
         tool = self._shown.tools.get(term.came or 0)
         return f"from {tool} in" if tool else "again in"

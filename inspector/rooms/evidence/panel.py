@@ -37,7 +37,7 @@ def _lost(view: ConversationState) -> Iterator[Part]:
     """
     if view.detail is None or view.detail.row.kind != "compact":
         return
-    found = evidence_at(view.stored.memory, view.at, "terms" in view.query.of_rooms)
+    found = evidence_at(view.stored.memory, view.at, "terms" in view.query.room_parameters)
     if found is None:
         yield _card("_not_known")
         return

@@ -27,7 +27,7 @@ def incidents_shown(view: ConversationState) -> IncidentsAt | None:
             view.at,
             view.query.number("incident") or 1,
             view.detail,
-            lists_used="used" in view.query.of_rooms,
+            lists_used="used" in view.query.room_parameters,
         )
     found: IncidentsAt | None = view.read.get("evidence")
     return found

@@ -9,15 +9,15 @@ from chatmemory import Policy, can_decide
 from chatmemory.explain.reasons import short_cause
 from chatmemory.explain.wording import counted, in_unit
 from chatmemory.messages.texts import named
-from chatmemory.recall.compactions import CameBack
+from chatmemory.recall.compactions import ReturnedBy
 from inspector.conversation.keeping import TRIED_TOO_LONG
 from inspector.rooms.evidence.compactions import StoredEvidence
 from inspector.rooms.evidence.reads import ShownIncident, UnseenUses
 
 _BACK = {
-    CameBack.TOOL: "fetched again",
-    CameBack.USER: "the user said it again",
-    CameBack.UNKNOWN: "no recorded mention",
+    ReturnedBy.TOOL: "fetched again",
+    ReturnedBy.USER: "the user said it again",
+    ReturnedBy.UNKNOWN: "no recorded mention",
 }
 
 
@@ -95,6 +95,6 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
     return f"{of_prompts}{before:,} tok" + (" before" if after is None else f" in {after:,}")
 
 
-def came_back(back: CameBack) -> str:
+def came_back(back: ReturnedBy) -> str:
     """Return the way in which a lost term came back. Never claim that it was invented."""
     return _BACK[back]

@@ -46,9 +46,9 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 def phrase_of(query: ConversationQuery) -> str:
     """Return the phrase in the URL, or "" if it is the number of the selected message."""
-    number = selected(query.of_rooms)
+    number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg
-    return "" if is_selected else searchable(query.of_rooms.get(PARAMETER, ""))
+    return "" if is_selected else searchable(query.room_parameters.get(PARAMETER, ""))
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:

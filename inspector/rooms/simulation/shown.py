@@ -53,7 +53,7 @@ def _replay(state: ConversationState, limit: int) -> View | None:
 def _tried(view: ConversationState) -> WhatIf | None:
     """Return the trial of the address, or the one that a form has made."""
     if "trial" not in view.read:
-        key = searchable(view.query.of_rooms.get("trial", ""))
+        key = searchable(view.query.room_parameters.get("trial", ""))
         view.read["trial"] = trial(view.memory.id, key) if key else None
         if key and view.read["trial"] is None:
             raise Http404("this simulation is no longer kept")

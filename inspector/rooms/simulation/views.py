@@ -130,7 +130,7 @@ def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
     """Show the page with the drafts, the text and the error: in the composer, or at the id."""
     data = form.cleaned_data
-    query = ConversationQuery(at=form.page_step, msg=data.get("msg"), of_rooms=form.kept)
+    query = ConversationQuery(at=form.page_step, msg=data.get("msg"), room_parameters=form.kept)
     kept = trial(memory_id, data["trial"]) if data.get("trial") else None
     is_at_field = kept is not None and "new_id" in form.errors
     read = {"trial": kept, "form": form, "problem": "" if is_at_field else problem}

@@ -31,7 +31,7 @@ from chatmemory.recall.facts import facts_of
 from chatmemory.recall.incidents import IncidentKind, incident_to_dict
 from chatmemory.recall.loads import Keeping
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation.keeping import what_would_have_kept
+from inspector.conversation.keeping import explain_keeping_limit
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.evidence import tools
 from inspector.rooms.evidence.card import IncidentCard
@@ -70,7 +70,7 @@ def text_of(page: str) -> str:
 
 
 def card_at(memory_id: str, at: int | None = None, incident: int = 1) -> IncidentCard:
-    query = ConversationQuery(at=at, of_rooms={"incident": str(incident)})
+    query = ConversationQuery(at=at, room_parameters={"incident": str(incident)})
     shown = cards(conversation_state(memory_id, query))
     return next(each.context["card"] for each in shown if each.dots)
 
@@ -327,7 +327,7 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
     query = ConversationQuery(at=3, msg=1)
     answer = conversation_state("c", query).would_keep
     assert (answer.step, answer.policy) == (5, TokenWindow(20))
-    assert what_would_have_kept(answer).cause == f"{card_at('c').enough} or more."
+    assert explain_keeping_limit(answer).cause == f"{card_at('c').enough} or more."
 
 
 def test_a_message_that_was_not_needed_is_answered_for_the_step(order):
@@ -394,7 +394,7 @@ def assert_try_holds(memory_id: str, card, incident) -> None:
     """Memory holds the fact in the replay that Try shows, and not with one less."""
     for limit, holds in ((card.limit, True), (card.limit - 1, False)):
         if limit >= 1:
-            query = ConversationQuery(at=incident.step - 1, of_rooms={"limit": f"{limit}"})
+            query = ConversationQuery(at=incident.step - 1, room_parameters={"limit": f"{limit}"})
             window = simulated_state(memory_id, query, None).window
             if incident.result:
                 assert (incident.result.last in window.seqs) is holds
@@ -526,7 +526,7 @@ def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
     said = history.all_messages("order-7741", 46)
     create_and_add("real", TokenWindow(limit), said)
     state = simulated_state(
-        "order-7741", ConversationQuery(at=46, of_rooms={"limit": f"{limit}"}), None
+        "order-7741", ConversationQuery(at=46, room_parameters={"limit": f"{limit}"}), None
     )
     assert state.window.seqs == windows.window("real").seqs
     assert (26 in state.window.seqs) is (limit == 902)

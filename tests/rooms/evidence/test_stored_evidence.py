@@ -19,7 +19,7 @@ from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.models import Memory, Message, Step
 from chatmemory.reading import history, windows
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.recall.compactions import APPENDED, TAILS, CameBack, Level, compaction_evidence
+from chatmemory.recall.compactions import APPENDED, TAILS, Level, ReturnedBy, compaction_evidence
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.windows.eviction import Reason
@@ -184,7 +184,7 @@ def test_incidents_and_evidence_do_not_contradict_each_other(script):
                 if n not in session.summaries
             )
             later = any(term in said[n] for n in session.summaries if summary - 1 < n < use)
-            if back is CameBack.UNKNOWN and told and not later:
+            if back is ReturnedBy.UNKNOWN and told and not later:
                 assert (term, use, step) in used
 
 
@@ -203,7 +203,7 @@ def test_an_incident_whose_fact_a_summary_lost_has_the_cause_summarized():
         ("user_repeated", "src/app2/main.go", 7, Reason.SUMMARIZED),
     ]
     first, second = shown("a")
-    assert listed(first.listed) == [("A-1182", 1, 5, CameBack.UNKNOWN, None)]
+    assert listed(first.listed) == [("A-1182", 1, 5, ReturnedBy.UNKNOWN, None)]
     assert first.terms.held() == 1
     assert second.evidence.terms == ()
 
@@ -275,7 +275,7 @@ def test_a_use_long_after_its_compaction_is_found_once_a_stretch_is_full(monkeyp
     services.add("a", [AiMessage("A-1182 is here.")])
     assert not shown("a")[0].listed
     services.add("a", users("well", "well"))
-    assert listed(shown("a")[0].listed) == [("A-1182", 1, 10, CameBack.UNKNOWN, None)]
+    assert listed(shown("a")[0].listed) == [("A-1182", 1, 10, ReturnedBy.UNKNOWN, None)]
 
 
 def test_a_change_costs_the_same_in_a_conversation_twice_as_long(monkeypatch):

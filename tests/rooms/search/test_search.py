@@ -271,7 +271,7 @@ def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     (row,) = overview_page(MemoryFilter(search=words)).rows
     assert row.mention
     assert said in row.mention.text
-    state = conversation_state("m", ConversationQuery(of_rooms={"find": words}))
+    state = conversation_state("m", ConversationQuery(room_parameters={"find": words}))
     assert [row.seq for row in state.marks.rows] == [1]
     assert comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
 
@@ -372,7 +372,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     drafts = WhatIf(drafts=(said[0],))
 
     def counts(words: str) -> list[int]:
-        asked = ConversationQuery(of_rooms={"find": words})
+        asked = ConversationQuery(room_parameters={"find": words})
         states = conversation_state("m", asked), simulated_state("m", asked, drafts)
         return [
             *(search_on(state).matches.count for state in states),
