@@ -72,7 +72,7 @@ class UnsupportedMessage(InvalidValue):
 
 
 class _MessageError(Exception):
-    """An error of one message among several. `index` is its position from 0."""
+    """An error about one of several messages. `index` is its position from 0."""
 
     def __init__(self, text: str, index: int | None = None) -> None:
         self.index = index

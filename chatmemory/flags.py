@@ -26,12 +26,12 @@ class Flag:
     A flag `beside_doctor` is counted below the doctor's list. ANY includes the flags with `is_any`.
     Flags are ordered by `place`. `icon` is the name of its picture. Rows of the overview show the
     flags with `in_rows`. A flag is red unless `is_fault` is False, such as for a price, or `alarms`
-    returns False because it does not count yet. A flag with a `verb` is a cause with a line of its
-    own on the overview: its `title`, and the verb, a link to `route` of the inspector with the same
-    filter. `newest` returns a sentence about the latest case in a conversation. `began_at`, a
-    column with microseconds since 1970, or `began_step`, a column with the number of a step, has
-    the beginning of a conversation's case. Lists can be sorted by `newest_at`, another column of
-    microseconds, if there is one. `former` are its names in the release before, which are still
+    returns False because it does not count yet. A flag with a `verb` is a cause, which has a line
+    of its own on the overview: its `title`, and the verb, a link to `route` of the inspector with
+    the same filter. `newest` returns a sentence about the latest case in a conversation. The
+    beginning of a conversation's case is in the column `began_at` (microseconds since 1970) or
+    `began_step` (the number of a step). Lists can be sorted by `newest_at`, another column of
+    microseconds, if there is one. `former` are its names in the previous release, which are still
     accepted.
     """
 
@@ -59,7 +59,7 @@ class Flag:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts yet, such as only after somebody has chosen the providers in use."""
+        """Whether the flag counts already: some count only once the providers in use are chosen."""
         return self.alarms is None or self.alarms()
 
     @property

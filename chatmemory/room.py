@@ -83,8 +83,8 @@ class Room(AppConfig):
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:
-        """Return fields that the API's answer about a step has, too. Their `get_attribute` gets the
-        answer, with the `memory_id`.
+        """Return additional serializer fields for the API's answer about a step. Their
+        `get_attribute` gets the answer, with the `memory_id`.
         """
         return {}
 

@@ -20,14 +20,11 @@ problems_found = Signal()
 
 # Sent after the commit that keeps new incidents, with
 #   memory_id  the conversation
-#   new        the number of those after what was known of it before, by kind: `user_repeated`,
-#              `call_repeated` or `user_supplied`
+#   new        the number of new ones by kind: `user_repeated`, `call_repeated` or `user_supplied`
 incidents_found = Signal()
 
-# Sent after the commit that keeps a red flag which the conversation did not have at the last look,
-# with
-#   memory_id  the conversation
-#   cause      the name of the flag
+# Sent after the commit that keeps a red flag which the previous row of the conversation did not
+# have, with   memory_id  the conversation   cause      the name of the flag
 cases_found = Signal()
 
 # Sent by `manage.py vacuum`, before it removes the traces of deleted rows: receivers delete rows

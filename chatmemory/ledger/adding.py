@@ -65,7 +65,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     """Add messages under the conversation's policy; return one result per message.
 
     A message with a known client id and the same content changes nothing, whatever its attributes;
-    of a message that was redacted only the type can be compared. Raises PolicyRequired,
+    for a redacted message only the type can be compared. Raises PolicyRequired,
     PolicyUnavailable, EstimatorUnavailable, DuplicateClientId, and OversizedMessage,
     NoRoomBesidePins and WindowTooLarge with the index of the message.
     """
@@ -281,9 +281,9 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
 
 
 def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
-    """Return whether counting takes less time than a query for the conversation's estimator.
+    """Return whether counting is faster than a query for the conversation's estimator.
 
-    It does for short texts, if only our own estimators are installed.
+    It is for short texts, if only our own estimators are installed.
     """
     return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 

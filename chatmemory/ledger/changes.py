@@ -117,11 +117,11 @@ class ChangeResult:
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
     redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
     totals are those of the stays before and after; `policy` is the one in force after the change.
-    An add first trims under `policy_before`, as LangChain4j asks for the limit twice. Where a
+    An add first trims under `policy_before`, because LangChain4j reads the limit twice. If a
     message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
-    tells that pinned ones are older than some that left for want of room. A change `by_client` is a
-    list of a client that decides its memory: no policy decided it, even if one is in force. A
-    stored change of the policy tells which one it `replaced`, if a step before it does.
+    is True if pinned messages are older than some that left for want of room. A change `by_client`
+    is a list of a client that decides its memory: no policy decided it, even if one is in force. A
+    stored change of the policy has the policy that it `replaced`, if an earlier step recorded it.
 
     A result is never changed. It is not frozen, as an import makes one of each message, and a
     frozen one takes four times as long.

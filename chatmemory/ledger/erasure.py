@@ -91,8 +91,8 @@ def finish_deletions() -> list[str]:
 
 
 def unaudited_deletions() -> list[str]:
-    """Return the ids of conversations that somebody has hidden in the database, as if they were
-    being deleted. `verify` reports them, and nothing purges them.
+    """Return the ids of conversations that are marked as being deleted, but have no audit entry, as
+    after an alteration. `verify` reports them, and nothing purges them.
     """
     return [memory_id for memory_id in _begun_deletions() if not _is_audited(memory_id)]
 

@@ -1,8 +1,8 @@
 """Keeping rows that are derived from ledgers: after commits, or at once for one conversation.
 
 Rows are made outside of any lock, from one snapshot, and stored several at a time in a short
-transaction, unless their conversation was deleted or redacted meanwhile. If a conversation only got
-new steps meanwhile, it is known up to an earlier step than its newest one.
+transaction, unless their conversation was deleted or redacted meanwhile. If a conversation has got
+new steps meanwhile, the row is stored for the earlier step.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRo
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
     """Return the row of the newest step. If it is not kept yet, it is made now, and stored if the
-    database can be written. With `most`, the kept row is returned if more messages than that would
-    have to be read.
+    database can be written. If that would take reading more than `most` messages, the kept row is
+    returned instead.
 
     None if no row is kept. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
     """

@@ -45,7 +45,7 @@ from chatmemory.windows.window import Totals
 CHANNEL = "chatmemory"
 TOKENS_OF_A_ROW = 60
 PLANNED_AT_MOST = 5
-MANY = 500  # messages of which a list is compared before the lock
+MANY = 500  # messages; a longer list is compared before the lock
 
 _audit_log = logging.getLogger("chatmemory.audit")
 

@@ -1,8 +1,8 @@
 """The conversations of a list, and the best match of a search in each, however common its words.
 
 If few messages have the words, the index returns all conversations. If many have them,
-conversations are scanned in the page's order until the page is full. This takes long only if hardly
-any of them has the words: then the index returns all of them after all. Each conversation that is
+conversations are scanned in the page's order until the page is full. If hardly any conversation has
+the words, scanning would take long, and the index is used after all. Each conversation that is
 found shows its best match in one line.
 """
 

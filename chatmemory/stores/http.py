@@ -52,9 +52,9 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of a server's conversations. Threads may share it.
 
-    A request that got no response of the store, or was refused for now (429, 503), is sent again
-    with the same Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after
-    the seconds of Retry-After (at most 60), or else after `pause` seconds, doubled each time.
+    A request without a response, or refused for the moment (429, 503), is sent again with the same
+    Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
+    Retry-After (at most 60), or else after `pause` seconds, doubled each time.
     Raises HttpStoreError, InvalidValue for an invalid base URL, one with credentials, or a token
     that cannot be sent, and UnstorableText for a lone surrogate.
     """

@@ -1,5 +1,4 @@
-"""Clearing: a full window clears old tool results before a message leaves it, if its policy says
-so.
+"""Clearing: if its policy says so, a full window clears old tool results before a message leaves.
 
 Old tool results become stubs: short messages in their places, so that each call is still answered.
 The newest results, short ones and pinned ones stay whole.

@@ -100,8 +100,8 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """The rest of a window while a change is decided, as a list with totals. A policy weighs the
-    messages that come and leave; the totals have its costs.
+    """The remaining messages of a window while a change is decided, as a list with totals. A policy
+    weighs the messages that come and leave; the totals include its costs.
 
     The window itself does not change, and is read only as far as needed. A kind of policy with a
     rule of its own takes messages by their positions, which pass over pinned ones. The rules above
@@ -181,8 +181,8 @@ class Head:
     def next_user(self, index: int) -> int | None:
         """Return the index of the first user message from an index on, or None.
 
-        A window remembers its user messages once it was read to its end in vain: it would be read
-        again for each message that is added.
+        A window remembers its user messages after it was read to its end without finding one, so
+        that it is not read again for each added message.
         """
         window = self._window
         if window is not None and window.users is not None and not self._has_new_user:

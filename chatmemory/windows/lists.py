@@ -1,16 +1,16 @@
-"""Lists that a client sent as a whole: the add that made one, or the messages that stayed, moved
-and left.
+"""Lists that a client sends as a whole: the add that explains a list, or the messages that stayed,
+moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
-and sends the whole list. Its limit is not known here. An add is inferred if exactly one explains
-the list: the same transition that `admit` decides for live adds, under whatever limits. A list that
-no add explains, or more than one, was set. So was a list that only lost its end: its last message
-is where it was before, so that nothing need have been added. A list that was set is aligned with
-the list before.
+and sends the whole list. Its limit is not known here. An add is inferred if exactly one add,
+decided by `admit` under any limit, results in the list. A list that no add explains, or more than
+one, was set. So was a list that only lost its end: its last message is where it was before, so that
+nothing need have been added. A list that was set is aligned with the previous list.
 
-Two messages are the same if all of their JSON is. Some clients drop attributes: a message without
-any counts as a known one that has some, even if it may be a repeated message. A message with other
-attributes than the known one in its place counts as that message with changed attributes.
+Two messages are the same if their whole JSON is equal. Some clients drop attributes: a message
+without attributes counts as a known message that has some, even if it may be a repetition. A
+message whose attributes differ from the known one in its place counts as that message with changed
+attributes.
 """
 
 from __future__ import annotations

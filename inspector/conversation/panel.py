@@ -149,7 +149,7 @@ class Why:
 
     @cached_property
     def pin(self) -> PinPreview | None:
-        """What pinning or unpinning the message would do; None where it cannot be done: a summary
+        """The effect of pinning or unpinning the message; None if that is impossible: a summary
         stays until another one covers it.
         """
         state = self._state
@@ -163,7 +163,7 @@ class Why:
 
     @property
     def covered_part(self) -> Moved | None:
-        """A part of the messages that the summary stands for."""
+        """A part of the messages that the summary covers."""
         past = self._state.query.past or 0
         return Moved.after(past, self.covered.seqs) if self.covered else None
 
@@ -188,7 +188,7 @@ class Why:
 
     @property
     def can_replay(self) -> bool:
-        """Whether that limit is known only after a replay that nobody has asked for."""
+        """Whether that limit needs a replay that nobody has requested yet."""
         return bool(self._state.would_keep and self._state.would_keep.deferred)
 
     @property
@@ -221,7 +221,7 @@ class Why:
 
     @cached_property
     def rich(self) -> SafeString | None:
-        """What the assistant said, from its Markdown; None where it has no markup."""
+        """The assistant's text as HTML, from its Markdown; None if it has no markup."""
         if self.row.type is not MessageType.AI or self.row.has_calls or self._state.marks.phrase:
             return None
         return from_markdown(self.row.text)
@@ -279,7 +279,7 @@ class Why:
 
     @property
     def attributes(self) -> dict[str, object]:
-        """The attributes without what formats keep."""
+        """The attributes without the details that formats keep."""
         attributes = getattr(self.row.message, "attributes", {})
         return {name: value for name, value in attributes.items() if name not in self.kept}
 

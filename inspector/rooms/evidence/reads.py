@@ -55,9 +55,9 @@ class ShownIncident:
 
 
 class UnseenUses(NamedTuple):
-    """How often the assistant used what memory did not mention: terms, and pairs, which are values
-    that a call gave again, such as `membership=gold`. `are_imported` is True if they came with an
-    import, for which it is not recorded what memory held.
+    """The number of facts that the assistant used although memory did not mention them: terms, and
+    pairs, which are values that a call gave again, such as `membership=gold`. `are_imported` is
+    True if they came with an import, which does not record the contents of memory.
     """
 
     terms: int = 0
