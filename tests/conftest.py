@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client, TransactionTestCase
 from django.test.utils import override_settings
@@ -30,7 +31,7 @@ from inspector import demo
 
 from . import processes
 from .a_program import LettersEstimator
-from .connecting import connected
+from .connecting import connected, connected_to
 from .images import Images, delete_rows
 from .properties import examples
 from .serving import Template, database, prepare, serving
@@ -198,6 +199,19 @@ def template(
     with django_db_blocker.unblock(), connected(file):
         token = create_token("tests", role="admin")
     yield Template(f"sqlite:///{file}", token)
+
+
+@pytest.fixture
+def migrated_url(django_db_setup, django_db_blocker, images, tmp_path) -> str:
+    """The URL of another database: SQLite in a file, migrated, without rows."""
+    file = str(tmp_path / "migrated.sqlite3")
+    url = f"sqlite:///{file}"
+    if "migrated" in images.kept:
+        images.write("migrated", file)
+        return url
+    with django_db_blocker.unblock(), connected_to(url):
+        call_command("migrate", verbosity=0)
+    return url
 
 
 @pytest.fixture(scope="session")

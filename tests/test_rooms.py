@@ -142,16 +142,13 @@ def tree_without(names: Iterable[str], tree: Path) -> Path:
     return tree
 
 
-def test_tables_that_a_removed_room_left_are_named(db, tmp_path):
+def test_tables_that_a_removed_room_left_are_named(db, migrated_url):
     """Its tables may hold words; vacuum drops them."""
-    file = tmp_path / "site.sqlite3"
-    with connected_to(f"sqlite:///{file}"):
-        call_command("migrate", verbosity=0)
-    with closing(sqlite3.connect(file)) as site:
+    with closing(sqlite3.connect(migrated_url.removeprefix("sqlite:///"))) as site:
         site.execute("CREATE TABLE chatmemory_gone_words (word text)")
         site.execute("INSERT INTO django_migrations VALUES (NULL, 'chatmemory_gone', '0001', 0)")
         site.commit()
-    with connected_to(f"sqlite:///{file}"):
+    with connected_to(migrated_url):
         from chatmemory.leftovers import check_leftover_tables, drop_leftover_tables
 
         (found,) = check_leftover_tables()

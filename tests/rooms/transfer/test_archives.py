@@ -138,14 +138,13 @@ def test_one_without_a_step_and_without_a_policy_comes_back():
     assert exported("empty") == lines
 
 
-def test_it_moves_to_another_database_and_back(chat, tmp_path):
+def test_it_moves_to_another_database_and_back(chat, migrated_url, tmp_path):
     """The other one is SQLite; this one may be PostgreSQL."""
     lines = exported(chat)
     file = tmp_path / "moved.jsonl"
     call_command("export_conversations", chat, output=file)
     assert file.read_text("utf-8") == "".join(f"{line}\n" for line in lines)
-    with connected_to(f"sqlite:///{tmp_path}/other.sqlite3"):
-        call_command("migrate", verbosity=0)
+    with connected_to(migrated_url):
         call_command("import_transcripts", file)
         call_command("verify_memories")
         there = exported(chat)

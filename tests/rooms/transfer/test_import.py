@@ -180,12 +180,11 @@ GROWTH = 16 * MEGABYTE
 
 
 @pytest.fixture
-def empty_file(django_db_blocker, tmp_path) -> Iterator[None]:
+def empty_file(django_db_blocker, migrated_url, tmp_path) -> Iterator[None]:
     """A database in a file, since one in memory grows with its rows. Modules of an import are
     loaded.
     """
-    with django_db_blocker.unblock(), connected_to(f"sqlite:///{tmp_path}/empty.sqlite3"):
-        call_command("migrate", verbosity=0)
+    with django_db_blocker.unblock(), connected_to(migrated_url):
         call_command("import_transcripts", chats(tmp_path, 1))
         call_command("purge_memories", older_than="0d", yes=True)
         yield
