@@ -62,6 +62,16 @@ def numbered(
     return Entry(*first, entry.is_stub, n, seq, rank, size, str(origin), frame, overrides)
 
 
+def numbered_add(transition: Transition, memory: Memory, window: Window) -> Transition:
+    """Return an add with the numbers of the rows for its arrival, if it has one."""
+    n, seq = memory.last_stay + 1, memory.last_seq + 1
+    first = next(iter(window), None) if transition.at_head else None
+    rank = head_rank(first.rank) if first else appended_rank(n)
+    return transition.with_entries(
+        {arrival: numbered(arrival, n, seq, rank) for arrival in transition.arrivals}
+    )
+
+
 def appended_rank(n: int) -> int:
     """Return the rank of stay `n` at the end of the window, above all earlier ranks."""
     return n * RANK_SPACING

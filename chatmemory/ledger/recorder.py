@@ -23,11 +23,10 @@ from chatmemory.ledger.changes import (
 )
 from chatmemory.ledger.client_list import Replacement
 from chatmemory.ledger.numbers import (
-    appended_rank,
     count_change,
     go_back,
-    head_rank,
     numbered,
+    numbered_add,
     rank_of_summary,
 )
 from chatmemory.ledger.overrides import erased, overriding_text
@@ -60,8 +59,9 @@ class Recorder:
 
     Without an actor it is for simulations: it makes no rows. With `at`, a simulation starts from
     that past step; with a `window`, it needs no database. A conversation `is_new` in the
-    transaction that inserts it. `note` is the note of each step, `policy` the policy in force.
-    `results` are the changes so far, without those that changed nothing.
+    transaction that inserts it. `note` is the note of each step, `cursor` that of the transaction.
+    `policy` is the policy in force, `results` are the changes so far, without those that changed
+    nothing.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Recorder:
         is_new: bool = False,
         note: str = "",
         window: Window | None = None,
+        cursor: CursorWrapper | None = None,
     ) -> None:
         self.memory = memory
         self._is_new = is_new
@@ -80,10 +81,11 @@ class Recorder:
             go_back(memory, at)
         self.policy = memory.policy
         if window is None:
-            window = stored_window(memory, None if at is None else stays_at(at))
+            window = stored_window(memory, None if at is None else stays_at(at), cursor)
         self.window = window
         self.results: list[ChangeResult] = []
         self._actor = actor
+        self._cursor = cursor
         self._now: datetime = timezone.now()
         self._is_changed = False
         self._rows = PendingRows(memory)
@@ -217,7 +219,7 @@ class Recorder:
         """Return the result for a message that was sent again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
-    def write(self, cursor: CursorWrapper) -> bool:
+    def write(self) -> bool:
         """Write everything that was recorded, in the transaction that has locked the row; return
         whether there was anything.
         """
@@ -225,7 +227,7 @@ class Recorder:
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now
-        self._rows.write(cursor)
+        self._rows.write(self._cursor)
         return True
 
     # Recording a change
@@ -236,7 +238,7 @@ class Recorder:
         """Record an add. One that a client decided leaves the policy in force."""
         if not by_client and transition.policy is not self.policy:
             self.policy = self.memory.policy = transition.policy
-        transition = self._numbered(transition)
+        transition = numbered_add(transition, self.memory, self.window)
         return self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
 
     def _compact(
@@ -282,15 +284,6 @@ class Recorder:
             policy_before=self.policy,
             arrivals=tuple(new),
             evictions=tuple(Eviction(entry, Reason.MOVED) for entry in old),
-        )
-
-    def _numbered(self, transition: Transition) -> Transition:
-        """Return an add with the numbers of the rows for its arrival, if it has one."""
-        n, seq = self.memory.last_stay + 1, self.memory.last_seq + 1
-        first = next(iter(self.window), None) if transition.at_head else None
-        rank = head_rank(first.rank) if first else appended_rank(n)
-        return transition.with_entries(
-            {arrival: numbered(arrival, n, seq, rank) for arrival in transition.arrivals}
         )
 
     def _step(

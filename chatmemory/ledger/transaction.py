@@ -31,7 +31,6 @@ from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.validation import check_change, check_ids
-from chatmemory.ledger.windows import stored_window
 from chatmemory.messages.estimators import load, must_load
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.room import Recorded
@@ -74,9 +73,9 @@ def locked(
             memory, is_new = _lock_or_create(cursor, memory_id, create, expected_version)
             if is_new or not counts or not must_load(memory.policy_estimator):
                 check_imported(memory)
-                recorder = _recorder(cursor, memory, actor, note, is_new)
+                recorder = Recorder(memory, actor, is_new=is_new, note=note, cursor=cursor)
                 yield recorder
-                _write(recorder, cursor, actor)
+                _write(recorder, actor)
                 return
         load(memory.policy_estimator)
 
@@ -97,9 +96,9 @@ def locked_new(
             check_deleted(memory_id)
             if sql.read_memory(memory_id, cursor=cursor):
                 raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
-        recorder = _recorder(cursor, row, actor, note, is_new=True)
+        recorder = Recorder(row, actor, is_new=True, note=note, cursor=cursor)
         yield recorder
-        _write(recorder, cursor, actor)
+        _write(recorder, actor)
 
 
 @contextmanager
@@ -114,22 +113,14 @@ def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iter
         cursor = database.cursor()
         memory = lock_memory(memory_id, cursor=cursor)
         check_imported(memory, stored)
-        recorder = _recorder(cursor, memory, actor, note)
+        recorder = Recorder(memory, actor, note=note, cursor=cursor)
         yield recorder
-        _write(recorder, cursor, actor)
+        _write(recorder, actor)
 
 
-def _recorder(
-    cursor: CursorWrapper, memory: Memory, actor: str, note: str, is_new: bool = False
-) -> Recorder:
-    """Return a recorder for a locked row, which reads by the transaction's cursor."""
-    window = stored_window(memory, cursor=cursor)
-    return Recorder(memory, actor, is_new=is_new, note=note, window=window)
-
-
-def _write(recorder: Recorder, cursor: CursorWrapper, actor: str) -> None:
+def _write(recorder: Recorder, actor: str) -> None:
     """Write the rows of a recorder, and announce the change once it is committed."""
-    if recorder.write(cursor):
+    if recorder.write():
         database.on_commit(_announce, recorder, actor)
 
 
@@ -184,9 +175,11 @@ class Planned(Generic[Result]):
                 elif self.derives:
                     continue
                 else:
-                    recorder = _recorder(cursor, memory, self.actor, self.note, is_new)
+                    recorder = Recorder(
+                        memory, self.actor, is_new=is_new, note=self.note, cursor=cursor
+                    )
                     result = self.change(recorder)
-                _write(recorder, cursor, self.actor)
+                _write(recorder, self.actor)
                 return result
         assert plan.prepared is not None
         raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
