@@ -158,7 +158,17 @@ def _outline(record: Any) -> dict[str, Any]:
         found["answer"] = _shared(message["id"])
     if calls:
         found["calls"] = calls
+    if _is_queued(record):
+        found["queued"] = True
     return found
+
+
+def _is_queued(record: dict[str, Any]) -> bool:
+    """Return whether a record is a text that the user typed while the agent worked."""
+    return (
+        record.get("type") == "attachment"
+        and dict_in(record, "attachment").get("type") == "queued_command"
+    )
 
 
 def _shared(value: Any) -> Any:
@@ -220,6 +230,10 @@ class _Tree:
     def _speaks(self, n: int) -> bool:
         return self._turns[n].get("type") in SPEAKERS
 
+    def _says(self, n: int) -> bool:
+        """Return whether a record has a message: a text that waited its turn is one, too."""
+        return self._speaks(n) or "queued" in self._turns[n]
+
     def _is_step(self, n: int) -> bool:
         return self._speaks(n) or self._turns[n].get("subtype") == BOUNDARY
 
@@ -265,7 +279,7 @@ class _Tree:
             if not ways or (self._is_prompt(own[0]) and len(ways) <= BRANCHES):
                 ways.append(self._with_others(way))
             else:
-                unreached += filter(self._speaks, own)
+                unreached += filter(self._says, self._with_others({*own}))
             covered |= way
             waiting = [n for n in waiting if n not in covered]
         main, *branches = ways or [[]]

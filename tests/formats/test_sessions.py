@@ -145,6 +145,16 @@ def test_an_answer_that_was_given_anew_is_not_reached(claude):
     )
 
 
+def test_a_text_that_waited_for_an_answer_given_anew_is_not_reached_either(claude):
+    claude.user("1", "Start")
+    claude.ai("2", "m1", "one answer")
+    claude.write("attachment", "3", attachment={"type": "queued_command", "prompt": "Be brief"})
+    claude.ai("4", "m2", "another answer", parent="1")
+    losses = [each.what for each in read(claude.records).losses]
+    assert "messages that are not reached from the last one (2)" in losses
+    assert "words that are not read" not in losses
+
+
 def test_subagents_and_progress_are_no_messages(claude):
     claude.user("1", "Start")
     claude.write("progress", "2", data={"type": "agent_progress"})
