@@ -28,6 +28,7 @@ USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REP
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
 COLUMNS_MAX = 400
+DEARER = 1.005  # the least cost that is shown as more than sending everything
 HEIGHT = 100
 
 
@@ -157,18 +158,23 @@ class ComparePage:
     @property
     def price(self) -> str:
         """The cost of the prompts of each policy relative to sending everything; "" without calls.
+        If each costs more, the sentence says that sending everything is better.
 
         The card of an incident loads this sentence for its limit and the one of today.
         """
         costs = [
-            f"{cost:.2f} at {in_unit(each.policy.limit, each.policy)}"
+            (cost, in_unit(each.policy.limit, each.policy))
             for each in self.found.policies
             if each.policy and (cost := self._relative(each)) is not None
         ]
-        is_priced = self.query.prices.prices.priced == "cache"
-        what = "Cost" if is_priced else "Tokens"
-        sentence = f"{what} of the prompts, where sending everything is 1: {', '.join(costs)}."
-        return sentence if costs else ""
+        if not costs:
+            return ""
+        what = "Cost" if self.query.prices.prices.priced == "cache" else "Tokens"
+        listed = ", ".join(f"{cost:.2f} at {limit}" for cost, limit in costs)
+        sentence = f"{what} of the prompts, where sending everything is 1: {listed}."
+        if min(cost for cost, _ in costs) < DEARER:
+            return sentence
+        return f"{sentence} Sending everything costs less, and loses nothing."
 
     @cached_property
     def _everything(self) -> Bill:
