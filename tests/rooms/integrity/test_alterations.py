@@ -34,7 +34,7 @@ from ...test_verification import add_copy, cut_off, heads, rewrite
 SECURITY = Path(__file__).parents[3] / "SECURITY.md"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 VERIFY, HEADS, OUT_OF_REACH = "`verify_memories`", "kept heads", "out of reach"
-ANEW = "`verify_memories` makes it anew"
+ANEW = "`verify_memories` makes them again"
 CALL = ToolExecutionRequest("1", "pay", "{}")
 
 
@@ -185,7 +185,7 @@ ALTERATIONS = {
     "a decision said to be the client's": (VERIFY, update(Step, of_step=2, by_client=True)),
     "labels": (VERIFY, update(Memory, labels={"team": "red"})),
     "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
-    "what is derived and kept, such as flags": (ANEW, alter_incidents),
+    "derived rows, such as flags": (ANEW, alter_incidents),
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
     "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
     "how much of an import is stored": (VERIFY, update(Memory, imported=5)),
