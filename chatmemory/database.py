@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import partial
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -168,7 +167,8 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
 
 def on_commit(call: Callable[..., Any], *arguments: Any) -> None:
     """Call a function after the commit. Its errors are logged: the change is already committed."""
-    transaction.on_commit(partial(call, *arguments), using=alias(), robust=True)
+    # Django logs an error with the function's name, which a partial does not have
+    transaction.on_commit(lambda: call(*arguments), using=alias(), robust=True)
 
 
 class _IsAny(Func):

@@ -412,6 +412,13 @@ def test_a_connection_lost_after_the_commit(caplog):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_an_error_after_the_commit_is_logged_also_of_a_call_with_arguments(caplog):
+    with database.atomic():
+        database.on_commit(int, "no number")
+    assert "no number" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_receiver_that_fails(caplog):
     heard = []
 
