@@ -25,7 +25,7 @@ from chatmemory.reports.compactions import evidence_words
 from chatmemory.reports.doctor import NEXT, complaint_words
 from chatmemory.reports.incidents import FORCED_NAME
 from chatmemory.testing.recorded import Recorded
-from chatmemory.windows.policies import WHOLE
+from chatmemory.windows.policies import WHOLE, Policy
 from chatmemory.windows.written_policies import text_of_policy
 
 LISTED = 10  # the most sentences of one kind
@@ -250,7 +250,8 @@ def too_dear(
     relative = prices_used.relative(costs.bill, costs.everything)
     if relative is None or relative <= at_most:
         return []
-    return ["\n".join([_cost_words(costs, relative, at_most), *_instead(runs, rules, prices_used)])]
+    cheaper = _cheaper(runs, at_most, rules, prices_used)
+    return ["\n".join([_cost_words(costs, relative, at_most), *cheaper])]
 
 
 def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
@@ -264,18 +265,32 @@ def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
     )
 
 
-def _instead(runs: Sequence[Recorded], rules: CacheRules, prices: Prices) -> Iterator[str]:
-    """Yield the cost under the same limit if messages left in blocks."""
+def _cheaper(
+    runs: Sequence[Recorded], at_most: float, rules: CacheRules, prices: Prices
+) -> Iterator[str]:
+    """Yield what would cost no more than is allowed: the same limit in blocks, or everything."""
+    blocks, cost = _in_blocks(runs, rules, prices)
+    if blocks is not None and cost is not None and cost <= at_most:
+        yield f"  in blocks: {text_of_policy(blocks)} would cost {cost:.2f}"
+    elif at_most >= 1:
+        yield "  without a limit: sending everything costs 1.00, and loses nothing"
+
+
+def _in_blocks(
+    runs: Sequence[Recorded], rules: CacheRules, prices: Prices
+) -> tuple[Policy | None, float | None]:
+    """Return the policy whose limit is the same and whose messages leave in blocks, and its cost.
+    None if there is none, or if they do so already.
+    """
     policy = runs[0].policy
     if policy is None or policy.low_water != WHOLE:
-        return
+        return None, None
     blocks = replace(policy, low_water=Decimal("0.5"))
     bill = everything = NOTHING_SENT
     for run in runs:
         bill += replay(run.history, blocks).prompts.bill(rules)
         everything += run.everything.prompts.bill(rules)
-    if (cost := prices.relative(bill, everything)) is not None:
-        yield f"  in blocks: {text_of_policy(blocks)} would cost {cost:.2f}"
+    return blocks, prices.relative(bill, everything)
 
 
 def _per_call(bill: Bill) -> int:

@@ -90,6 +90,26 @@ def test_a_policy_that_keeps_it_passes(runs):
     read(runs / "session.jsonl", None).assert_summary_holds(level="told", share=0)
 
 
+@pytest.mark.parametrize(
+    ("turns", "limit", "cheaper"),
+    [
+        (30, 6, "  in blocks: message_window:6,low_water=0.5 would cost "),
+        (8, 9, "  without a limit: sending everything costs 1.00, and loses nothing"),
+    ],
+)
+def test_what_would_be_cheap_enough_is_named(tmp_path, turns, limit, cheaper):
+    file = tmp_path / "chat.json"
+    texts = [f"Number {n} " + "and more words " * 40 for n in range(2 * turns)]
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)
+    ]
+    file.write_text(json.dumps({"messages": messages}))
+    with pytest.raises(AssertionError) as failed:
+        read(file, f"message_window:{limit}").assert_cost(at_most=1.0, input="10", cached="1")
+    _, told, _ = str(failed.value).split("\n")
+    assert told.startswith(cheaper)
+
+
 MISTAKES = [
     (lambda run: run.assert_holds("A-1182", at=99), "the steps are 1 to 6"),
     (lambda run: run.assert_holds(" "), "must not be empty"),
