@@ -37,6 +37,8 @@ OF_THE_DATABASE = ("add", "chain", "imports", "size", "reading", "server", "grow
 
 
 if __name__ == "__main__":
+    if unknown := [part for part in sys.argv[1:] if part not in PARTS]:
+        sys.exit(f"{__doc__}\nThere is no part {unknown[0]!r}: the parts are {', '.join(PARTS)}")
     figures = []
     for part in sys.argv[1:] or (OF_THE_DATABASE if ON_POSTGRESQL else PARTS):
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
