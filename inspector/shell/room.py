@@ -197,7 +197,7 @@ class SiteRoom(kernel.Room):
         """
         return None
 
-    def selects(self, asked: Mapping[str, str]) -> int | None:
+    def selects(self, parameters: Mapping[str, str]) -> int | None:
         """Return the message that the room's parameters select, or None. It need not exist."""
         return None
 

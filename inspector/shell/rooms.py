@@ -101,9 +101,9 @@ def next_need(view: ConversationState) -> NextNeed | None:
     return next((need for room in rooms() if (need := room.next_need(view))), None)
 
 
-def selected(asked: Mapping[str, str]) -> int | None:
+def selected(parameters: Mapping[str, str]) -> int | None:
     """Return the message that parameters of rooms select, or None."""
-    found = (room.selects(asked) for room in rooms())
+    found = (room.selects(parameters) for room in rooms())
     return next((each for each in found if each is not None), None)
 
 
@@ -151,13 +151,13 @@ def news(size: int) -> list[News]:
 
 
 def _of_each(
-    make: Callable[[str, Mapping[str, Any]], Item], asked: Callable[[SiteRoom], Iterable[Item]]
+    make: Callable[[str, Mapping[str, Any]], Item], hook: Callable[[SiteRoom], Iterable[Item]]
 ) -> list[Item]:
     """Return the answers of all rooms. If a room fails, make a line that it is not available."""
     found: list[Item] = []
     for room in rooms():
         try:
-            found += list(asked(room))
+            found += list(hook(room))
         except Exception:
             logger.exception("the room %s fails", room.room)
             named = {"verbose_name": room.verbose_name}  # so that a cache can keep it

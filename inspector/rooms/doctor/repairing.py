@@ -45,7 +45,7 @@ AT_ONCE = 500  # conversations that one request repairs
 def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the window before and after a repair. A POST repairs it."""
     memory = conversations.memory(memory_id)
-    form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
+    form = RepairForm(request.POST if request.method == "POST" else _query_values(request, memory))
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
     if form.is_valid() and request.method == "POST":
         try:
@@ -72,7 +72,7 @@ def _usual(memory_id: str) -> str:
     return next(iter(choices().of(memory_id).providers), "openai")
 
 
-def _asked(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
+def _query_values(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
     found = current_diagnosis(memory.id, QUICK_MESSAGES)
     refused_by = found.under(choices().of(memory.id)).refused_by if found else ()
     first = refused_by[0] if refused_by else _usual(memory.id)

@@ -144,8 +144,8 @@ class UsedTerms:
     """
 
     def __init__(self, state: ConversationState, found: IncidentsAt) -> None:
-        said = state.detail.row.said_count if state.detail else 0
-        self.compare_url = comparison_url(state, (state.memory.policy,), said)
+        said_count = state.detail.row.said_count if state.detail else 0
+        self.compare_url = comparison_url(state, (state.memory.policy,), said_count)
         self.words = words.used_words(found.used)
         self.has_values = found.used.pairs > 0
         self.listed = found.listed

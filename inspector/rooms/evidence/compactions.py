@@ -235,15 +235,15 @@ def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
 
 def _session(
     memory: Memory,
-    said: Mapping[int, ChatMessage],
+    messages_read: Mapping[int, ChatMessage],
     injected: Mapping[int, ChatMessage],
     steps: Sequence[Step],
 ) -> tuple[Session, list[int]]:
     """Return the session of a conversation with the compactions of these steps, and its seqs."""
     compactions = list(_compactions(memory, steps))
     seqs = {seq for each in compactions for seq in (*each.covered, *each.window)}
-    earlier = messages_of(memory.pk, seqs - said.keys() - injected.keys())
-    messages = dict(sorted({**said, **earlier, **injected}.items()))
+    earlier = messages_of(memory.pk, seqs - messages_read.keys() - injected.keys())
+    messages = dict(sorted({**messages_read, **earlier, **injected}.items()))
     return stored_session(messages, injected, compactions), list(messages)
 
 

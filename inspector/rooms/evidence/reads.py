@@ -174,23 +174,23 @@ def next_need(view: ConversationState) -> NextNeed | None:
     if kept is None or left is None or view.left_by is None:
         return None
     number, left_step = view.query.number("incident"), view.left_by.step or 0
-    said = set(nameable(left.message, fact_words()))
+    facts = set(nameable(left.message, fact_words()))
     with kept.reading() as values:
         rows = rows_of(values)
         known = _on_cards(row for row in rows if row.step <= view.at)
-        if number and (asked := known[number - 1 :]):
-            (shown,) = with_facts(kept.pk, asked[:1])
+        if number and (chosen := known[number - 1 :]):
+            (shown,) = with_facts(kept.pk, chosen[:1])
             return NextNeed(shown, shown.shown, kept.step)
         later = [row for row in rows if row.step > left_step]
         for first in range(0, len(later), LOOKED_AT):
             for each in with_facts(kept.pk, later[first : first + LOOKED_AT]):
-                if fact := _needed_of(each, left.seq, said):
+                if fact := _needed_of(each, left.seq, facts):
                     return NextNeed(each, fact, kept.step)
     return NextNeed(None, None, kept.step)
 
 
-def _needed_of(incident: Incident, seq: int, said: Collection[str]) -> Forgotten | None:
+def _needed_of(incident: Incident, seq: int, facts: Collection[str]) -> Forgotten | None:
     """Return the fact of an incident that a message mentioned, or None."""
     if incident.result and incident.result.said == seq:
         return incident.result
-    return next((each for each in incident.facts if each.fact in said), None)
+    return next((each for each in incident.facts if each.fact in facts), None)

@@ -32,7 +32,7 @@ from inspector.project.metrics_files import reading
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
-_said = Counter("chatmemory_messages_added", "Messages added")
+_added = Counter("chatmemory_messages_added", "Messages added")
 _left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
 _incidents = Counter(
     "chatmemory_incidents",
@@ -145,7 +145,7 @@ def memory_changed(
     reasons = [each.reason for result in results for each in result.evicted]
     for reason in set(reasons):
         _left_for(reason).inc(reasons.count(reason))
-    _said.inc(sum(each.was_said for result in results for each in result.arrived))
+    _added.inc(sum(each.was_said for result in results for each in result.arrived))
     if fill is not None:
         _fill.observe(fill)
 
