@@ -59,41 +59,43 @@ def has_messages(record: Record) -> bool:
 
 def read(record: Record) -> GivenCall | Dropped:
     """Read the call of a span or of an event. Return the reason if it cannot be read."""
-    given = record.attributes
-    turns = _list(given.get(INPUT))
+    attributes = record.attributes
+    turns = _list(attributes.get(INPUT))
     if not turns:
-        if record.lost and INPUT not in given:
+        if record.lost and INPUT not in attributes:
             return Dropped(DropReason.DROPPED_ATTRIBUTES, record.scope)
         return Dropped(DropReason.NO_MESSAGES, record.scope, record.key)
     if _is_hidden(turns):
         return Dropped(DropReason.HIDDEN, record.scope)
     format = format_of(record)
     try:
-        messages = _messages(_list(given.get(SYSTEM)), _with_matching_ids(turns))
+        messages = _messages(_list(attributes.get(SYSTEM)), _with_matching_ids(turns))
         model = record.text("gen_ai.request.model")
         request: dict[str, Any] = {"model": model}
         request |= made_of(messages, format)
-        answered = _messages([], _list(given.get(OUTPUT)))
-        tools = [_tool(each, format) for each in _list(given.get(TOOLS)) if isinstance(each, dict)]
+        answered = _messages([], _list(attributes.get(OUTPUT)))
+        tools = [
+            _tool(each, format) for each in _list(attributes.get(TOOLS)) if isinstance(each, dict)
+        ]
     except (ChatMemoryError, RecursionError, KeyError, TypeError, AttributeError):
         return Dropped(DropReason.UNREADABLE, record.scope)
     if tools:
         request["tools"] = tools
-    request |= _parameters(given, format)
-    finish = _finish(given, format)
+    request |= _parameters(attributes, format)
+    finish = _finish(attributes, format)
     return GivenCall(
         key=record.key,
         source=Source.GENAI,
         format=format,
         request=request,
-        response=response_of(answered, format, given, finish) if answered else None,
+        response=response_of(answered, format, attributes, finish) if answered else None,
         at=record.at,
         provider=provider_of(record),
         model=model,
         duration=record.duration,
-        usage=usage_of(given),
+        usage=usage_of(attributes),
         finish=finish,
-        error=record.error or str(given.get("error.type") or ""),
+        error=record.error or str(attributes.get("error.type") or ""),
         is_exact=False,
         session=record.text("gen_ai.conversation.id", "session.id"),
         sender=record.scope,
@@ -112,17 +114,17 @@ def format_of(record: Record) -> str:
     return RESPONSES if is_new or record.text("openai.api.type") == "responses" else OPENAI
 
 
-def _finish(given: Mapping[str, Any], format: str) -> str:
+def _finish(attributes: Mapping[str, Any], format: str) -> str:
     """Return the reason for the end of an answer, in the provider's word if that is clear."""
-    found = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
-    if format != ANTHROPIC or (found == "stop" and given.get("gen_ai.request.stop_sequences")):
+    found = finish_named(next(iter(_list(attributes.get("gen_ai.response.finish_reasons"))), ""))
+    if format != ANTHROPIC or (found == "stop" and attributes.get("gen_ai.request.stop_sequences")):
         return found
     return _ANTHROPIC_FINISHES.get(found, found)
 
 
-def usage_of(given: Mapping[str, Any]) -> Usage:
+def usage_of(attributes: Mapping[str, Any]) -> Usage:
     def count(*names: str) -> int | None:
-        found = (count_in(given.get(f"gen_ai.usage.{name}")) for name in names)
+        found = (count_in(attributes.get(f"gen_ai.usage.{name}")) for name in names)
         return next((each for each in found if each is not None), None)
 
     return Usage(
@@ -135,10 +137,13 @@ def usage_of(given: Mapping[str, Any]) -> Usage:
 
 
 def response_of(
-    answered: Sequence[ChatMessage], format: str, given: Mapping[str, Any], finish: str
+    answered: Sequence[ChatMessage], format: str, attributes: Mapping[str, Any], finish: str
 ) -> dict[str, Any]:
     """Return an answer in the format of the provider, built from its messages and attributes."""
-    about = {"id": given.get("gen_ai.response.id"), "model": given.get("gen_ai.response.model")}
+    about = {
+        "id": attributes.get("gen_ai.response.id"),
+        "model": attributes.get("gen_ai.response.model"),
+    }
     about = {name: value for name, value in about.items() if isinstance(value, str)}
     content = answer_made_of(answered, format)
     if format == OPENAI:
@@ -235,13 +240,13 @@ def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
     return {"type": "function", "function": tool}
 
 
-def _parameters(given: Mapping[str, Any], format: str) -> dict[str, Any]:
+def _parameters(attributes: Mapping[str, Any], format: str) -> dict[str, Any]:
     found = {
-        name: given[f"gen_ai.request.{attribute}"]
+        name: attributes[f"gen_ai.request.{attribute}"]
         for attribute, name in _PARAMETERS.items()
-        if given.get(f"gen_ai.request.{attribute}") is not None
+        if attributes.get(f"gen_ai.request.{attribute}") is not None
     }
-    stops = given.get("gen_ai.request.stop_sequences")
+    stops = attributes.get("gen_ai.request.stop_sequences")
     if isinstance(stops, list) and stops:
         found["stop_sequences" if format == ANTHROPIC else "stop"] = stops
     if format == RESPONSES and "max_tokens" in found:

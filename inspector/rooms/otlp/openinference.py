@@ -46,23 +46,23 @@ def is_call(record: Record) -> bool:
 
 def read(record: Record) -> GivenCall | Dropped:
     """Read the call of a span. Return the reason if it cannot be read."""
-    given = record.attributes
-    value = given.get("input.value")
+    attributes = record.attributes
+    value = attributes.get("input.value")
     request: Any = decoded(value) if isinstance(value, str) else None
     provider = record.text("llm.provider", "llm.system")
     is_exact = is_request(request)
     if not is_exact:
         if why := _why_not(record):
             return Dropped(why, record.scope)
-        request = _request_of_attributes(given)
+        request = _request_of_attributes(attributes)
     # The maker of the API; the models may run at another provider
     maker = record.text("llm.system") or provider or record.scope
     format = format_of_request(request, maker) if is_exact else OPENAI
     if is_exact and format == ANTHROPIC:
-        request = _as_sent(request, given)
+        request = _as_sent(request, attributes)
     if messages_in(request, format) is None and not is_exact:
         return Dropped(DropReason.UNREADABLE, record.scope)
-    response = _response(given, is_exact, format)
+    response = _response(attributes, is_exact, format)
     session = record.text("gen_ai.conversation.id", "session.id")
     return GivenCall(
         key=record.key,
@@ -74,22 +74,22 @@ def read(record: Record) -> GivenCall | Dropped:
         provider=provider,
         model=model_in(request) or record.text("llm.model_name"),
         duration=record.duration,
-        usage=_usage(given, response, format),
-        finish=finish_in(response, format) or finish_named(given.get("llm.finish_reason")),
+        usage=_usage(attributes, response, format),
+        finish=finish_in(response, format) or finish_named(attributes.get("llm.finish_reason")),
         error=record.error,
         is_exact=is_exact and HIDDEN not in str(value),
-        session=session or session_in(request) or session_in({"metadata": _metadata(given)}),
+        session=session or session_in(request) or session_in({"metadata": _metadata(attributes)}),
         sender=record.scope,
     )
 
 
-def _as_sent(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _as_sent(arguments: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request that Anthropic's library made from its arguments.
 
     Some arguments are sent as headers, which may be secret, or not at all. Members that the library
     adds, such as the `stream` of a helper and the schema of a class, are among the parameters.
     """
-    request = {**_parameters(given), **arguments}
+    request = {**_parameters(attributes), **arguments}
     if not isinstance(request.get("output_format"), dict):
         request.pop("output_format", None)
     more = request.get("extra_body")
@@ -97,63 +97,63 @@ def _as_sent(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     return {name: each for name, each in request.items() if name not in _BESIDE}
 
 
-def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
-    found = decoded(_text(given, "llm.invocation_parameters") or "{}")
+def _parameters(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    found = decoded(_text(attributes, "llm.invocation_parameters") or "{}")
     return found if isinstance(found, dict) else {}
 
 
 def _why_not(record: Record) -> DropReason | None:
-    given = record.attributes
-    if given.get("input.value") == HIDDEN or HIDDEN in given.values():
+    attributes = record.attributes
+    if attributes.get("input.value") == HIDDEN or HIDDEN in attributes.values():
         return DropReason.HIDDEN
-    if record.lost and "input.value" not in given:
+    if record.lost and "input.value" not in attributes:
         return DropReason.DROPPED_ATTRIBUTES
-    if not any(name.startswith("llm.input_messages.") for name in given):
+    if not any(name.startswith("llm.input_messages.") for name in attributes):
         return DropReason.NO_MESSAGES
     return None
 
 
-def _text(given: Mapping[str, Any], name: str) -> str:
-    found = given.get(name)
+def _text(attributes: Mapping[str, Any], name: str) -> str:
+    found = attributes.get(name)
     return found if isinstance(found, str) else ""
 
 
-def _metadata(given: Mapping[str, Any]) -> Any:
-    found = given.get("metadata")
+def _metadata(attributes: Mapping[str, Any]) -> Any:
+    found = attributes.get("metadata")
     return decoded(found) if isinstance(found, str) else found
 
 
-def _usage(given: Mapping[str, Any], response: Any, format: str) -> Usage:
-    counts = [count_in(given.get(f"llm.token_count.{name}")) for name in _COUNTS]
+def _usage(attributes: Mapping[str, Any], response: Any, format: str) -> Usage:
+    counts = [count_in(attributes.get(f"llm.token_count.{name}")) for name in _COUNTS]
     is_counted = any(each is not None for each in counts)
     return Usage(*counts) if is_counted else usage_in(response, format)
 
 
-def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str, Any] | None:
+def _response(attributes: Mapping[str, Any], is_exact: bool, format: str) -> dict[str, Any] | None:
     """Return the provider's answer, or an answer built from the flat attributes."""
-    value = _text(given, "output.value")
+    value = _text(attributes, "output.value")
     found = decoded(value) if value[:1] == "{" else None
     if is_exact and isinstance(found, dict):
         return found
-    messages = _messages(given, "llm.output_messages.")
+    messages = _messages(attributes, "llm.output_messages.")
     if not messages or format != OPENAI:
         return None
-    finish = finish_named(given.get("llm.finish_reason"))
+    finish = finish_named(attributes.get("llm.finish_reason"))
     return {"choices": [{"index": 0, "message": messages[0], "finish_reason": finish}]}
 
 
-def _request_of_attributes(given: Mapping[str, Any]) -> dict[str, Any]:
+def _request_of_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request of chat completions, built from the flat attributes."""
-    parameters = _parameters(given)
+    parameters = _parameters(attributes)
     request = {
         name: each for name, each in parameters.items() if name != "_type" and each is not None
     }
-    request.setdefault("model", request.pop("model_name", _text(given, "llm.model_name")))
+    request.setdefault("model", request.pop("model_name", _text(attributes, "llm.model_name")))
     request.pop("model_name", None)
-    request["messages"] = _messages(given, "llm.input_messages.")
+    request["messages"] = _messages(attributes, "llm.input_messages.")
     tools = [
         decoded(schema)
-        for each in _listed(given, "llm.tools.")
+        for each in _listed(attributes, "llm.tools.")
         if isinstance(schema := _within(each, "tool").get("json_schema"), str)
     ]
     if tools and all(isinstance(each, dict) for each in tools):
@@ -161,45 +161,45 @@ def _request_of_attributes(given: Mapping[str, Any]) -> dict[str, Any]:
     return request
 
 
-def _messages(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    return [_message(_within(each, "message")) for each in _listed(given, prefix)]
+def _messages(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    return [_message(_within(each, "message")) for each in _listed(attributes, prefix)]
 
 
-def _message(given: dict[str, Any]) -> dict[str, Any]:
+def _message(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return a message of chat completions, built from flat attributes."""
-    message: dict[str, Any] = {"role": given.get("role") or "user"}
-    parts = [_part(_within(each, "message_content")) for each in _in_list(given, "contents")]
-    message["content"] = parts or given.get("content")
-    calls = [_call(_within(each, "tool_call")) for each in _in_list(given, "tool_calls")]
+    message: dict[str, Any] = {"role": attributes.get("role") or "user"}
+    parts = [_part(_within(each, "message_content")) for each in _in_list(attributes, "contents")]
+    message["content"] = parts or attributes.get("content")
+    calls = [_call(_within(each, "tool_call")) for each in _in_list(attributes, "tool_calls")]
     if calls:
         message["tool_calls"] = calls
     for name in ("tool_call_id", "name"):
-        if isinstance(given.get(name), str):
-            message[name] = given[name]
+        if isinstance(attributes.get(name), str):
+            message[name] = attributes[name]
     return message
 
 
-def _part(given: dict[str, Any]) -> dict[str, Any]:
-    kind = given.get("type")
+def _part(attributes: dict[str, Any]) -> dict[str, Any]:
+    kind = attributes.get("type")
     if kind in _MEDIA:
-        url = _within(_within(given, "image"), "image").get("url")
+        url = _within(_within(attributes, "image"), "image").get("url")
         return {"type": _MEDIA[kind], _MEDIA[kind]: {"url": url}}
-    return {"type": "text", "text": given.get("text") or ""}
+    return {"type": "text", "text": attributes.get("text") or ""}
 
 
-def _call(given: dict[str, Any]) -> dict[str, Any]:
-    function = _within(given, "function")
+def _call(attributes: dict[str, Any]) -> dict[str, Any]:
+    function = _within(attributes, "function")
     named = {"name": function.get("name"), "arguments": function.get("arguments") or "{}"}
-    return {"id": given.get("id"), "type": "function", "function": named}
+    return {"id": attributes.get("id"), "type": "function", "function": named}
 
 
 # Flat attributes: `llm.tools.2.tool.json_schema` is a member of the third item of a list
 
 
-def _listed(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def _listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return the objects of a list whose attributes begin with a prefix."""
     tree: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in attributes.items():
         if name.startswith(prefix):
             *steps, last = name.removeprefix(prefix).split(".")
             inner = tree
@@ -212,8 +212,8 @@ def _listed(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     return _items(tree)
 
 
-def _in_list(given: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    return _items(_within(given, name))
+def _in_list(attributes: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return _items(_within(attributes, name))
 
 
 def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
@@ -225,6 +225,6 @@ def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
     return [numbered[n] for n in sorted(numbered) if n < _PLACES]
 
 
-def _within(given: dict[str, Any], name: str) -> dict[str, Any]:
-    found = given.get(name)
+def _within(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    found = attributes.get(name)
     return found if isinstance(found, dict) else {}
