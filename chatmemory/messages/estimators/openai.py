@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
@@ -85,13 +84,10 @@ class OpenAiTokenCountEstimator:
             return 0
         if self.strict and len(text) > LONGEST_EXACT:
             raise UnsupportedMessage(f"the text has more than {LONGEST_EXACT:,} characters")
+        encode = encoding(self._encoding).encode_ordinary
         if self.strict or len(text) <= LONGEST_RUN:
-            return len(self._encode(text))
-        return sum(len(self._encode(part)) for part in _parts(text))
-
-    @cached_property
-    def _encode(self) -> Callable[[str], Sequence[int]]:
-        return encoding(self._encoding).encode_ordinary
+            return len(encode(text))
+        return sum(len(encode(part)) for part in _parts(text))
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
