@@ -10,7 +10,6 @@ import select
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from statistics import median
 
 import pytest
@@ -89,15 +88,17 @@ def test_the_last_accepted_request_is_answered(served):
     with socket.create_connection(("127.0.0.1", served.port)) as late:
         served.create("after")  # accepted after the other
         served.process.terminate()
-        wait_until_closed(served.port)
+        until(lambda: is_closed(served.port))
         late.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         assert late.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
-def wait_until_closed(port: int) -> None:
-    with suppress(ConnectionError):
-        while True:
-            socket.create_connection(("127.0.0.1", port)).close()
+def is_closed(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionError:
+        return True
+    return False
 
 
 def test_streams_end_cleanly_and_resume_with_the_new_version(deployed):
