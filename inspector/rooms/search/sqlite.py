@@ -103,7 +103,7 @@ _NEW_MESSAGES = _put_messages("m.memory_id = new.id AND m.seq > old.last_seq")
 _NEW_NAMES = _put_names("m.id = new.id")
 
 # Their parameters are the id of a conversation, and for messages the first and the last seq.
-_PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
+PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
 _PUT_NAMES = _put_names("m.id = %s")
 
 PLACES = "chatmemory_search_places"
@@ -239,7 +239,7 @@ class SqliteIndex(TextIndex):
             rows = Message.objects.filter(memory=memory_id, seq__range=(start, start + BATCH - 1))
             sizes = dict(rows.values_list("seq", searched_characters()))
             for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
-                repaired += self._change(_PUT_MESSAGES, [memory_id, min(part), max(part)])
+                repaired += self._change(PUT_MESSAGES, [memory_id, min(part), max(part)])
         return repaired
 
     def missing(self, memory_id: str) -> int | None:
