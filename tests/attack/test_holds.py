@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 from time import thread_time
 from uuid import uuid4
 
@@ -17,7 +16,8 @@ from chatmemory.access.tokens import create_token
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.reading import conversations, windows
 
-MESSAGES, ROUNDS, MOST = 10_000, 6, 1.2
+MESSAGES, MOST = 10_000, 1.2
+NEW, ROUNDS = 2, 8  # the first rounds store texts that the later ones find again
 ANY = 0.004  # seconds for the row of a key, which are more than a fifth of a hold that takes 3 ms
 WORDS = "some words of a message of the usual length, which are counted and stored, "
 
@@ -92,7 +92,7 @@ def test_a_key_makes_no_hold_longer(committing, call):
         create_again(memory_id)
         pin_first(memory_id)
     held: dict[str, list[float]] = {"with": [], "without": []}
-    for n in range(ROUNDS):
+    for n in range(NEW + ROUNDS):
         for memory_id, seconds in sorted(held.items(), reverse=bool(n % 2)):
             call.before(memory_id)
             path = call.path.format(id=memory_id, seq=first(memory_id))
@@ -102,5 +102,6 @@ def test_a_key_makes_no_hold_longer(committing, call):
                 answer = ask(f"/api/v1/{path}", call.body(n), format="json", headers=headers)
             assert answer.status_code in (200, 201, 204), answer.content[:500]
             seconds.append(max(made))
-    with_key, without = median(held["with"]), median(held["without"])
+    # What other programs do to the caches of the CPU adds to a time and never takes from it.
+    with_key, without = (min(seconds[NEW:]) for seconds in held.values())
     assert with_key <= MOST * without + ANY, held
