@@ -42,6 +42,15 @@ class TriedPolicies:
     also: tuple[int, ...] = ()
     rules: CacheRules = NO_BOUNDS
     given: tuple[tuple[int, ...], ...] | None = None
+    _policies: dict[tuple[int, int], Policy] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def policy(self, variant: int, limit: int) -> Policy:
+        """Return a variant with a limit, which all histories have from here."""
+        if (variant, limit) not in self._policies:
+            self._policies[variant, limit] = replace(self.variants[variant], limit=limit)
+        return self._policies[variant, limit]
 
     @property
     def kind(self) -> Policy:
@@ -168,10 +177,12 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
     most = tried.kind.load(tried.kind.total(history.entries))
     clears = _can_clear(history, tried, most)
     points: dict[int, dict[int, Tally]] = {}
-    for number, variant in enumerate(tried.variants):
-        same = variant if clears or not tried.clears_beside(number) else tried.kind
+    for number in range(len(tried.variants)):
         limits = tried.limits(number, most)
-        points[number] = {limit: tallies.of(replace(same, limit=limit)) for limit in limits}
+        if tried.clears_beside(number) and not clears:
+            points[number] = {limit: points[0][limit] for limit in limits}
+        else:
+            points[number] = {limit: tallies.of(tried.policy(number, limit)) for limit in limits}
     own = Tallies(history, today, tried.rules).of(today) if today else None
     sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
     return Figures(
@@ -245,9 +256,8 @@ class Sums:
         """Return the tally of each policy under which any message leaves. The variant that clears
         tool results is left out if there is nothing to clear.
         """
-        variants = self.tried.variants
         return [
-            Point(replace(variants[variant], limit=limit), self.everything.plus(less))
+            Point(self.tried.policy(variant, limit), self.everything.plus(less))
             for (variant, limit), less in sorted(self._less.items())
             if self.clears or not self.tried.clears_beside(variant)
         ]
