@@ -37,7 +37,7 @@ def fleet(conversations: int) -> None:
         cursor.execute(
             f"CREATE TEMPORARY TABLE copies AS SELECT {columns} FROM chatmemory_memory LIMIT 0"
         )
-        copies = _copies(conversations, models)
+        copies = list(_copies(conversations, models))
         cursor.executemany("INSERT INTO copies VALUES (%s, %s, %s, %s)", copies)
         for table in (Memory, Message, Stay, Step):
             cursor.execute(_copy(table))

@@ -109,13 +109,18 @@ def main(folder: str) -> None:
         call_command("import_transcripts", str(file), prefix=prefix, stdout=StringIO())
 
     measure("add in process", lambda: memory.add(UserMessage("one more")))
+
+    def add_turn() -> None:
+        for each in turn:
+            memory.add(each)
+
     calls = [ToolExecutionRequest(id="1", name="find", arguments="{}")]
     turn = [
         UserMessage("find it"),
         AiMessage("", calls),
         ToolExecutionResultMessage("1", "find", "x"),
     ]
-    measure("a turn with a tool", lambda: [memory.add(each) for each in turn])
+    measure("a turn with a tool", add_turn)
     measure("POST messages/", lambda: client.post(url, body, content_type="application/json"))
     measure("page ?at=43", lambda: client.get("/c/order-7741/?at=43"))
     measure("import of one message", import_file)

@@ -13,7 +13,7 @@ from itertools import count, islice
 from typing import Any
 
 from benchmarks import raw
-from benchmarks.measuring import QUICK, Elsewhere, Figure, compared, in_turns
+from benchmarks.measuring import QUICK, Elsewhere, Figure, Timed, compared, in_turns
 from benchmarks.texts import texts
 
 EACH = 50
@@ -75,5 +75,8 @@ def figures(folder: str) -> Iterator[Figure]:
         by_hand.copy(name, lines)
         return 1000 * passed
 
-    calls = {"services.import_conversation": Elsewhere(import_one), "by hand": by_hand.insert}
+    calls: dict[str, Timed] = {
+        "services.import_conversation": Elsewhere(import_one),
+        "by hand": by_hand.insert,
+    }
     yield compared(f"import of conversations of {EACH}", 2, in_turns(calls, CONVERSATIONS))

@@ -113,7 +113,7 @@ class _Databases:
         import psycopg
 
         with psycopg.connect(SERVER, autocommit=True) as admin:
-            return admin.execute(statement)  # type: ignore[arg-type]
+            return admin.execute(statement)
 
 
 DATABASES = _Databases() if ON_POSTGRESQL else _Files()

@@ -51,9 +51,10 @@ class Elsewhere:
     call: Callable[[], float]
 
 
-def in_turns(
-    calls: Mapping[str, Callable[[], object] | Elsewhere], rounds: int
-) -> dict[str, float]:
+Timed = Callable[[], object] | Elsewhere
+
+
+def in_turns(calls: Mapping[str, Timed], rounds: int) -> dict[str, float]:
     """Return the median time of each call in milliseconds.
 
     The calls take turns, so that other work of the machine slows all of them alike. The first round
@@ -66,7 +67,7 @@ def in_turns(
     return {name: median(each[1:]) for name, each in times.items()}
 
 
-def _milliseconds(call: Callable[[], object] | Elsewhere) -> float:
+def _milliseconds(call: Timed) -> float:
     if isinstance(call, Elsewhere):
         return call.call()
     start = time.perf_counter()

@@ -19,7 +19,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from benchmarks.add import LEVELS, Raw, add_one, fill
-from benchmarks.measuring import Elsewhere, Figure, compared, in_turns
+from benchmarks.measuring import Elsewhere, Figure, Timed, compared, in_turns
 from benchmarks.texts import MESSAGES, WINDOW_TOKENS, texts
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +67,7 @@ def _peers(folder: str) -> Iterator[dict[str, Peer]]:
     with ExitStack() as running:
         peers = {}
         for script in TURNS:
-            command = [ENVIRONMENT / "bin/python", "-m", f"benchmarks.of_peers.{script}", folder]
+            command = [f"{ENVIRONMENT}/bin/python", "-m", f"benchmarks.of_peers.{script}", folder]
             process = Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True)
             peers[script] = Peer(script, running.enter_context(process))
         yield peers
@@ -83,15 +83,15 @@ def figures(folder: str) -> Iterator[Figure]:
             peer.next_line()  # the peer is ready
         other = {"SQLiteSession.add_items": peers["openai_agents"].call("add")}
         adds = compared(
-            "add, against openai_agents", 2.5, in_turns({"services.add": add} | other, ADDS)
+            "add, against openai_agents", 2.5, in_turns({"services.add": add, **other}, ADDS)
         )
-        yield _beside_raw(adds, in_turns({"a raw transaction": raw} | other, ADDS))
+        yield _beside_raw(adds, in_turns({"a raw transaction": raw, **other}, ADDS))
         for script, (what, limit, rounds) in TURNS.items():
             other = {what: peers[script].call("turn")}
-            times = in_turns({"ours": turn} | other, rounds)
+            times = in_turns({"ours": turn, **other}, rounds)
             turns = compared(f"a turn at {MESSAGES:,} messages, against {script}", limit, times)
-            both = {"two raw transactions": lambda: (raw(), raw())}
-            yield _beside_raw(turns, in_turns(both | other, rounds))
+            both: dict[str, Timed] = {"two raw transactions": lambda: (raw(), raw()), **other}
+            yield _beside_raw(turns, in_turns(both, rounds))
 
 
 def _beside_raw(figure: Figure, times: dict[str, float]) -> Figure:

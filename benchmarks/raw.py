@@ -40,10 +40,10 @@ class Postgresql:
         self._cursor = connection.cursor()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        return self._cursor.execute(statement.replace("?", "%s"), values)  # type: ignore[arg-type]
+        return self._cursor.execute(statement.replace("?", "%s"), values)
 
     def executemany(self, statement: str, rows: Rows) -> None:
-        self._cursor.executemany(statement.replace("?", "%s"), rows)  # type: ignore[arg-type]
+        self._cursor.executemany(statement.replace("?", "%s"), rows)
 
 
 Connection = Sqlite | Postgresql

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
 
 import psycopg
 
@@ -49,7 +50,7 @@ def adds(folder: Path) -> Iterator[Figure]:
         with Served(url, folder, template.token, SITE) as served:
             served.start()
             loads = in_own_process(
-                asking, served.port, served.process.pid, _requests(served), TURNS, TURN_SECONDS
+                asking, served.port, served.pid, _requests(served), TURNS, TURN_SECONDS
             )
     add, bare = loads["add"], loads["bare"]
     detail = f"{_rate_words(add)}; a bare view that inserts a row {_rate_words(bare)}"
@@ -62,7 +63,7 @@ def _requests(served: Served) -> dict[str, list[list[bytes]]]:
     requests: dict[str, list[list[bytes]]] = {"add": [], "bare": []}
     for n in range(CLIENTS):
         policy = {"kind": "token_window", "max_tokens": WINDOW_TOKENS}
-        created = {"id": f"c{n}", "policy": policy}
+        created: dict[str, Any] = {"id": f"c{n}", "policy": policy}
         served.api.post(f"{served.url}/api/v1/memories/", json=created).raise_for_status()
         bodies = [_body(text) for text in islice(messages, BODIES)]
         for kind, path in (("add", f"/api/v1/memories/c{n}/messages/"), ("bare", "/bare/")):
@@ -92,9 +93,7 @@ def streams(folder: Path) -> Iterator[Figure]:
     changes = [request("POST", path, tokens[0], _body(next(said))) for _ in range(1 + CHANGES)]
     with Served(os.environ["DATABASE_URL"], folder, tokens[0], SITE) as served:
         served.start()
-        followed = in_own_process(
-            following, served.port, served.process.pid, opened, changes, IDLE_SECONDS
-        )
+        followed = in_own_process(following, served.port, served.pid, opened, changes, IDLE_SECONDS)
     name = f"{STREAMS:,} idle streams"
     percent = 100 * (followed.share - followed.idle_share)
     beside = (

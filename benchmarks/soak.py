@@ -25,7 +25,7 @@ import requests
 
 from benchmarks.clients import Usage
 from tests.deployed import Deployed
-from tests.serving import serving
+from tests.serving import database, served_by
 
 CLIENTS, VIEWERS, READERS, CONVERSATIONS = 4, 20, 2, 20
 WARM_UP_SECONDS, SAMPLE_SECONDS, DELIVERY_SECONDS = 20, 5, 10
@@ -72,7 +72,9 @@ class Soak:
             body = {"messages": [{"role": "user", "content": WORDS}], "format": "openai_chat"}
             self.send(session, "POST", f"/api/v1/memories/{memory_id}/messages/", 201, json=body)
 
-    def send(self, session: requests.Session, method: str, path: str, status: int, **body: Any):
+    def send(
+        self, session: requests.Session, method: str, path: str, status: int, **body: Any
+    ) -> None:
         started = time.perf_counter()
         try:
             response = session.request(method, self.served.url + path, **body)
@@ -170,7 +172,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=20)
     minutes = parser.parse_args().minutes
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as served:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        database(Path(folder)) as url,
+        served_by(url, Path(folder)) as served,
+    ):
         served.stop()
         deployed = Deployed(served)
         deployed.start()

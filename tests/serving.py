@@ -67,6 +67,11 @@ class Served:
     def manage(self, *arguments: str) -> str:
         return _run([*self.manage_py, *arguments], self.environment)
 
+    @property
+    def pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
     def start(self, *prefix: str) -> None:
         """Start the server and wait until it accepts requests; `prefix` goes before its command."""
         command = [*prefix, *self.manage_py, "serve", "--port", str(self.port)]

@@ -191,7 +191,7 @@ def test_a_read_only_database_file(template, tmp_path):
             return write.status_code, read.status_code, ready.text
 
         file.chmod(0o444)
-        until(lambda: not is_open(file, served.process.pid))  # the thread of derived rows had it
+        until(lambda: not is_open(file, served.pid))  # the thread of derived rows had it
         assert ask() == (503, 200, "ready, read-only\n")
         for each in tmp_path.glob("served.sqlite3*"):  # including the new write-ahead log
             each.chmod(0o644)

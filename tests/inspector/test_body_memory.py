@@ -68,7 +68,7 @@ def test_forms(served):
     for path in ("simulate", "verdict", "add"):
         asked += [(f"/c/m/{path}/", body, MULTIPART) for body in carried]
     for path, body, headers in asked:
-        with bounded_growth(served.process.pid, 5 * MEGABYTE if body is vast else GROWTH_MAX):
+        with bounded_growth(served.pid, 5 * MEGABYTE if body is vast else GROWTH_MAX):
             answer = pages.post(served.url + path, data=body, headers=headers)
         assert answer.status_code in ((413,) if body is vast else (200, 400, 403, 422)), path
 
@@ -78,7 +78,7 @@ def test_a_form_that_is_sent_to_the_api_with_a_session_is_not_parsed(served):
     pages, url = served.session(), f"{served.url}/api/v1/memories/"
     pages.get(f"{served.url}/policies/").raise_for_status()
     assert "csrftoken" in pages.cookies
-    with bounded_growth(served.process.pid, 10 * MEGABYTE):
+    with bounded_growth(served.pid, 10 * MEGABYTE):
         answer = pages.post(url, data=filled(b"a=", b"%41", 2 * MEGABYTE), headers=FORM)
     assert answer.status_code == 415
 
@@ -141,7 +141,7 @@ def test_the_largest_bodies_of_the_api(served, shape):
         body = body if "store" in path else b'{"messages":' + body + b"}"
         # The keepers read the window too: what the change before left to them is not measured.
         served.manage("keep", "--once")
-        with bounded_growth(served.process.pid):
+        with bounded_growth(served.pid):
             answer = served.api.request(method, f"{api}/{path}", data=body, headers=JSON)
         assert answer.status_code in (200, 201, 204, 400, 422), (path, answer.text)
 
@@ -221,7 +221,7 @@ def test_the_largest_files(served, shape):
     with requests.Session() as session:
         session.send(prepared_import(served, "small.json", CHAT)).raise_for_status()
         asked = prepared_import(served, "large.json", FILES[shape]())
-        with bounded_growth(served.process.pid):
+        with bounded_growth(served.pid):
             answer = session.send(asked)
     assert answer.status_code in (200, 422)
     if shape.startswith("as many"):
@@ -242,7 +242,7 @@ def test_fields_beside_a_file(served, shape):
     for size in (2 * MEGABYTE, 4 * MEGABYTE - 10 * KILOBYTE):
         content = HOSTILE[shape](size)
         body = start + part("messages", content) + b"--part--\r\n"
-        with bounded_growth(served.process.pid):
+        with bounded_growth(served.pid):
             answer = pages.post(f"{served.url}/import/", data=body, headers=MULTIPART)
         assert answer.status_code in (200, 400, 422)
 
@@ -253,7 +253,7 @@ def test_bodies_that_are_cut_off_leave_nothing_behind(served):
     served.api.get(f"{served.url}/api/v1/memories/").raise_for_status()
     for path in ("/sign-in/", "/theme/", "/import/", "/api/v1/memories/"):
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n"
-        with bounded_growth(served.process.pid, 20 * MEGABYTE):
+        with bounded_growth(served.pid, 20 * MEGABYTE):
             with ExitStack() as opened:
                 for _ in range(30):
                     sending = opened.enter_context(socket.create_connection(address, 20))
@@ -281,7 +281,7 @@ def test_the_largest_window_is_rendered_within_the_bound(served, start):
     served.api.get(f"{served.url}/api/v1/memories/small/messages/").raise_for_status()
     for path in ("memories/m/messages/", "memories/m/messages/?as=openai_chat", "store/m/"):
         for packed in ("gzip", "identity"):
-            with bounded_growth(served.process.pid):
+            with bounded_growth(served.pid):
                 answer = served.api.get(
                     f"{served.url}/api/v1/{path}", headers={"Accept-Encoding": packed}
                 )
