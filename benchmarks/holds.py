@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from benchmarks.database import migrated
 from benchmarks.texts import texts
@@ -29,25 +30,32 @@ LONG = 400_000  # characters that do not repeat
 
 @contextmanager
 def holds(clock: Callable[[], float]) -> Iterator[list[float]]:
-    """Yield a list that gets the seconds of each outermost transaction in a block."""
-    seconds: list[float] = []
-    enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
+    """Yield a list that gets the seconds of each outermost transaction in a block.
 
-    def is_outermost(atomic: Any) -> bool:
-        return not transaction.get_connection(atomic.using).in_atomic_block
+    A transaction ends when it is committed: what waits for the commit comes after it, and may begin
+    transactions of its own.
+    """
+    seconds: list[float] = []
+    begun: list[float] = []
+    enter = transaction.Atomic.__enter__
+    commit, roll_back = BaseDatabaseWrapper.commit, BaseDatabaseWrapper.rollback
 
     def entering(atomic: Any) -> None:
-        begins = is_outermost(atomic)
+        is_outermost = not transaction.get_connection(atomic.using).in_atomic_block
         enter(atomic)
-        if begins:
-            seconds.append(-clock())
+        if is_outermost:
+            begun.append(clock())
 
-    def leaving(atomic: Any, *raised: Any) -> None:
-        leave(atomic, *raised)
-        if is_outermost(atomic):
-            seconds[-1] += clock()
+    def ending(end: Callable[[Any], None], connection: Any) -> None:
+        end(connection)
+        if begun:
+            seconds.append(clock() - begun.pop())
 
-    with patch.multiple(transaction.Atomic, __enter__=entering, __exit__=leaving):
+    with (
+        patch.object(transaction.Atomic, "__enter__", entering),
+        patch.object(BaseDatabaseWrapper, "commit", lambda self: ending(commit, self)),
+        patch.object(BaseDatabaseWrapper, "rollback", lambda self: ending(roll_back, self)),
+    ):
         yield seconds
 
 
