@@ -78,9 +78,9 @@ def declared_length(header: str) -> int:
 
 class StrictJSONParser(BaseParser):
     """Parses JSON as the message codec does: no NaN, bounded numbers and depth, no `type` twice.
-    Outside messages no property is there twice.
+    Outside messages no object may have a property twice.
 
-    A body is not compressed.
+    Raises UnsupportedMediaType for a compressed body, and ParseError.
     """
 
     media_type = "application/json"

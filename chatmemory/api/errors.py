@@ -216,7 +216,7 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
 
 
 def _with_current(problem: Problem, memory_id: str) -> Problem:
-    """Add the state that the caller has not seen; null if there is no conversation."""
+    """Add `current`, the state that the caller has not seen; null if there is no conversation."""
     try:
         row = conversations.memory(memory_id)
     except core.MemoryNotFound:

@@ -72,7 +72,7 @@ class FlagField(serializers.BooleanField):
 class NameField(serializers.CharField):
     """One of the names that `choices` returns at the time of the request: plug-ins add to them.
 
-    `today` returns the current name for one of the release before, which is still accepted.
+    `today` returns the current name for a name of the previous release, which is still accepted.
     """
 
     default_error_messages = {"unknown": "must be one of {names}"}

@@ -111,7 +111,7 @@ class Guarded(APIView):
 
     @classmethod
     def limit(cls, method: str | None) -> BodyLimit:
-        """Return the most bytes of a body that is sent to this view."""
+        """Return the size limit of bodies that are sent to this view."""
         return api_limit(method)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -47,7 +47,9 @@ def _whole(help_text: str) -> fields.WholeNumberField:
 
 
 def _moment(help_text: str) -> serializers.DateTimeField:
-    """Read as UTC. A moment that UTC cannot express is refused here rather than by the database."""
+    """Return a field for a moment, read as UTC. One that UTC cannot express is refused here and not
+    by the database.
+    """
     return serializers.DateTimeField(required=False, default_timezone=UTC, help_text=help_text)
 
 
@@ -264,7 +266,8 @@ def checked(shape: Shape, values: Any) -> dict[str, Any]:
 def read_body(shape: Shape, request: Request) -> dict[str, Any]:
     """Return the checked values of a body, which is read once. Raises as `checked` does.
 
-    Lists of messages that have been read are emptied: as decoded JSON they take more memory.
+    The decoded lists of messages are emptied after reading, because they take more memory than the
+    messages.
     """
     body: dict[str, Any] | None = getattr(request, "checked_body", None)
     if body is None:
@@ -297,7 +300,7 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
 
 
 class ChangedBy(TypedDict):
-    """The arguments about the request that every service gets which changes a conversation."""
+    """The arguments that a request gives to every service that changes a conversation."""
 
     actor: str
     expected_version: int | None

@@ -177,7 +177,7 @@ class EvictedSerializer(Json):
 
 
 class ChangeSerializer(Json):
-    """What one change did."""
+    """The effect of one change."""
 
     kind = serializers.CharField()
     ignored = serializers.BooleanField(help_text="Whether it changed nothing.")
@@ -221,7 +221,7 @@ class ChangesSerializer(Json):
 
 
 class MessageChangesSerializer(ChangesSerializer):
-    """What adding or setting messages did."""
+    """The effect of adding or setting messages."""
 
     lost = lost_of_request()
 

@@ -313,7 +313,7 @@ class Recount:
         return recount
 
     def put_into(self, recorder: Recorder) -> None:
-        """Give the messages to the recorder's window, unless it was changed meanwhile."""
+        """Put the counted messages into the recorder's window, unless it was changed meanwhile."""
         if is_unchanged(recorder.memory, self.memory):
             recorder.window.refill(self.entries)
 

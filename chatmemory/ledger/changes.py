@@ -58,7 +58,7 @@ class ArrivedMessage(NamedTuple):
 
     @property
     def is_injected(self) -> bool:
-        """Whether a client put the message into the window, and it was never said."""
+        """Whether a client put the message into the window; it is not part of the history."""
         return self.origin == _INJECTED
 
 
@@ -115,10 +115,10 @@ class ChangeResult:
     """The result of one change of a conversation. `step` is None if nothing was changed.
 
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
-    redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
-    totals are those of the stays before and after; `policy` is the one in force after the change.
-    An add first trims under `policy_before`, because LangChain4j reads the limit twice. If a
-    message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
+    redacted. `arrived` and `evicted` do not contain messages that only changed their position.
+    `before` and `after` are the totals of the stays; `policy` is the policy in force after the
+    change. An add first trims under `policy_before`, because LangChain4j reads the limit twice. If
+    a message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
     is True if pinned messages are older than some that left for want of room. A change `by_client`
     is a list of a client that decides its memory: no policy decided it, even if one is in force. A
     stored change of the policy has the policy that it `replaced`, if an earlier step recorded it.

@@ -3,12 +3,12 @@
 Messages that stay in order keep their stays. The others arrive, return after they had left, or
 move. The stay of a moved message ends with the reason MOVED and a new one begins in the same step,
 so that the order of past windows does not change. Messages that are not in the new list leave with
-the reason SET. A message that returns is not said again: a stay begins, and the history does not
-change.
+the reason SET. A message that returns begins a new stay, and the history does not change.
 
-A message that comes without attributes is the stored one, because clients drop them. If it comes
-with other attributes than the stored one in its place, its stay ends (MOVED), and another one of
-the same message begins with these attributes (see `overrides`). A redacted message stays as it is.
+A message without attributes equals a stored message that has some, because clients drop them. If a
+list has other attributes for the message in a place, the stay of that message ends (MOVED), and a
+new stay of the same message begins with the new attributes (see `overrides`). A redacted message
+stays as it is.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
 of its own changes: if one add explains it, it is that add (see `windows.lists`). The caller of
@@ -65,7 +65,7 @@ class _DepartedMessage(NamedTuple):
     reason: Reason
 
     def returning(self, sent: Entry, payload: Payload, tokens: int | None) -> Entry:
-        """Return the message as it comes back, `sent` by a client with this payload.
+        """Return the entry of the message that returns, `sent` by a client with this payload.
 
         A redacted message has the `tokens` with which it left, the count of its erased words; None
         if another family of estimators had counted them.
@@ -119,10 +119,10 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return the replacement in which a message that stays in the list has its pin and tokens.
+        """Return the replacement in which the messages that stay keep their pins and tokens.
 
-        A redacted message has the tokens of the words that it had. The evictions are decided again,
-        because nothing pinned leaves.
+        A redacted message keeps the tokens of its erased words. The evictions are decided again,
+        because pinned messages do not leave.
         """
         arrivals = self.transition.arrivals
         counted = {
@@ -143,8 +143,8 @@ class Replacement:
         return self._with_arrivals(changed, window)
 
     def _as_they_left(self, returning: Mapping[int, Entry], window: Window) -> Replacement:
-        """Return the replacement in which returning messages have their attributes, and redacted
-        ones their tokens again.
+        """Return the replacement in which messages that return get back their attributes, and
+        redacted ones their tokens.
         """
         sent = self.transition.arrivals
         is_same = all(
@@ -173,7 +173,7 @@ class Replacement:
         )
 
     def as_add(self) -> Transition | None:
-        """Return the one add by which a client made its list; None if it set the list.
+        """Return the add that explains a client's list; None if no single add does.
 
         The client's window has no pins. It may drop the attributes of known messages.
         """
@@ -186,11 +186,11 @@ class Replacement:
 
     @cached_property
     def has_marked_summary(self) -> bool:
-        """Whether a message at the head of the list says that it is a summary."""
+        """Whether a message at the head of the list is marked as a summary."""
         return any(is_marked(entry.message) for entry in self.transition.arrivals[:2])
 
     def as_compaction(self, memory: Memory) -> Transition | None:
-        """Return the compaction by which a client put a summary into its list; None if it did not.
+        """Return the compaction that explains a client's list; None if the list has no new summary.
 
         Messages that the client also appended are not part of it.
         """
@@ -405,8 +405,8 @@ def _latest(
     allowed: Mapping[int, Collection[Reason]],
     payloads: Mapping[int, Payload],
 ) -> dict[int, _DepartedMessage]:
-    """Return the latest message that each position can have, first by whole payloads, and then by
-    payloads without attributes.
+    """Return the latest departed message that matches each position: by the whole payload, or else
+    by the payload without attributes.
     """
     found: dict[int, _DepartedMessage] = {}
     taken: set[int] = set()

@@ -109,6 +109,6 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
 
 
 def _set_labels(recorder: Recorder, given: dict[str, str]) -> None:
-    """Set the labels that people gave. The label of an import is kept."""
+    """Replace all labels except the label of an import, which is kept."""
     own = recorder.memory.labels.keys() & {DIGEST_LABEL}
     recorder.set_labels(given | {name: recorder.memory.labels[name] for name in own})

@@ -81,8 +81,8 @@ def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRo
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
     """Return the row of the newest step. If it is not kept yet, it is made now, and stored if the
-    database can be written. If that would take reading more than `most` messages, the kept row is
-    returned instead.
+    database can be written. If more than `most` messages would have to be read for it, the kept row
+    of an earlier step is returned instead.
 
     None if no row is kept. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
     """

@@ -61,7 +61,7 @@ def add(
 def new_messages(
     memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
 ) -> Storable[NewMessage]:
-    """Return messages that are to be added, checked and counted, for a new policy if one is given.
+    """Check messages that are to be added, and count them for the new policy if one is given.
 
     Raises the exceptions of `add`.
     """
@@ -142,7 +142,7 @@ def clear_messages(
 def pin(
     memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Pin a message that is in memory, with what belongs to it: a tool call and its results.
+    """Pin a message that is in memory. A tool call and its results are pinned together.
 
     It then leaves only if memory is cleared, or set to a list without it. Return None if it is
     pinned already. Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable,

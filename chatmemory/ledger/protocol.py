@@ -46,7 +46,7 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
 
     Each message carries its stored token count, so that it need not be counted again. A redacted
-    one does not: its count is that of the removed words, which a copy of it does not have.
+    message carries none, because the stored count is that of the erased words.
     """
     return [message for _, message in _read(window_messages(storable_id(memory_id)))]
 
@@ -119,7 +119,7 @@ def by_client(
     actor: str,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Plan a change by a client's lists with these messages, which are counted before."""
+    """Plan a change by a client that sends whole lists, and count the messages of its list."""
     check_id(memory_id)
     estimator, count = counted_ahead(memory_id, messages)
     policy = recount = None

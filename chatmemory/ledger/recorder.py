@@ -49,7 +49,7 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 def is_unchanged(memory: Memory, before: Memory) -> bool:
     """Return whether a conversation is unchanged since its row was read. The step alone does not
-    tell, because a conversation can be deleted and created again.
+    suffice, because a conversation can be deleted and created again.
     """
     return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
 
@@ -58,10 +58,10 @@ class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
     Without an actor it is for simulations: it makes no rows. With `at`, a simulation starts from
-    that past step; with a `window`, it needs no database. A conversation `is_new` in the
-    transaction that inserts it. `note` is the note of each step, `cursor` that of the transaction.
-    `policy` is the policy in force, `results` are the changes so far, without those that changed
-    nothing.
+    that past step; with a `window`, it needs no database. `is_new` is True in the transaction that
+    inserts the conversation. `note` is the note of each step, and `cursor` belongs to the
+    transaction. `policy` is the policy in force, `results` are the changes so far, without those
+    that changed nothing.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Recorder:
         return self._step(unchanged(self.window, self.policy), Step.Kind.LABELS)
 
     def pin(self, entry: Entry, pinned: bool) -> ChangeResult:
-        """Pin or unpin a message of the window, with what belongs to it: a call and its results."""
+        """Pin or unpin a message of the window. A tool call and its results are pinned together."""
         before, n = set(self.window), self.memory.last_stay
         transition = set_pinned(self.window, entry, self.policy, pinned)
         begun = [each for each in transition.arrivals if each not in before]
@@ -216,7 +216,7 @@ class Recorder:
         return self._step(transition, Step.Kind.REPAIR, note=note)
 
     def duplicate(self, seq: int) -> ChangeResult:
-        """Return the result for a message that was sent again, which changes nothing."""
+        """Return the result of sending a message again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
     def write(self) -> bool:
@@ -299,8 +299,8 @@ class Recorder:
     ) -> ChangeResult:
         """Apply a transition whose entries are numbered, and make its step.
 
-        Arrivals up to `last_stay` have a stay already. `sent` is the message of an add as it was
-        sent, `seq` that of a redaction or a pin.
+        Arrivals up to `last_stay` have a stay already. `sent` is the caller's message of an add,
+        `seq` the number of a redacted or pinned message.
         """
         memory, kind = self.memory, str(kind)
         last_seq, last_stay = memory.last_seq, memory.last_stay

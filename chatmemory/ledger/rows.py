@@ -45,8 +45,8 @@ class InsertedMessage:
     def of(
         cls, memory_id: str, entry: Entry, sent: NewMessage | None, now: datetime
     ) -> InsertedMessage:
-        """Return the row of an entry with numbers, whose message may have been `sent` with an id
-        and a time.
+        """Return the row of a numbered entry. `sent` has the client's id and time, if it named
+        them.
         """
         message = entry.message
         assert message is not None

@@ -61,9 +61,10 @@ def import_labelled(
     actor: str,
     session: Session | None = None,
 ) -> Iterable[ChangeResult]:
-    """Return the result of each add. The adds of a long conversation are made while iterating.
+    """Create a conversation with labels, add its messages, and return the result of each add.
 
-    Without a policy, the messages come from a `session`.
+    The messages come from a `session`, or are added under a policy. A long conversation is added
+    while the results are iterated.
     """
     new = storable_additions(messages)
     if not is_long(new, new.characters):

@@ -29,9 +29,9 @@ from chatmemory import database
 from chatmemory.models import Memory, Message, Stay, Step
 
 M = TypeVar("M", bound=Model)
-Values = Sequence[Any] | Mapping[str, Any]  # of the parameters of a statement
+Values = Sequence[Any] | Mapping[str, Any]  # the parameters of a statement
 
-COPIED = 20  # rows, from which on COPY is faster than INSERT on PostgreSQL
+COPIED = 20  # rows; from this number on, COPY is faster than INSERT on PostgreSQL
 HEAD_PAGE = 8  # stays; most adds need two or three
 
 

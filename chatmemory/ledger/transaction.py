@@ -59,7 +59,7 @@ def locked(
     note: str = "",
     counts: bool = False,
 ) -> Iterator[Recorder]:
-    """Lock a conversation, and write at the end of the block what the block recorded.
+    """Lock a conversation, and write the recorded changes at the end of the block.
 
     An unknown id gets the row that `create` returns, which is not saved yet. All steps get the
     `note`. If the block `counts` messages, an encoding that the conversation's estimator must load
@@ -84,7 +84,7 @@ def locked(
 def locked_new(
     memory_id: str, create: Callable[[], Memory], *, actor: str, note: str
 ) -> Iterator[Recorder]:
-    """Insert the row that `create` returns, and write at the end of the block what it recorded.
+    """Insert the row that `create` returns, and write the recorded changes at the end of the block.
 
     Raises MemoryExists for a known id, without waiting for a transaction that holds its row, and
     InvalidValue, DeletionUnfinished.
@@ -103,8 +103,8 @@ def locked_new(
 
 @contextmanager
 def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iterator[Recorder]:
-    """Lock a conversation whose import is unfinished, as nothing else can: `stored` is how much of
-    it is stored. Write at the end of the block what the block recorded.
+    """Lock a conversation for the next part of its import; other changes are refused. `stored` is
+    the number of messages that are stored. Write the recorded changes at the end of the block.
 
     Raises ImportUnfinished if another part is stored, MemoryNotFound, InvalidValue.
     """
@@ -199,8 +199,8 @@ class Planned(Generic[Result]):
             return replace(self, prepared=Prepared(recorder, self.change(recorder), before))
 
     def new_row(self) -> Memory:
-        """Return the row of a new conversation: that for which the change was made, unless one of
-        this id was deleted meanwhile.
+        """Return the row of a new conversation: the one for which the change was prepared, or a
+        fresh one if a conversation with this id was deleted meanwhile.
         """
         assert self.create is not None
         row = self.create()

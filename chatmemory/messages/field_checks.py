@@ -14,7 +14,7 @@ DEPTH_MAX = 200  # levels of objects and arrays
 DIGITS_MAX = 4_300  # digits of an integer: Python reads and writes no longer ones
 _TOO_LONG = 10**DIGITS_MAX
 
-_ITERABLE = (list, tuple, Iterable)  # to ask for an Iterable first takes four times as long
+_ITERABLE = (list, tuple, Iterable)  # checking for an Iterable first takes four times as long
 _MAPPING = (dict, Mapping)
 
 

@@ -29,7 +29,7 @@ def chat_message(value: object) -> ChatMessage:
 
 def message_list(values: Iterable[Any]) -> Iterable[Any]:
     """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
-    if isinstance(values, list):  # to ask for a Mapping takes longer
+    if isinstance(values, list):  # checking for a Mapping takes longer
         return values
     if isinstance(values, ChatMessage | str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidMessage(f"expected a list of chat messages, not {brief(values)}")

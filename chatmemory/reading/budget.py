@@ -92,8 +92,9 @@ class Budget:
 
 
 def shares(parts: Sequence[int]) -> list[int]:
-    """Return the parts in whole percent of their sum. They add up to 100, or to 0 if all are 0:
-    what rounding down leaves over goes to the parts of which it took most.
+    """Return the parts in whole percent of their sum. They add up to 100, or to 0 if all parts are
+    0: after rounding down, the percents that are missing go to the parts with the largest
+    remainders.
     """
     whole = sum(parts)
     if not whole:

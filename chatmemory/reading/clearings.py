@@ -39,7 +39,7 @@ def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
 
 
 def _cleared_at(row: MessageDetail, at: int) -> int | None:
-    """Return the step at which the stub came that is in memory at a step."""
+    """Return the step at which the stub came into memory that is there at step `at`."""
     if not row.is_in_window(at):
         return None
     cleared = None
@@ -53,7 +53,7 @@ def _cleared_at(row: MessageDetail, at: int) -> int | None:
 
 
 def _arrival(row: MessageDetail, n: int) -> tuple[int, Entry] | None:
-    """Return the message that a step added, if it did: a clearing comes before an add."""
+    """Return the message that a step added, or None: a clearing comes right before an add."""
     adds = Step.objects.filter(memory_id=row.memory_id, n=n, kind=Step.Kind.ADD)
     last = adds.values_list("last_stay", flat=True).first()
     stay = last and Stay.objects.filter(memory_id=row.memory_id, n=last).first()

@@ -73,7 +73,7 @@ def history_page(
     `known` has all the stays of some of them.
     """
     messages = messages_until(memory_id, newest)
-    # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.
+    # Without synthetic messages the seqs have no gaps, and nothing needs to be counted.
     has_gaps = said_count != newest
     if part.after is not None:
         found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
@@ -240,10 +240,10 @@ def all_messages(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 def read_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of a conversation, counted by an estimator, by default its own.
+    """Return the messages of a conversation, and their history with seqs as numbers.
 
-    `latest` limits them to so many of the last messages. The numbers of the history are seqs.
-    Raises MemoryNotFound, UnknownEstimator.
+    The estimator is the conversation's own by default. With `latest`, only that many of the last
+    messages are read. Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
     messages = messages_until(memory_id, memory.last_seq)
@@ -270,8 +270,8 @@ def messages_with_history(
 
 
 def stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
-    """Return the stubs of the tool results among some messages, by seq: all that a replay needs of
-    a result to clear it.
+    """Return a stub for each tool result among some messages, by seq. A replay needs nothing else
+    to clear a result.
     """
     results = messages.filter(type=MessageType.TOOL_EXECUTION_RESULT)
     return {row.seq: stub_of(read_message(row)) for row in results.iterator(2_000)}

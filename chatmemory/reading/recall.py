@@ -20,8 +20,8 @@ def recall_history(
 ) -> History:
     """Return the messages of a conversation, with its incidents of users and tools.
 
-    They are counted by an estimator, by default its own. `latest` limits them to so many of the
-    last messages. Numbers are seqs. Raises MemoryNotFound, UnknownEstimator.
+    The estimator is the conversation's own by default. With `latest`, only that many of the last
+    messages are read. Messages are numbered by seq. Raises MemoryNotFound, UnknownEstimator.
     """
     return messages_and_history(memory_id, estimator, latest)[1]
 
@@ -29,7 +29,7 @@ def recall_history(
 def messages_and_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[Sequence[ChatMessage], History]:
-    """Return the same with the messages themselves."""
+    """Return the messages themselves, too, with the history of `recall_history`."""
     messages, history = read_with_history(memory_id, estimator, latest)
     found = known_incidents(memory_id)
     again = {(each.again, each.kind) for each in found if each.kind in REPEATS}

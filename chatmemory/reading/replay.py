@@ -21,7 +21,9 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 
 def changes_until(step: Step) -> tuple[set[str], bool]:
-    """Return the kinds of the steps up to one, and whether several families counted."""
+    """Return the kinds of the steps up to this one, and whether their policies count by several
+    estimator families.
+    """
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
     families = {family_named(name) for _, name in changes}
@@ -29,7 +31,9 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the first message that can matter: for a tool result, the one before its run."""
+    """Return the seq of the first message that a replay needs. Before tool results, that is the
+    last message that is neither a call nor a result.
+    """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
     before = messages_until(row.memory_id, row.seq).exclude(type__in=_PAIRED).order_by("-seq")

@@ -1,6 +1,7 @@
 """The rows that queries return, and functions that make them from stored rows.
 
-A message has its stays in the window. A stay that ended in its own first step has the reason.
+A message has its stays in the window. A stay that ended in its own first step has the reason why
+the message did not fit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from chatmemory.windows.window import NOTHING, Totals, Weighable
 class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window. `estimator` is
     the name of the estimator that counts. `branched_from` is the id of the conversation that it was
-    saved from; do not show it to readers who may not see that one.
+    saved from; do not show it to readers who may not see that conversation.
     """
 
     id: str
@@ -72,7 +73,7 @@ class MemoryRow:
 
     @property
     def given_labels(self) -> dict[str, str]:
-        """The labels without the import's own one."""
+        """The labels without the label that identifies an import."""
         return given_labels(self.labels)
 
 

@@ -39,9 +39,9 @@ RECOUNTED_AT_ONCE = 5_000  # messages: these take a second to count
 class Outlook:
     """The totals of the window before simulated changes and after them, and the difference.
 
-    The model would no longer see `leaving`, which are messages that it sees or that arrive, and
-    would see `returning` again. `hidden` are messages that a lowered limit hides already, and that
-    leave too, unless there is `no_room`: then every message is refused, and nothing leaves for one.
+    `leaving` are the messages that the model would no longer see, also arrivals, and `returning`
+    the messages that it would see again. `hidden` are messages that a lowered limit already hides.
+    They leave, too, unless there is `no_room`: then every message is refused, so that none leaves.
     `stubbed` are the tool results that would become stubs, and `to_clear` the ones that the next
     add clears before a message leaves.
     """
@@ -84,7 +84,7 @@ class Simulation:
         return self.window.totals
 
     def outlook(self) -> Outlook:
-        """Return the effect of the changes from `since` on upon the window that the model sees."""
+        """Return how the changes from `since` on alter the window that the model sees."""
         arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
         known, kept = {*self.window_before.seqs, *arrived}, set(self.window.seqs)
         return Outlook(

@@ -89,7 +89,7 @@ def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[i
 
 
 def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[int]:
-    """Return the starts and all that can be reached from them."""
+    """Return the starts, and every seq that can be reached from them by following `ways`."""
     found, waiting = set(starts), list(starts)
     while waiting:
         new = set(ways.get(waiting.pop(), ())) - found

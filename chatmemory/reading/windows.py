@@ -36,8 +36,8 @@ class NoRoom(StrEnum):
     cost is refused.
     """
 
-    BESIDE_PINS = "BESIDE_PINS"  # what is pinned holds all room that there is
-    BESIDE_TURNS = "BESIDE_TURNS"  # the same where only a message of the user costs anything
+    BESIDE_PINS = "BESIDE_PINS"  # pinned messages hold all the room
+    BESIDE_TURNS = "BESIDE_TURNS"  # the same if only user messages cost anything
     REJECTED = "REJECTED"  # there is no room, and the policy rejects oversized messages
 
 
@@ -144,9 +144,7 @@ class WindowView:
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
-        """Return the size of the largest message that fits beside the system message that does not
-        leave.
-        """
+        """Return the size of the largest message that fits beside the system message in force."""
         system = self.first_system
         return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
 
@@ -172,9 +170,9 @@ class WindowView:
     def next_to_clear(
         self, stubs: Container[int] = (), awaits_result: bool = False
     ) -> tuple[int, ...]:
-        """Return the tool results that become stubs first when there is no room, before a message
-        leaves; none where the policy clears none. `stubs` are the seqs of stubs. A window that
-        `awaits_result` gets the newest result by the next add.
+        """Return the tool results that become stubs before a message leaves for want of room; none
+        if the policy clears no results. `stubs` are the seqs of earlier stubs. With
+        `awaits_result`, the next add is a tool result, and counts as the newest one.
         """
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
@@ -199,7 +197,9 @@ class WindowView:
 
 
 def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
-    """Return why every message is refused if pinned messages hold so much of the room."""
+    """Return the reason why every message is refused, or None. `held` is the part of the limit that
+    pinned messages hold, `room` the size of the largest message without them.
+    """
     if policy.meters_only or room - held >= 1:
         return None
     larger = transitions.taking_room(policy, tokens=room + 1)

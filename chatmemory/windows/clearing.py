@@ -38,7 +38,7 @@ def clear_for(
 ) -> Transition:
     """Return the transition that clears old results because an arrival has no room beside them.
 
-    It changes nothing if there is room, or nothing to clear. `count` counts the stubs.
+    It changes nothing if there is room, or nothing to clear. `count` returns the tokens of a stub.
     """
     keep = policy.whole_results
     if not keep or policy.meters_only:
@@ -67,7 +67,7 @@ def _stub(entry: Entry, message: ChatMessage, count: Callable[[ChatMessage], int
 
 
 def old_results(entries: Iterable[Entry], keep: int) -> Sequence[Entry]:
-    """Return the tool results that can be cleared, if so many of the newest stay whole."""
+    """Return the tool results that can be cleared if the newest `keep` results stay whole."""
     results = [entry for entry in entries if entry.type is _RESULT]
     old = results[: max(0, len(results) - keep)]
     return [e for e in old if e.tokens > SHORT and not e.pinned and not e.is_stub]

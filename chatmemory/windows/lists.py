@@ -162,7 +162,7 @@ def _list_after(
 
 
 def _by_client(transition: Transition) -> Transition:
-    """Return the add as decided by the client, without a message that left unseen."""
+    """Return the add as decided by the client, without an unknown message that left at once."""
     return transition._replace(
         policy=None,
         policy_before=None,
@@ -217,9 +217,10 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
 
     A list that only lost its end, and perhaps attributes, is matched position by position. A
     message with other attributes is matched in its place, between the same neighbours; elsewhere an
-    equal text may be a repetition. A list that is not `by_client` was set, and nothing in it need
-    be new: in it, such messages and messages without attributes are matched anywhere. If the new
-    list has none of the known attributes, its client drops them, and no message need have them.
+    equal text may be a repetition. A list that is not `by_client` was set, and may have no new
+    message: there, messages with other attributes or without attributes are matched anywhere. If
+    the new list has none of the known attributes, its client drops attributes, and whole messages
+    are compared without them.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))

@@ -63,7 +63,7 @@ class ChatMemory(ABC):
     same messages leave as in LangChain4j. A memory of your own kind implements `policy`.
     """
 
-    _limit_name: ClassVar[str] = ""  # of the argument, where it is not `limit`
+    _limit_name: ClassVar[str] = ""  # the name of the argument for the limit, if it is not `limit`
 
     def __init__(
         self,
@@ -422,9 +422,10 @@ class TokenWindowChatMemory(_LimitedChatMemory):
 
 
 class TurnWindowChatMemory(_LimitedChatMemory):
-    """A memory of the last `max_turns` turns, each a message of the user and all up to the next.
+    """A memory of the last `max_turns` turns. A turn is a user message and all messages up to the
+    next.
 
-    - The oldest turn leaves as a whole when a message of the user begins one too many.
+    - The oldest turn leaves as a whole when a user message begins a turn beyond the limit.
     - The rules for system messages and tool results are those of MessageWindowChatMemory.
     - `max_turns`: an int, or a callable that takes the memory id and is called on every use.
     """

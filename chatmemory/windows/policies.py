@@ -78,7 +78,7 @@ class TokenOptions(PolicyOptions, total=False):
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A limit, its unit, and rules for what leaves.
+    """A limit, its unit, and rules for the messages that leave.
 
     - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. That
       second part spares the newest message, with its call.
@@ -178,8 +178,8 @@ class Policy(ABC):
     def cost_of(self, totals: Totals) -> int | None:
         """Return the costs of messages from only their number and their tokens.
 
-        None if each message must be weighed. With it, pages and the migration of older
-        conversations need not read all messages; a kind need not have it.
+        None, the default, if each message must be weighed. A kind that returns a number saves pages
+        and the migration of older conversations from reading all messages.
         """
         return None
 
@@ -326,8 +326,8 @@ class MessageWindow(Policy):
 class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
 
-    With `clear_tool_results`, a full window first clears all tool results except so many of the
-    newest (see `clearing`), and messages leave only if that is not enough.
+    `clear_tool_results` is a number of tool results: a full window first clears all but the newest
+    ones (see `clearing`), and messages leave only if that is not enough.
 
     The overhead is the estimator's count for an empty list, because LangChain4j's
     TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.

@@ -72,9 +72,9 @@ class Transition(NamedTuple):
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
     than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the whole
     new list. `policy_before` is the policy of the trim before an append, `policy` that of the trim
-    after it. `pinned` is the part of `after` that pinned messages hold, as far as the decision came
-    to them. The arrival of an add `is_oversized` if the limit has no room for it even alone. A
-    `note` is for readers of the ledger, and decides nothing.
+    after it. `pinned` is the part of `after` that pinned messages hold, as far as they were read
+    for the decision. The arrival of an add `is_oversized` if the limit has no room for it even
+    alone. A `note` is for readers of the ledger, and decides nothing.
     """
 
     change: Change
@@ -219,7 +219,7 @@ def _system_in_force(window: Window, evictions: Sequence[Eviction]) -> Entry | N
 
 
 def append(window: Window, arrival: Entry) -> Transition:
-    """Return the transition that adds `arrival` at the end, where no policy decides."""
+    """Return the transition that adds `arrival` at the end without any policy."""
     after = window.totals.plus(arrival)
     return Transition(Change.ADD, window.totals, after, None, None, arrivals=(arrival,))
 
@@ -329,7 +329,7 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short message with a cost: the model's, or else a user's."""
+    """Return a short message with a cost: the model's, or the user's if the model's are free."""
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
 

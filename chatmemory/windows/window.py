@@ -37,7 +37,7 @@ class Totals(NamedTuple):
 
 
 NOTHING = Totals()
-SAID = "SAID"  # the origin of a message of the history, which no client put in
+SAID = "SAID"  # the origin of messages of the history; others are SYNTHETIC
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +106,7 @@ class Window:
     as needed; pass `totals` with it. Without `totals` all entries are read and added up.
     `counted_by` names the estimator family that counted the tokens, or is None if they were not
     counted. `measured_by` is the policy whose costs the totals have, or None. `users` are the user
-    messages, once somebody has looked for them.
+    messages, or None until they were searched for.
     """
 
     # An add through a database reads only the first entries, since evictions start at the head:
@@ -171,8 +171,8 @@ class Window:
             self.measured_by = None
 
     def measure_with(self, policy: Costs) -> Totals:
-        """Return the totals with the costs of a policy; read the window only if it has others, and
-        the policy must weigh each message.
+        """Return the totals with the costs of a policy; read the window only if it was measured by
+        other costs, and the policy must weigh each message.
         """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
             cost = policy.cost_of(self.totals)

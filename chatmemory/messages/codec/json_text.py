@@ -241,7 +241,7 @@ class _JsonFile:
         self._file, self._bounds = file, bounds
         self._piece, self._at, self._is_last_piece = "", 0, False
         self._before, self._lines, self._line_start = 0, 0, 0  # lines of the file before the piece
-        self._counted, self._newlines = 0, 0  # lines of the piece: up to which place, and how many
+        self._counted, self._newlines = 0, 0  # lines up to a place in the piece
         self._taken = 0
         self._is_behind_line = False  # whether a line ended within the current value
         self._are_lines = False  # whether an object began and ended on one line
@@ -424,8 +424,6 @@ class _JsonFile:
 
 
 def _not_json(error: InvalidMessage) -> str:
-    """Return in words that a line is not JSON, and why, unless it does not look like JSON at
-    all.
-    """
+    """Return the sentence that a line is not JSON, with the reason if it looks like JSON at all."""
     why = str(error).removeprefix("not valid JSON: ")
     return "not JSON" if " column " in why else f"not JSON: {why}"

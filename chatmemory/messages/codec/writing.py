@@ -116,7 +116,7 @@ def _float(number: float) -> str:
 
 
 _ATTRIBUTES, _TYPE = '"attributes":', '"type":'
-_NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
+_NESTED = (dict, list, tuple, Mapping)  # checking for a Mapping first takes four times as long
 Listed = Callable[[Iterable[Any]], Iterable[Any]]
 Path = tuple["Path", str] | None  # the path of a value's container, and its place there
 
@@ -225,7 +225,7 @@ def path_text(path: Path) -> str:
 
 
 def _values(message: ChatMessage, listed: Listed = list) -> dict[str, Any]:
-    """Return a message as JSON values. Contents and calls are `listed`, or made one by one."""
+    """Return a message as JSON values. `listed` makes lists of iterators of contents and calls."""
     return {**_fields(message, listed), "type": message.type.value}
 
 

@@ -48,10 +48,11 @@ class OpenAiTokenCountEstimator:
     - `strict` raises UnsupportedMessage for messages that LangChain4j refuses to count. Otherwise
       they are estimated: pictures by OpenAI's rule for the model, other media like a picture of
       unknown size, custom messages by their attributes, unreadable arguments of several calls by
-      their text. So is the name of a system message, which LangChain4j's has not.
-    - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as the one that it was made of.
-    - Long texts are counted in parts. Where there are LONGEST_RUN characters without a word's end,
-      that costs at most a few tokens more. A strict estimator refuses more than LONGEST_EXACT.
+      their text. The name of a system message is counted, too; LangChain4j has no such names.
+    - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model.
+    - Long texts are counted in parts. If LONGEST_RUN characters have no word's end, the count is at
+      most a few tokens too high. A strict estimator refuses texts of more than LONGEST_EXACT
+      characters.
     - Encodings load offline (see `encodings`).
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
@@ -76,7 +77,7 @@ class OpenAiTokenCountEstimator:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether its encoding was loaded: then short texts are counted in no time."""
+        """Whether the encoding was loaded, so that short texts are counted quickly."""
         return is_loaded(self._encoding)
 
     def estimate_token_count_in_text(self, text: str) -> int:

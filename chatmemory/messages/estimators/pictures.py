@@ -30,7 +30,7 @@ _VP8_SIDE = 0x3FFF
 class PictureRule(Protocol):
     """Counts the tokens of a picture. A picture of unreadable size counts as 1024 x 1024.
 
-    `name` is the name of the models that count so, "" for the most common rule.
+    `name` is the name of the models with this rule, "" for the most common rule.
     """
 
     @property
