@@ -26,10 +26,18 @@ from django.utils.module_loading import import_string
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, UnknownEstimator
 from chatmemory.formats import FORMATS
-from chatmemory.given_settings import BYTES, Expected, is_list, is_text, read, setting, whole_number
 from chatmemory.messages.estimators import ESTIMATORS, estimator_for
 from chatmemory.recall.facts import Words
 from chatmemory.registry import Registry
+from chatmemory.settings_reader import (
+    BYTES,
+    Expected,
+    is_list,
+    is_text,
+    read,
+    setting,
+    whole_number,
+)
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR, KINDS, Policy
 from chatmemory.windows.written_policies import policy_from_text
 

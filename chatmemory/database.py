@@ -103,9 +103,9 @@ def nowait() -> Iterator[None]:
     """A transaction that raises OperationalError at once if another writer holds a lock that it
     needs.
     """
-    ours = connection()
-    if ours.vendor == "postgresql":
-        with atomic(), ours.cursor() as cursor:
+    db = connection()
+    if db.vendor == "postgresql":
+        with atomic(), db.cursor() as cursor:
             cursor.execute("SHOW lock_timeout")
             (before,) = cursor.fetchone()
             cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait forever
@@ -113,7 +113,7 @@ def nowait() -> Iterator[None]:
             # An outer transaction would keep it. After an error the savepoint restores it
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [before])
         return
-    with ours.cursor() as cursor:
+    with db.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")
         (before,) = cursor.fetchone()
         cursor.execute("PRAGMA busy_timeout = 0")
@@ -133,8 +133,8 @@ def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
     """
     began, last = monotonic(), 0.0
     for part in parts:
-        ours = connection()
-        is_shared = ours.vendor == "sqlite" and not ours.in_atomic_block
+        db = connection()
+        is_shared = db.vendor == "sqlite" and not db.in_atomic_block
         if is_shared and monotonic() - began + last > AT_A_STRETCH:  # the next may be as long
             sleep(PAUSE)
             began = monotonic()
@@ -227,46 +227,46 @@ def _shares_sessions() -> bool:
     """Return whether two connections that are open at once get the same session. A database that is
     down is skipped. Only behind a pooler is another connection opened.
     """
-    ours = connection()
-    if ours.vendor != "postgresql" or ours.in_atomic_block:
+    db = connection()
+    if db.vendor != "postgresql" or db.in_atomic_block:
         return False
     query = "SELECT pg_backend_pid()"
     try:
-        with ours.cursor() as cursor:
+        with db.cursor() as cursor:
             cursor.execute(query)
             # A pooler gives its clients process ids of its own
             if cursor.fetchone() == (cursor.connection.info.backend_pid,):
                 return False
-            with closing(_another(ours)) as other:
+            with closing(_another(db)) as other:
                 for _ in range(POOL_TRIES):
                     cursor.execute(query)
                     if cursor.fetchone() == other.execute(query).fetchone():
                         return True
-    except (AnyDatabaseError, ours.Database.Error, ImproperlyConfigured):  # type: ignore[attr-defined]
+    except (AnyDatabaseError, db.Database.Error, ImproperlyConfigured):  # type: ignore[attr-defined]
         pass
     return False
 
 
-def _another(ours: BaseDatabaseWrapper) -> Any:
+def _another(db: BaseDatabaseWrapper) -> Any:
     """Open a connection beside Django's own."""
-    parameters = {**ours.get_connection_params(), "autocommit": True}
-    return ours.Database.connect(**parameters)  # type: ignore[attr-defined]
+    parameters = {**db.get_connection_params(), "autocommit": True}
+    return db.Database.connect(**parameters)  # type: ignore[attr-defined]
 
 
 def check_tables_are_together(**_: object) -> list[Error]:
     """A system check: a change writes several tables in one transaction."""
-    ours = alias()
+    db = alias()
     own = [each for each in apps.get_app_configs() if f"{each.label}_".startswith("chatmemory_")]
     problems = [
-        f"DATABASE_ROUTERS write {model.__name__} to {found!r}, but Memory to {ours!r}"
+        f"DATABASE_ROUTERS write {model.__name__} to {found!r}, but Memory to {db!r}"
         for each in own
         for model in each.get_models()
-        if (found := router.db_for_write(model)) != ours
+        if (found := router.db_for_write(model)) != db
     ]
     problems += [
-        f"DATABASE_ROUTERS do not migrate {each.label!r} in {ours!r}, where Memory is"
+        f"DATABASE_ROUTERS do not migrate {each.label!r} in {db!r}, where Memory is"
         for each in own
-        if not router.allow_migrate(ours, each.label)
+        if not router.allow_migrate(db, each.label)
     ]
     hint = "Send all models of chatmemory and of its rooms (chatmemory_…) to one database."
     return [Error(each, hint=hint, id="chatmemory.E001") for each in problems]

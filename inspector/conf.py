@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from chatmemory.given_settings import BYTES, Expected, is_text, read, setting, whole_number
+from chatmemory.settings_reader import BYTES, Expected, is_text, read, setting, whole_number
 
 _FLAG = Expected(lambda value: isinstance(value, bool), "True or False")
 _FOLDER = Expected(lambda value: isinstance(value, str | Path), "the path of a folder")

@@ -224,7 +224,7 @@ def _with_current(problem: Problem, memory_id: str) -> Problem:
     current = {
         "version": row.version,
         "policy": row.policy.to_dict() if row.policy else None,
-        "labels": row.given_labels,
+        "labels": row.user_labels,
         "said_count": row.said_count,
         "window": row.window._asdict(),
         "load": row.load,

@@ -317,7 +317,7 @@ def changed_by(request: Request) -> ChangedBy:
     return {"actor": actor_of(request), "expected_version": expected}
 
 
-def has_seen(request: Request, version: int) -> bool:
+def has_version(request: Request, version: int) -> bool:
     """Return whether the caller already has this version: If-None-Match names it."""
     etags = parse_etags(request.headers.get("If-None-Match", ""))
     return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in etags)

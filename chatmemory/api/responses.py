@@ -104,7 +104,7 @@ class MemorySerializer(Json):
     id = serializers.CharField()
     address = AddressField(source="id", read_only=True, help_text=ADDRESS)
     policy = StoredPolicyField(allow_null=True)
-    labels = LabelsField(source="given_labels")
+    labels = LabelsField(source="user_labels")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="What If-Match is compared with.")

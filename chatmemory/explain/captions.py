@@ -103,8 +103,8 @@ def _event(change: ChangeResult) -> str:
     if change.kind == "set":
         injected = sum(each.is_injected for each in change.arrived)
         some = f", {injected:,} of them never said" if injected else ""
-        never_said = ", never said" if injected == len(change.arrived) > 0 else some
-        return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
+        injected_words = ", never said" if injected == len(change.arrived) > 0 else some
+        return f"Memory was set; {len(change.arrived):,} messages came{injected_words}"
     return f"{len(change.arrived):,} drafts would arrive"  # all of a simulation
 
 

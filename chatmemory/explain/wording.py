@@ -95,7 +95,7 @@ def load_words(policy: Policy | None, totals: Totals) -> str:
     return counted(totals.tokens, "token")
 
 
-def held_words(policy: Policy | None, totals: Totals) -> str:
+def window_size_words(policy: Policy | None, totals: Totals) -> str:
     """Return the size of a window: `16 messages, 672 of 800 tokens`, or `16 of 20 messages, 672
     tokens`; without a limit where no policy can say.
     """

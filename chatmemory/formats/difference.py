@@ -308,10 +308,10 @@ class _Applied:
             found = self._text(*inner) if len(inner) > 1 else self._value(*inner)
             around = "before" in value and isinstance(found, str)
             return f"{value['before']}{found}{value['after']}" if around else found
-        given = inner or value
-        whole = {key: self._filled(each) for key, each in given.items()}
+        object_values = inner or value
+        whole = {key: self._filled(each) for key, each in object_values.items()}
         left = {key: each for key, each in whole.items() if each is not _NOTHING}
-        gone = [given[key] for key in whole if key not in left]
+        gone = [object_values[key] for key in whole if key not in left]
         has_lists = any(isinstance(each, list) and each for each in left.values())
         is_whole = not gone or (has_lists and all(isinstance(each, list) for each in gone))
         return left if is_whole else _NOTHING

@@ -21,7 +21,7 @@ from chatmemory.ledger.transaction import (
 )
 from chatmemory.ledger.validation import check_id, check_labels, check_policy
 from chatmemory.models import Memory
-from chatmemory.search import DIGEST_LABEL, given_labels
+from chatmemory.search import DIGEST_LABEL, user_labels
 from chatmemory.windows.policies import Policy
 
 LABELLED_AT_ONCE = 200  # conversations that take about a third of a second
@@ -96,7 +96,7 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
     """
     sizes = sizes_of(memory_ids)
     for row in Memory.objects.filter(id__in=list(sizes)):
-        check_labels({**given_labels(row.labels), name: value})
+        check_labels({**user_labels(row.labels), name: value})
         check_imported(row)
     for part in database.pausing_for_writers(
         database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)
@@ -104,11 +104,11 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:
-                    given = given_labels(recorder.memory.labels)
-                    _set_labels(recorder, check_labels({**given, name: value}))
+                    labels = user_labels(recorder.memory.labels)
+                    _set_labels(recorder, check_labels({**labels, name: value}))
 
 
-def _set_labels(recorder: Recorder, given: dict[str, str]) -> None:
+def _set_labels(recorder: Recorder, labels: dict[str, str]) -> None:
     """Replace all labels except the label of an import, which is kept."""
     own = recorder.memory.labels.keys() & {DIGEST_LABEL}
-    recorder.set_labels(given | {name: recorder.memory.labels[name] for name in own})
+    recorder.set_labels(labels | {name: recorder.memory.labels[name] for name in own})

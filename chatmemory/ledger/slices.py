@@ -113,7 +113,7 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
     """
     count = counter(policy.estimator)
-    window, held = Window(), 0
+    window, size_held = Window(), 0
     sizes: dict[Entry, int] = {}
     for index, each in enumerate(new):
         arrival = Entry.of(each.message, count(each.message))
@@ -121,9 +121,9 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
             transition = admit(window, arrival, policy)
             transition.apply_to(window)
             sizes[arrival] = frame_and_size(each.message)[1] if transition.arrivals else 0
-            held += sizes[arrival]
-            held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
-            check_bounds(window.totals.count, held)
+            size_held += sizes[arrival]
+            size_held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
+            check_bounds(window.totals.count, size_held)
         except (OversizedMessage, WindowTooLarge) as error:
             error.index = index
             raise
@@ -138,13 +138,13 @@ def check_session(new: Sequence[NewMessage], session: Session) -> None:
     count_all((each.message for each in new), configuration().ESTIMATOR)
     sizes = [frame_and_size(each.message)[1] for each in new]
     after = {compaction.summary: window for compaction, window in session.windows()}
-    count = held = 0
+    count = bytes_held = 0
     for position, size in enumerate(sizes):
-        count, held = count + 1, held + size
+        count, bytes_held = count + 1, bytes_held + size
         if position in after:
-            count, held = len(after[position]), sum(sizes[place] for place in after[position])
+            count, bytes_held = len(after[position]), sum(sizes[place] for place in after[position])
         try:
-            check_bounds(count, held)
+            check_bounds(count, bytes_held)
         except WindowTooLarge as error:
             error.index = position
             raise

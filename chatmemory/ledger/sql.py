@@ -109,20 +109,20 @@ class _Table(Generic[M]):
                 found[n] = found[n].replace(tzinfo=cursor.db.timezone)
         return self._model.from_db(cursor.db.alias, self.names, found)
 
-    def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
+    def stored(self, row: Any, db: BaseDatabaseWrapper) -> list[Any]:
         """Return the values of a row for the driver."""
         values = list(self.values(row))
         for n, convert in self._conversions.items():
-            values[n] = convert(values[n], ours)
+            values[n] = convert(values[n], db)
         return values
 
-    def changed(self, row: Any, before: Sequence[Any], ours: BaseDatabaseWrapper) -> dict[str, Any]:
+    def changed(self, row: Any, before: Sequence[Any], db: BaseDatabaseWrapper) -> dict[str, Any]:
         """Return the columns whose values differ from those before, with values for the driver."""
         columns = zip(self.names, self.values(row), before, strict=True)
         changed = {name: value for name, value, old in columns if value != old}
         for n, convert in self._conversions.items():
             if (name := self.names[n]) in changed:
-                changed[name] = convert(changed[name], ours)
+                changed[name] = convert(changed[name], db)
         return changed
 
 
@@ -131,9 +131,9 @@ def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
     return json.dumps(value) if value else "{}"
 
 
-def _time(value: datetime | None, ours: BaseDatabaseWrapper) -> datetime | str | None:
+def _time(value: datetime | None, db: BaseDatabaseWrapper) -> datetime | str | None:
     """Return a time for the driver, on SQLite as text."""
-    return value if value is None or ours.vendor != "sqlite" else _text(value, ours.timezone)
+    return value if value is None or db.vendor != "sqlite" else _text(value, db.timezone)
 
 
 @lru_cache(maxsize=16)
@@ -206,11 +206,11 @@ def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
     An inserted row is locked, and `memory` becomes an instance of the stored row.
     """
     cursor = cursor or database.cursor()
-    ours = cursor.db
-    cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, ours))
+    db = cursor.db
+    cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, db))
     is_new: bool = cursor.rowcount == 1
     if is_new:
-        memory._state.adding, memory._state.db = False, ours.alias
+        memory._state.adding, memory._state.db = False, db.alias
     return is_new
 
 
@@ -231,25 +231,25 @@ def write(
     many rows are written last, by COPY; foreign keys are checked on commit.
     """
     cursor = cursor or database.cursor()
-    ours, is_piped = cursor.db, cursor.db.vendor == "postgresql"
+    db, is_piped = cursor.db, cursor.db.vendor == "postgresql"
     new = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
     most = COPIED if is_piped else inf
     # PostgreSQL answers the statements of a pipeline together, at its end
-    with ours.wrap_database_errors, ours.connection.pipeline() if is_piped else nullcontext():
+    with db.wrap_database_errors, db.connection.pipeline() if is_piped else nullcontext():
         for table, rows in new:
             if len(rows) < most:
-                _execute(cursor, table.insert, [table.stored(row, ours) for row in rows])
+                _execute(cursor, table.insert, [table.stored(row, db) for row in rows])
         _execute(cursor, _END_STAYS, _endings(memory.id, ended))
         # SQLite rewrites the index entry of every column that is set, even to the same value
-        if changed := _MEMORIES.changed(memory, before, ours):
+        if changed := _MEMORIES.changed(memory, before, db):
             pairs = ", ".join([f"{name} = %({name})s" for name in changed])
             statement = f"UPDATE chatmemory_memory SET {pairs} WHERE id = %(id)s"
             cursor.execute(statement, {**changed, "id": memory.id})
     for table, rows in new:
         if len(rows) >= most:
-            with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
+            with db.wrap_database_errors, cursor.copy(table.copy) as copy:
                 for row in rows:
-                    copy.write_row(table.stored(row, ours))
+                    copy.write_row(table.stored(row, db))
 
 
 def _execute(cursor: CursorWrapper, sql: str, rows: Sequence[Values]) -> None:

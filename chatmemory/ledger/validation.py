@@ -16,10 +16,16 @@ from chatmemory.exceptions import (
     WindowTooLarge,
 )
 from chatmemory.ledger.changes import NewMessage
+from chatmemory.messages.argument_checks import ID_LENGTH as ID_LENGTH
+from chatmemory.messages.argument_checks import (
+    brief,
+    chat_messages,
+    message_list,
+    storable_id,
+    string_id,
+)
+from chatmemory.messages.argument_checks import check_text as check_text
 from chatmemory.messages.codec import path_text, stored_json, strings_of
-from chatmemory.messages.given import ID_LENGTH as ID_LENGTH
-from chatmemory.messages.given import brief, chat_messages, message_list, storable_id, string_id
-from chatmemory.messages.given import check_text as check_text
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.policies import Policy
@@ -45,8 +51,8 @@ def check_id(memory_id: object) -> str:
     return found
 
 
-def _shown(given: str) -> str:
-    return f"{given[:20]!r}… ({len(given):,} characters)" if given else "''"
+def _shown(value: str) -> str:
+    return f"{value[:20]!r}… ({len(value):,} characters)" if value else "''"
 
 
 def check_ids(memory_ids: object) -> set[str]:
@@ -62,10 +68,10 @@ def check_ids(memory_ids: object) -> set[str]:
 
 def check_seqs(seqs: object, name: str) -> set[int]:
     """Return the seqs of a list or another collection. Raises InvalidValue."""
-    given: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]
-    if not all(type(seq) is int for seq in given):
+    values: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]
+    if not all(type(seq) is int for seq in values):
         raise InvalidValue(f"{name} must be a list of whole numbers, not {brief(seqs)}")
-    return set(given)
+    return set(values)
 
 
 def check_actor(actor: object) -> None:
@@ -137,10 +143,10 @@ def check_added(count: int) -> None:
 
 def check_bounds(messages: int, size: int) -> None:
     """Raise WindowTooLarge for a window with too many messages, or too many bytes of their JSON."""
-    given = configuration()
-    found, most, unit = size, given.WINDOW_BYTES, "bytes"
-    if messages > given.WINDOW_MESSAGES:
-        found, most, unit = messages, given.WINDOW_MESSAGES, "messages"
+    settings = configuration()
+    found, most, unit = size, settings.WINDOW_BYTES, "bytes"
+    if messages > settings.WINDOW_MESSAGES:
+        found, most, unit = messages, settings.WINDOW_MESSAGES, "messages"
     if found > most:
         raise WindowTooLarge(
             f"the window would hold {found:,} {unit}, and "
@@ -182,15 +188,16 @@ class Storable(list[Item]):
         self.characters = characters
 
 
-def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
+def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
     """Return messages to add, if they can be stored.
 
     Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
     """
-    if isinstance(given, Storable):
-        return given
+    if isinstance(messages, Storable):
+        return messages
     new = [
-        each if isinstance(each, NewMessage) else NewMessage(each) for each in message_list(given)
+        each if isinstance(each, NewMessage) else NewMessage(each)
+        for each in message_list(messages)
     ]
     characters = storable_messages([each.message for each in new]).characters
     for each in new:
@@ -201,15 +208,15 @@ def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[Ne
     return Storable(new, characters)
 
 
-def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
+def storable_messages(messages: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     """Return messages if they can be stored.
 
     Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
     """
-    if isinstance(given, Storable):
-        return given
-    messages, longest, characters = chat_messages(given), configuration().TEXT_CHARACTERS, 0
-    for index, message in enumerate(messages):
+    if isinstance(messages, Storable):
+        return messages
+    checked, longest, characters = chat_messages(messages), configuration().TEXT_CHARACTERS, 0
+    for index, message in enumerate(checked):
         as_json = stored_json(message)
         characters += len(as_json)
         if len(as_json) > longest:  # otherwise none of its strings can be too long
@@ -221,16 +228,16 @@ def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
             raise UnstorableText(
                 "the text contains a NUL character, which cannot be stored: remove it"
             )
-    return Storable(messages, characters)
+    return Storable(checked, characters)
 
 
 def _check_size(text: str, path: str, index: int) -> None:
     """Raise MessageTooLarge for a text, or the base64 of media, that exceeds its setting."""
-    given = configuration()
-    most, unit, setting = given.TEXT_CHARACTERS, "characters", "TEXT_CHARACTERS"
+    settings = configuration()
+    most, unit, setting = settings.TEXT_CHARACTERS, "characters", "TEXT_CHARACTERS"
     instead = "send several messages"
     if _MEDIA.fullmatch(path) or (_MEDIA_URL.fullmatch(path) and text.startswith("data:")):
-        most, unit, setting = given.MEDIA_BYTES, "bytes", "MEDIA_BYTES"
+        most, unit, setting = settings.MEDIA_BYTES, "bytes", "MEDIA_BYTES"
         instead = "send a URL where it can be found"
     if len(text) > most:
         raise MessageTooLarge(

@@ -196,7 +196,7 @@ class _Replay:
         self.estimator: TokenCountEstimator | None = None
         self.arrived: list[Entry] = []
         self.left: dict[int, _End] = {}
-        self.said = Totals()
+        self.history = Totals()
         self.last_seq = self.last_stay = self.ordered_from = self.clears = self.summaries = 0
 
     def run(self) -> None:
@@ -262,7 +262,7 @@ class _Replay:
         for check in self.checks:
             check.message(row)
         if row.origin == Message.Origin.SAID:
-            self.said = self.said.plus(row)
+            self.history = self.history.plus(row)
 
     def check_stay(self, step: Step, stay: Stay, row: Message, message: ChatMessage) -> None:
         left = stay.left_step
@@ -285,8 +285,8 @@ class _Replay:
     def check_counters(self, step: Step) -> None:
         expect(step, "last_seq", step.last_seq, self.last_seq)
         expect(step, "last_stay", step.last_stay, self.last_stay)
-        expect(step, "said_count", step.said_count, self.said.count)
-        expect(step, "history_tokens", step.history_tokens, self.said.tokens)
+        expect(step, "said_count", step.said_count, self.history.count)
+        expect(step, "history_tokens", step.history_tokens, self.history.tokens)
 
     # Steps
 
@@ -478,8 +478,8 @@ class _Replay:
             "last_step": self.last.n,
             "last_seq": self.last_seq,
             "last_stay": self.last_stay,
-            "said_count": self.said.count,
-            "history_tokens": self.said.tokens,
+            "said_count": self.history.count,
+            "history_tokens": self.history.tokens,
             "window_count": count,
             "window_tokens": tokens,
             "window_size": sum(entry.size for entry in self.window),
@@ -508,7 +508,7 @@ class _Replay:
         be made, copies may need a cleared memory (see `adding.add_copies`).
         """
         imported, steps = self.memory.imported, self.last.n - self.clears - self.summaries
-        if imported is not None and not steps == self.said.count <= imported:
+        if imported is not None and not steps == self.history.count <= imported:
             what = f"its import has stored {imported}, but {steps} steps were taken"
             raise Contradicted(self.memory, what)
 

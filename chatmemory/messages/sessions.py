@@ -42,9 +42,9 @@ class Compaction:
 
         It equals the compaction's `window` unless that puts messages back or reorders them.
         """
-        expected, held = set(self.kept), set(window)
+        expected, in_window = set(self.kept), set(window)
         stay = [position for position in window if position in expected]
-        ahead = len(held.intersection(self.window[: self.window.index(self.summary)]))
+        ahead = len(in_window.intersection(self.window[: self.window.index(self.summary)]))
         return [*stay[:ahead], self.summary, *stay[ahead:]]
 
 

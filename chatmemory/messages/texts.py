@@ -77,7 +77,7 @@ def quoted(text: str, fact: str) -> str:
     return f"{'…' if begin else ''}{part.rstrip()}{'…' if begin + QUOTED < len(words) else ''}"
 
 
-def asked_for(text: str) -> str:
+def question_in(text: str) -> str:
     """Return the question of a message, or its end if a request has no question mark, with as much
     of the text before it as fits.
     """

@@ -75,15 +75,15 @@ def _may_write(file: Path) -> bool:
 
 def branches(memory_ids: Iterable[str]) -> list[str]:
     """Return the ids of the branches of some conversations, and of their branches in turn."""
-    given = list(dict.fromkeys(memory_ids))
-    rows = Memory.objects.filter(id__in=given)
+    ids = list(dict.fromkeys(memory_ids))
+    rows = Memory.objects.filter(id__in=ids)
     found = sources = dict(rows.values_list("id", "created_at"))
     while sources:
         rows = Memory.objects.filter(branched_from__in=list(sources)).exclude(id__in=list(found))
         saved = rows.order_by("id").values_list("id", "branched_from", "created_at")
         sources = {branch: at for branch, source, at in saved if at >= sources[source]}
         found = found | sources
-    return [memory_id for memory_id in found if memory_id not in given]
+    return [memory_id for memory_id in found if memory_id not in ids]
 
 
 def source_of(branch: Memory) -> Memory | None:

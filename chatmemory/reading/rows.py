@@ -22,7 +22,7 @@ from chatmemory.ledger.windows import read_message, stay_entry, totals_after, wi
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search import DIGEST_LABEL, given_labels
+from chatmemory.search import DIGEST_LABEL, user_labels
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import IN_PLACE, Reason
 from chatmemory.windows.policies import Policy
@@ -72,9 +72,9 @@ class MemoryRow:
         return DIGEST_LABEL in self.labels
 
     @property
-    def given_labels(self) -> dict[str, str]:
+    def user_labels(self) -> dict[str, str]:
         """The labels without the label that identifies an import."""
-        return given_labels(self.labels)
+        return user_labels(self.labels)
 
 
 @dataclass(frozen=True)
@@ -321,26 +321,26 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     return found
 
 
-def misfit_at(step: Step, message: Weighable, held: Totals) -> CannotFit | None:
-    """Return why a message had no room in the step that added it, beside the messages that
-    remained, of which `held` were pinned; None if the policy is not installed.
+def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
+    """Return why a message had no room beside the messages that remained in the step that added it;
+    None if the policy is not installed. `pinned` are the totals of the pinned messages among them.
     """
     policy = step.policy
     if not can_decide(policy):
         return None
-    return why_it_cannot_fit(policy, totals_after(step).without(held), message, held)
+    return why_it_cannot_fit(policy, totals_after(step).without(pinned), message, pinned)
 
 
 def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
     """Return the totals of the pinned messages at some steps, by conversation and number."""
-    held = {(step.memory_id, step.n): NOTHING for step in steps}
+    totals = {(step.memory_id, step.n): NOTHING for step in steps}
     filled = [step for step in steps if step.count_after]
     if not filled:
-        return held
+        return totals
     ids = {step.memory_id for step in filled}
     pins = list(Stay.objects.filter(memory_id__in=ids, pinned=True))
     for step in filled:
-        held[step.memory_id, step.n] = total_under(
+        totals[step.memory_id, step.n] = total_under(
             step.policy,
             (
                 stay_entry(pin)
@@ -349,4 +349,4 @@ def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
                 and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
             ),
         )
-    return held
+    return totals

@@ -30,7 +30,7 @@ from chatmemory.reading.windows import (
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import NOTHING, Totals
-from chatmemory.windows.written_policies import given_policy
+from chatmemory.windows.written_policies import checked_policy
 
 RECOUNTED_AT_ONCE = 5_000  # messages: these take a second to count
 
@@ -114,7 +114,9 @@ def simulate(
     step nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge,
     UnstorableText.
     """
-    return simulated(StoredState.of(memory_id, at), given_policy(policy), messages, recount=recount)
+    return simulated(
+        StoredState.of(memory_id, at), checked_policy(policy), messages, recount=recount
+    )
 
 
 def simulated(

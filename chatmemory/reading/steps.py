@@ -84,10 +84,10 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
     stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
     arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
-    held = NOTHING
+    pinned = NOTHING
     if any(_is_at_once(row, each) for each in left):
-        held = pinned_at([row])[row.memory_id, row.n]
-    evicted = tuple(_evicted(row, left, arrived, held))
+        pinned = pinned_at([row])[row.memory_id, row.n]
+    evicted = tuple(_evicted(row, left, arrived, pinned))
     found = step_row(row)
     return StepDetail(
         found,
@@ -101,7 +101,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=arrived,
             evicted=evicted,
-            pinned=held if any(each.misfit for each in evicted) else NOTHING,
+            pinned=pinned if any(each.misfit for each in evicted) else NOTHING,
             passed_pins=any(each.passed_pins for each in left[-1:]),
             by_client=row.by_client,
             replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
@@ -160,14 +160,14 @@ def _arrived(
 ) -> tuple[ArrivedMessage, ...]:
     """Return the arrivals of a step from its stays."""
     synthetic = _synthetic(row, [seq for seq, *_ in stays])
-    said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
+    origins = Message.Origin
     return tuple(
         ArrivedMessage(
             seq,
             TYPES[type],
             has_calls,
             tokens,
-            origin=injected if seq in synthetic else said,
+            origin=(origins.SYNTHETIC if seq in synthetic else origins.SAID).value,
             is_new=seq > last_seq,
         )
         for seq, type, has_calls, tokens in stays
@@ -175,7 +175,7 @@ def _arrived(
 
 
 def _evicted(
-    row: Step, left: Iterable[_Departure], arrived: Iterable[ArrivedMessage], held: Totals
+    row: Step, left: Iterable[_Departure], arrived: Iterable[ArrivedMessage], pinned: Totals
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
@@ -196,7 +196,7 @@ def _evicted(
             }
             facts = each.seq, TYPES[each.type], each.has_calls, each.tokens
             gone = EvictedMessage(*facts, reason, causes.get(reason))
-            misfit = misfit_at(row, gone, held) if _is_at_once(row, each) else None
+            misfit = misfit_at(row, gone, pinned) if _is_at_once(row, each) else None
             yield gone._replace(misfit=misfit)
 
 
@@ -225,7 +225,7 @@ class StepPoint:
     kind: str
     policy: Policy | None
     after: Totals
-    said: Totals
+    history: Totals
     last_seq: int = 0
     last_stay: int = 0
 
@@ -302,9 +302,9 @@ def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mappi
     options = Cast("policy_options", TextField())
     policy_of, points = cache(_policy), {}
     for n, kind, *columns in steps.values_list("n", "kind", *_TOTALS, *_POLICY, options):
-        last_seq, last_stay, count, tokens, said, history, *policy = columns
-        after, so_far = Totals(count, tokens), Totals(said, history)
-        points[n] = StepPoint(n, kind, policy_of(*policy), after, so_far, last_seq, last_stay)
+        last_seq, last_stay, count, tokens, said_count, history_tokens, *policy = columns
+        after, history = Totals(count, tokens), Totals(said_count, history_tokens)
+        points[n] = StepPoint(n, kind, policy_of(*policy), after, history, last_seq, last_stay)
     return dict(sorted(points.items()))
 
 

@@ -137,9 +137,9 @@ class WindowView:
         if not can_decide(self.policy):
             return None
         room = self.room_without_pins(self.policy)
-        return why_no_room(self.policy, self.held_by_pins(self.policy), room)
+        return why_no_room(self.policy, self.pinned_load(self.policy), room)
 
-    def held_by_pins(self, policy: Policy) -> int:
+    def pinned_load(self, policy: Policy) -> int:
         """Return the part of a limit that pinned messages hold."""
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
@@ -196,11 +196,11 @@ class WindowView:
         return [row.message for row in self.rows]
 
 
-def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
-    """Return the reason why every message is refused, or None. `held` is the part of the limit that
-    pinned messages hold, `room` the size of the largest message without them.
+def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
+    """Return the reason why every message is refused, or None. `pinned_load` is the part of the
+    limit that pinned messages hold, and `room` the size of the largest message without them.
     """
-    if policy.meters_only or room - held >= 1:
+    if policy.meters_only or room - pinned_load >= 1:
         return None
     larger = transitions.taking_room(policy, tokens=room + 1)
     if policy.keeps_newest and policy.weigh(larger) > room:

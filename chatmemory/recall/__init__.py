@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
+from chatmemory.messages.argument_checks import chat_messages
 from chatmemory.messages.estimators import estimator_for
-from chatmemory.messages.given import chat_messages
 from chatmemory.messages.message import ChatMessage
 from chatmemory.recall.advice import USUAL, Advice, Chooser, Goals, why_words
 from chatmemory.recall.comparison import RecallCurve, curve_of, replay
@@ -25,7 +25,7 @@ from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
-from chatmemory.windows.written_policies import given_policies, given_policy, text_of_policy
+from chatmemory.windows.written_policies import checked_policies, checked_policy, text_of_policy
 
 __all__ = [
     "Recall",
@@ -108,7 +108,7 @@ def recall(
     are the rules of the provider's cache. Raises InvalidValue, UnknownEstimator,
     PolicyUnavailable, UnsupportedMessage.
     """
-    policies = given_policies(policies)
+    policies = checked_policies(policies)
     each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))
     return recalls_of(each, policies, rules)
 
@@ -256,6 +256,6 @@ def recall_curve(
     The limit of `policy` is ignored; without one, it is a token window. Raises the exceptions of
     `recall`.
     """
-    policy = given_policy(policy) or TokenWindow(1)
+    policy = checked_policy(policy) or TokenWindow(1)
     conversation, words = chat_messages(messages), words_of(terms, prefixes)
     return curve_of(history_of(conversation, estimator_for(policy.estimator), words), policy)

@@ -129,7 +129,7 @@ class Sayings:
         elif type is MessageType.TOOL_EXECUTION_RESULT:
             self._by_tool.update(dict.fromkeys(facts, number))
 
-    def last_said(self, fact: str) -> int | None:
+    def last_mention(self, fact: str) -> int | None:
         """Return the latest message of a user that said a fact, else of a tool."""
         found = self._by_user.get(fact)
         return self._by_tool.get(fact) if found is None else found
@@ -169,7 +169,7 @@ class _Reader:
 
     def _known(self, facts: MessageFacts) -> tuple[str, ...]:
         """Return the facts of a message that a user or a tool has said before."""
-        return tuple(fact for fact in facts.own if self._sayings.last_said(fact) is not None)
+        return tuple(fact for fact in facts.own if self._sayings.last_mention(fact) is not None)
 
     def _hear(self, position: int, facts: MessageFacts) -> None:
         self._sayings.hear(position, facts.speaker, facts.mentions)

@@ -225,10 +225,10 @@ class _Sources:
             readable = [
                 each for each in compaction.covered if not self._is_cleared(each, compaction)
             ]
-            held = frozenset().union(*(self._facts[at].mentions for at in compaction.window))
-            found = self._dropped(readable, held)
+            in_window = frozenset().union(*(self._facts[at].mentions for at in compaction.window))
+            found = self._dropped(readable, in_window)
             places = {term: place for place, (term, _) in enumerate(found)}
-            terms = tuple(self._needed(readable, compaction, places, held))
+            terms = tuple(self._needed(readable, compaction, places, in_window))
             mentions = tuple(readable[place] for _, place in found)
             dropped = tuple(self._facts[readable[place]].own[term] for term, place in found)
             coverage = self._coverage(readable, compaction)
@@ -238,17 +238,19 @@ class _Sources:
         cleared = self._session.cleared.get(position)
         return cleared is not None and cleared <= compaction.summary
 
-    def _dropped(self, readable: Sequence[int], held: Collection[str]) -> list[tuple[str, int]]:
+    def _dropped(
+        self, readable: Sequence[int], in_window: Collection[str]
+    ) -> list[tuple[str, int]]:
         weights = [_WEIGHTS.get(self._types[each], 1) for each in readable]
         mentions = _mentions_in({at: _terms(self._facts[each]) for at, each in enumerate(readable)})
-        return _dropped(mentions, weights, held)
+        return _dropped(mentions, weights, in_window)
 
     def _needed(
         self,
         readable: Sequence[int],
         compaction: Compaction,
         places: Mapping[str, int],
-        held: Collection[str],
+        in_window: Collection[str],
     ) -> Iterator[NeededTerm]:
         mentions = _mentions_in({each: _terms(self._facts[each]) for each in readable})
         used = self._uses_after(compaction.summary, mentions)
@@ -258,7 +260,7 @@ class _Sources:
         needed = sorted(used, key=lambda name: (used[name], name))
         tails = self._tails([*readable, *compaction.kept], needed)
         for name in needed:
-            source = sayings.last_said(name)
+            source = sayings.last_mention(name)
             first = next(self._after(name, compaction.summary))
             first_mention = first if first < used[name] else None
             is_told = self._types[self._mentioned[name][0]] is not MessageType.AI
@@ -269,7 +271,7 @@ class _Sources:
                 used[name],
                 self._how(first_mention),
                 first_mention,
-                is_held=name in held,
+                is_held=name in in_window,
                 is_told=is_told,
                 is_rare=is_told and self._mentions.get(name, 1) <= RARE,
                 place=places.get(name),
@@ -337,7 +339,7 @@ def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
 
 
 def _dropped(
-    mentions: Mapping[str, Sequence[int]], weights: Sequence[int], held: Collection[str]
+    mentions: Mapping[str, Sequence[int]], weights: Sequence[int], in_window: Collection[str]
 ) -> list[tuple[str, int]]:
     """Return the terms that are not held, best first, each with the place of the last facts that
     have it.
@@ -346,4 +348,4 @@ def _dropped(
     """
     weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
     ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))
-    return [(term, mentions[term][-1]) for term in ranked if term not in held]
+    return [(term, mentions[term][-1]) for term in ranked if term not in in_window]

@@ -35,13 +35,13 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 @dataclass(frozen=True)
 class TriedPolicies:
     """The policies to try: each variant (a policy whose own limit is ignored) under a grid of
-    limits and the limits in `also`, or under the limits in `given` if there are any.
+    limits and the limits in `also`, or under the limits in `chosen_limits` if there are any.
     """
 
     variants: tuple[Policy, ...]
     also: tuple[int, ...] = ()
     rules: CacheRules = NO_BOUNDS
-    given: tuple[tuple[int, ...], ...] | None = None
+    chosen_limits: tuple[tuple[int, ...], ...] | None = None
     _policies: dict[tuple[int, int], Policy] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -60,13 +60,13 @@ class TriedPolicies:
         """Whether a variant clears old tool results while the kind itself does not. Each of its
         limits needs a replay, so it is tried only under every second limit of the grid.
         """
-        is_of_grid = self.given is None and not self.kind.whole_results
+        is_of_grid = self.chosen_limits is None and not self.kind.whole_results
         return is_of_grid and self.variants[variant].whole_results > 0
 
     def limits(self, variant: int, most: int) -> Sequence[int]:
         """Return the limits of a variant; from a grid, only the limits below a load of `most`."""
-        if self.given is not None:
-            return self.given[variant]
+        if self.chosen_limits is not None:
+            return self.chosen_limits[variant]
         least = self.variants[variant].least_limit
         steps = _STEPS[::2] if self.clears_beside(variant) else _STEPS
         limits = limits_of(self.kind.unit, most, self.also, steps)
@@ -147,7 +147,7 @@ class Figures:
         """Whether any fact was needed, and there are enough calls."""
         return self.recalls > 0 and self.calls >= FEWEST_CALLS
 
-    def held_at(self, variant: int, limit: int) -> int:
+    def facts_held_at(self, variant: int, limit: int) -> int:
         return self.points.get(variant, {}).get(limit, self.everything).held
 
     def to_dict(self) -> dict[str, Any]:

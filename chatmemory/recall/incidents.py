@@ -233,7 +233,7 @@ class _Memory:
         those of the message in which they came up again.
         """
         for name in sorted(names, key=lambda name: (example_rank(name), name)):
-            source, left = self._sayings.last_said(name), self._left.get(name)
+            source, left = self._sayings.last_mention(name), self._left.get(name)
             if source and left and left.left and left.reason and not self._in_memory[name]:
                 yield Forgotten(
                     facts.own.get(name, name),

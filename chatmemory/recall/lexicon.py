@@ -19,9 +19,9 @@ from chatmemory.recall.facts import (
     is_pasted,
     texts_with_facts,
 )
-from chatmemory.recall.held import Terms
 from chatmemory.recall.pairs import Pairs, pairs_of
 from chatmemory.recall.sessions import is_by_program
+from chatmemory.recall.term_search import Terms
 
 
 class MessageFacts(NamedTuple):
@@ -65,7 +65,7 @@ class Lexicon:
     def _mentions(self, texts: Iterable[str], is_prose: bool) -> frozenset[str]:
         found: set[str] = set()
         for text in texts:
-            found |= self._terms.held_by(text)
+            found |= self._terms.found_in(text)
             found.update(map(str, self._pairs.mentioned_in(text, is_prose)))
         return frozenset(found)
 

@@ -297,12 +297,12 @@ def _tried(
     if step > 1 and most // step < FEWEST_TRIED:
         return {}
     kept: dict[Mention, int] = {}
-    held = list(mentions)
+    remaining = list(mentions)
     least = policy.least_limit
     for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
         left = loads.departures(replace(policy, limit=limit)).of_texts
-        held = [mention for mention in held if left[mention.position] >= mention.end]
-        if not held:
+        remaining = [mention for mention in remaining if left[mention.position] >= mention.end]
+        if not remaining:
             break
-        kept |= dict.fromkeys(held, limit)
+        kept |= dict.fromkeys(remaining, limit)
     return {mention: Keeping(kept.get(mention), step) for mention in mentions}

@@ -51,11 +51,11 @@ def stored_session(
     places = {number: position for position, number in enumerate(numbers)}
     details = list(map(_details_of, messages.values()))
     stored = [_stored(each, places, details) for each in compactions]
-    not_said = {places[number] for number in injected} - {each.summary for each in stored}
+    by_programs = {places[number] for number in injected} - {each.summary for each in stored}
     return Session(
         tuple(messages.values()),
         tuple(stored),
-        frozenset(not_said | {n for n, each in enumerate(details) if each.get("by_program")}),
+        frozenset(by_programs | {n for n, each in enumerate(details) if each.get("by_program")}),
         cleared={
             position: bisect_right(numbers, after)
             for position, each in enumerate(details)

@@ -22,12 +22,12 @@ _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens
 
 class RecordedCall(NamedTuple):
     """A call with its recorded usage in tokens: the whole `prompt`, the part `read` from the cache,
-    and the messages `said` since the previous call, which was `age` seconds earlier.
+    and the `new_tokens` of the messages since the previous call, which was `age` seconds earlier.
     """
 
     prompt: int
     read: int
-    said: int
+    new_tokens: int
     age: float | None = None
 
 
@@ -66,7 +66,7 @@ def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1
     recorded = sum(each.read for each in hits) / whole
-    return len(hits), recorded, sum(max(0, each.prompt - each.said) for each in hits) / whole
+    return len(hits), recorded, sum(max(0, each.prompt - each.new_tokens) for each in hits) / whole
 
 
 def print_recorded(options: Mapping[str, Any], printer: Printer) -> int:

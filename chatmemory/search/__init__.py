@@ -20,9 +20,9 @@ from chatmemory.search.reading import (
     INDEXED_AT_ONCE,
     TextIndex,
     beginning,
-    given_labels,
     searched_characters,
     searches_messages,
+    user_labels,
 )
 
 INDEXES: dict[str, type[TextIndex]] = {}  # by Django's names of the kinds of databases

@@ -22,7 +22,7 @@ READ_AT_ONCE = 20_000  # messages; with more, the index is used
 DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither shown nor searched
 
 
-def given_labels(labels: Mapping[str, str]) -> dict[str, str]:
+def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """Return the labels without the import's own one."""
     return {name: value for name, value in labels.items() if name != DIGEST_LABEL}
 

@@ -17,12 +17,12 @@ from chatmemory.testing.recorded import Recorded
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import policies_from_text, text_of_policy
 
-GivenPolicy = str | Policy | None
+PolicyOrText = str | Policy | None
 
 
 def read_runs(
     paths: Sequence[Path],
-    policy: GivenPolicy,
+    policy: PolicyOrText,
     *,
     format: str = "auto",
     words: Words = NO_WORDS,
@@ -33,7 +33,7 @@ def read_runs(
     A conversation that cannot be read is an error, unless `left_out` takes a sentence about it.
     Raises InvalidValue, UnknownEstimator, PolicyUnavailable.
     """
-    chosen = given_policy(policy)
+    chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)
     return [
         Recorded(name, each.messages, chosen, each.session, words)
@@ -60,7 +60,7 @@ def _refuse(what: str) -> None:
     raise InvalidValue(what.removeprefix("left out "))
 
 
-def given_policy(policy: GivenPolicy) -> Policy | None:
+def policy_of(policy: PolicyOrText) -> Policy | None:
     """Return the policy that a text such as `token_window:4000,low_water=0.5` or `everything`
     names. Raises InvalidValue for several.
     """
@@ -94,7 +94,7 @@ class Runs(Sequence[Recorded]):
     def assert_holds(self, phrase: str, *, at: int | None = None) -> None:
         """Assert that memory holds a phrase after step `at`, by default after the last step."""
         __tracebackhide__ = True
-        self._assert_of_each(lambda run: judging.not_held(run, phrase, at))
+        self._assert_of_each(lambda run: judging.why_not_in_memory(run, phrase, at))
 
     def assert_no_incident(self, kind: str | Sequence[str] | None = None) -> None:
         """Assert that there is no incident, in which a fact or a call left memory and came up

@@ -15,7 +15,7 @@ from chatmemory.lint import PROVIDERS, Finding, Turn, findings_in
 from chatmemory.lint.linter import turns_of
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import speaker_of
-from chatmemory.messages.texts import asked_for, named, quoted
+from chatmemory.messages.texts import named, question_in, quoted
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
 from chatmemory.recall.comparison import follow, replay
 from chatmemory.recall.cost import NOTHING_SENT, Bill, CacheRules, Prices, providers, rules_of
@@ -34,7 +34,7 @@ LISTED = 10  # the most sentences of one kind
 # Memory after a step
 
 
-def not_held(run: Recorded, phrase: str, at: int | None = None) -> list[str]:
+def why_not_in_memory(run: Recorded, phrase: str, at: int | None = None) -> list[str]:
     """Return why memory does not hold a phrase after a step, by default the last one.
 
     Raises InvalidValue for an empty phrase, and for a step that the replay does not have.
@@ -47,10 +47,10 @@ def not_held(run: Recorded, phrase: str, at: int | None = None) -> list[str]:
     mentions = run.mentions(phrase)
     if run.window(step).intersection(mentions):
         return []
-    return ["\n".join(_why_not_held(run, phrase, step, mentions))]
+    return ["\n".join(_why_missing(run, phrase, step, mentions))]
 
 
-def _why_not_held(run: Recorded, phrase: str, step: int, mentions: Sequence[int]) -> Iterator[str]:
+def _why_missing(run: Recorded, phrase: str, step: int, mentions: Sequence[int]) -> Iterator[str]:
     does_not = f"memory after step {step:,} does not hold “{phrase}”"
     if not mentions:
         yield f"{does_not}: no message contains these words"
@@ -138,7 +138,7 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
     yield f"  {label}: {_quote(run, first.said, incident.fact)}"
     yield f"  left: step {first.left_step:,}, when {_arrived(run, first.left_step)} arrived"
     if incident.asked:
-        question = asked_for(run.text(incident.asked))
+        question = question_in(run.text(incident.asked))
         yield f"  asked for: {named(incident.asked)} “{question}”"
     yield f"  {incident.words.short}: {_quote(run, incident.again, incident.fact)}"
 

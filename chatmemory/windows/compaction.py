@@ -20,7 +20,7 @@ from chatmemory.exceptions import (
     MessageTooLarge,
     NotCompactable,
 )
-from chatmemory.messages.given import brief
+from chatmemory.messages.argument_checks import brief
 from chatmemory.messages.message import ChatMessage, UserMessage
 from chatmemory.recall.compactions import dropped_terms
 from chatmemory.recall.facts import NO_WORDS, Words
@@ -57,12 +57,12 @@ class SummaryPlan:
     append_terms: int = 0
 
     def __post_init__(self) -> None:
-        given = {
+        options = {
             "covering": self.covering,
             "keep_last": self.keep_last,
             "keep_tokens": self.keep_tokens,
         }
-        chosen = {name: value for name, value in given.items() if value is not None}
+        chosen = {name: value for name, value in options.items() if value is not None}
         if len(chosen) != 1:
             raise InvalidValue("give one of covering, keep_last and keep_tokens")
         for name, value in {**chosen, "append_terms": self.append_terms}.items():
@@ -281,8 +281,8 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
 def is_summary(message: ChatMessage | None) -> bool:
     """Return whether a message is the summary of a compaction."""
     attributes = message.attributes if isinstance(message, UserMessage) else {}
-    ours = attributes.get("chatmemory")
-    return isinstance(ours, Mapping) and ours.get("summary") is True
+    own = attributes.get("chatmemory")
+    return isinstance(own, Mapping) and own.get("summary") is True
 
 
 def is_marked(message: ChatMessage | None) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 from chatmemory.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.formats import Loss, parse_objects, render_messages
 from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
+from chatmemory.messages.argument_checks import brief, chat_message, message_list, string_id
 from chatmemory.messages.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -30,7 +31,6 @@ from chatmemory.messages.estimators import (
     count_tokens,
     family_of,
 )
-from chatmemory.messages.given import brief, chat_message, message_list, string_id
 from chatmemory.messages.message import ChatMessage, SystemMessage, with_attributes
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, is_summary, summary_message
@@ -188,12 +188,12 @@ class ChatMemory(ABC):
         nothing.
         """
         plan, policy = SummaryPlan(**options), self.policy()
-        as_given = attributes or {}
-        with_attributes(summary_message(summary), as_given)
+        attributes_of_summary = attributes or {}
+        with_attributes(summary_message(summary), attributes_of_summary)
 
         def entry_of(message: ChatMessage) -> Entry:
             own = getattr(message, "attributes", {})
-            return self._entry(with_attributes(message, {**as_given, **own}))
+            return self._entry(with_attributes(message, {**attributes_of_summary, **own}))
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
@@ -455,31 +455,31 @@ def estimator_name(estimator: TokenCountEstimator) -> str:
     return getattr(estimator, "model_name", None) or family_of(estimator)
 
 
-def estimator_or_none(given: TokenCountEstimator | None) -> TokenCountEstimator | None:
+def estimator_or_none(estimator: TokenCountEstimator | None) -> TokenCountEstimator | None:
     """Return an argument if it can count tokens or is None. Raises InvalidValue."""
-    if isinstance(given, str):
+    if isinstance(estimator, str):
         raise InvalidValue(
-            f"estimator must be an object that counts tokens, not the name {given!r}: "
-            f"use OpenAiTokenCountEstimator({given!r})"
+            f"estimator must be an object that counts tokens, not the name {estimator!r}: "
+            f"use OpenAiTokenCountEstimator({estimator!r})"
         )
-    _check_methods("estimator", given, _METHODS_OF_ESTIMATORS)
-    return given
+    _check_methods("estimator", estimator, _METHODS_OF_ESTIMATORS)
+    return estimator
 
 
-def store_or_none(given: ChatMemoryStore | None) -> ChatMemoryStore | None:
+def store_or_none(store: ChatMemoryStore | None) -> ChatMemoryStore | None:
     """Return an argument if it has the methods of a store or is None. Raises InvalidValue."""
-    _check_methods("store", given, _METHODS_OF_STORES)
-    return given
+    _check_methods("store", store, _METHODS_OF_STORES)
+    return store
 
 
-def _check_methods(what: str, given: object, names: tuple[str, ...]) -> None:
-    if given is None:
+def _check_methods(what: str, value: object, names: tuple[str, ...]) -> None:
+    if value is None:
         return
-    if isinstance(given, type):
-        raise InvalidValue(f"{what} must be an object, not the class: use {given.__name__}(…)")
-    missing = [name for name in names if not callable(getattr(given, name, None))]
+    if isinstance(value, type):
+        raise InvalidValue(f"{what} must be an object, not the class: use {value.__name__}(…)")
+    missing = [name for name in names if not callable(getattr(value, name, None))]
     if missing:
-        raise InvalidValue(f"{what} has no method {missing[0]}: {brief(given)}")
+        raise InvalidValue(f"{what} has no method {missing[0]}: {brief(value)}")
 
 
 class ChatMemoryProvider:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.messages.given import chat_messages, string_id
+from chatmemory.messages.argument_checks import chat_messages, string_id
 from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry, Window

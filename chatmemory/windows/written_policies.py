@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import Any, get_type_hints
 
 from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.argument_checks import brief
 from chatmemory.messages.estimators import estimator_for
-from chatmemory.messages.given import brief
 from chatmemory.windows.policies import KINDS, Policy, option_fields, option_value, stored_value
 
 EVERYTHING = "everything"
@@ -73,11 +73,11 @@ def _policy(written: str, *options: str) -> Policy:
         raise _no_policy(",".join([written, *options]))
     if len(limit) > LIMIT_DIGITS:
         raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for option in options:
         name, _, value = map(str.strip, option.partition("="))
-        given[name] = option_from_text(name, _option_type(kind, name), value)
-    return measured(kind(int(limit), **given))
+        values[name] = option_from_text(name, _option_type(kind, name), value)
+    return measured(kind(int(limit), **values))
 
 
 def option_from_text(name: str, type_: type, text: str) -> Any:
@@ -97,33 +97,33 @@ def option_from_text(name: str, type_: type, text: str) -> Any:
     return option_value(name, type_, text)
 
 
-def _no_policy(given: object) -> InvalidValue:
+def _no_policy(value: object) -> InvalidValue:
     return InvalidValue(
-        f"{brief(given)} is not a policy: write message_window:20 or token_window:1000"
+        f"{brief(value)} is not a policy: write message_window:20 or token_window:1000"
     )
 
 
-def given_policy(given: object) -> Policy | None:
+def checked_policy(value: object) -> Policy | None:
     """Check that a value is a policy, measured by its estimator, or None, and return it.
 
     Raises InvalidValue, UnknownEstimator.
     """
-    if given is None:
+    if value is None:
         return None
-    if isinstance(given, Policy):
-        return measured(given)
-    hint = f": policy_from_text({given!r}) reads it" if isinstance(given, str) else ""
-    raise InvalidValue(f"expected a policy such as MessageWindow(20), not {brief(given)}{hint}")
+    if isinstance(value, Policy):
+        return measured(value)
+    hint = f": policy_from_text({value!r}) reads it" if isinstance(value, str) else ""
+    raise InvalidValue(f"expected a policy such as MessageWindow(20), not {brief(value)}{hint}")
 
 
-def given_policies(given: Iterable[Any]) -> list[Policy | None]:
+def checked_policies(values: Iterable[Any]) -> list[Policy | None]:
     """Return the policies of a list, measured. None is allowed.
 
     Raises InvalidValue, UnknownEstimator.
     """
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise InvalidValue(f"expected a list of policies, not {brief(given)}")
-    return [given_policy(each) for each in given]
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise InvalidValue(f"expected a list of policies, not {brief(values)}")
+    return [checked_policy(each) for each in values]
 
 
 def policies_from_text(text: str) -> list[Policy | None]:

@@ -49,7 +49,7 @@ class Measure:
         """Return the share of a message in the load."""
         return self.policy.weigh(message) if self.policy else message.tokens
 
-    def said(self, step: int, totals: Totals) -> Totals:
+    def history(self, step: int, totals: Totals) -> Totals:
         """Return the totals of the history up to a step, with its costs."""
         return self._with_costs(totals, self.costs.history_at(step) if self.costs else None)
 
@@ -95,13 +95,13 @@ class Gauge:
             self.over = round(FULL - self.fill, 1) if is_over else 0.0
 
 
-def said_totals(state: ConversationState, measure: Measure) -> Totals:
+def history_totals(state: ConversationState, measure: Measure) -> Totals:
     """Return the totals of the history up to the step, with the drafts.
 
     Each message has its original token count.
     """
     row = state.detail.row if state.detail else None
-    totals = measure.said(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
+    totals = measure.history(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
     for draft in state.drafts:
         totals = totals.plus(draft, measure.weigh(draft))
     return totals
@@ -111,15 +111,17 @@ def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     """Return the totals of the messages of the history that are stored in memory, hidden ones
     included.
 
-    Token counts are the original ones, as in `said_totals`; a cleared result has its stub's.
+    Token counts are the original ones, as in `history_totals`; a cleared result has its stub's.
     """
     window, injected = state.window, state.injected
-    when_said = {n: amount for n, amount in state.when_said.items() if n not in state.cleared}
-    if not injected and not when_said:
+    original_tokens = {
+        n: amount for n, amount in state.original_tokens.items() if n not in state.cleared
+    }
+    if not injected and not original_tokens:
         return window.stored
     totals = Totals()
     for row in (*window.rows, *window.over_limit):
         if row.seq not in injected:
-            as_said = row._replace(tokens=when_said.get(row.seq, row.tokens))
-            totals = totals.plus(as_said, measure.weigh(as_said))
+            original = row._replace(tokens=original_tokens.get(row.seq, row.tokens))
+            totals = totals.plus(original, measure.weigh(original))
     return totals

@@ -20,7 +20,7 @@ from inspector.conversation.costs import costs_by_step
 from inspector.conversation.forecasts import over_limit
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
-from inspector.conversation.measures import Amount, Gauge, Measure, kept_totals, said_totals
+from inspector.conversation.measures import Amount, Gauge, Measure, history_totals, kept_totals
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
 from inspector.conversation.state import ConversationQuery, ConversationState, conversation_state
@@ -93,7 +93,9 @@ class ConversationPage:
         # The window and the history until now: no step has a longer number.
         self.kept = self._measure.amount(self.window.totals)
         most = Totals(self.memory.said_count, self.memory.history_tokens)
-        self.most_said = self._measure.amount(self._measure.said(self.memory.last_step, most))
+        self.whole_history = self._measure.amount(
+            self._measure.history(self.memory.last_step, most)
+        )
         # The selection, unless it is a draft, and the query parameter that keeps it in URLs.
         self.selected_message = self.msg if self.msg and self.msg > 0 else None
         self.chosen_query = urlencode(chosen(self.msg))
@@ -160,14 +162,14 @@ class ConversationPage:
         return wording.policy_name(self.window.policy)
 
     @cached_property
-    def said(self) -> Amount:
+    def history(self) -> Amount:
         """The totals of the history up to this step, drafts included, in original token counts."""
-        return self._measure.amount(said_totals(self.state, self._measure))
+        return self._measure.amount(history_totals(self.state, self._measure))
 
     @property
     def is_recounted(self) -> bool:
         """Whether another estimator counted messages of the window originally."""
-        return bool(self.state.when_said.keys() - self.state.cleared.keys())
+        return bool(self.state.original_tokens.keys() - self.state.cleared.keys())
 
     @property
     def hidden(self) -> Amount | None:
@@ -181,7 +183,7 @@ class ConversationPage:
         counts.
         """
         return self._difference(
-            said_totals(self.state, self._measure), kept_totals(self.state, self._measure)
+            history_totals(self.state, self._measure), kept_totals(self.state, self._measure)
         )
 
     def _difference(self, whole: Totals, part: Totals) -> Amount:

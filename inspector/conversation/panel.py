@@ -93,8 +93,8 @@ class Changes:
         self.arrived = Moved.after(past, now - before)
         self.left = Moved.after(past, before - now)
         self.stayed = len(now & before)
-        self.held = load_words(other.policy, other.totals)
-        self.holds = load_words(state.window.policy, state.window.totals)
+        self.load_then = load_words(other.policy, other.totals)
+        self.load_now = load_words(state.window.policy, state.window.totals)
 
 
 class Why:

@@ -18,8 +18,8 @@ from inspector.conversation.forecasts import would_become_stubs
 class PinPreview:
     """The effect of pinning or unpinning a message. `seqs` are pinned together.
 
-    `held` is the part of the limit that pinned messages would hold, in the policy's unit, and
-    `room` the size of the largest message that still fits beside them, below 1 if none does.
+    `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit,
+    and `room` the size of the largest message that still fits beside them, below 1 if none does.
     `leaving` leave next without the change, `leaving_then` after it; before that, the tool results
     `stubbed_then` would become stubs. Where a lowered limit hides messages, `hidden` are more
     messages that it would hide, and `shown` messages that the model would see again.
@@ -29,7 +29,7 @@ class PinPreview:
     seq: int
     seqs: tuple[int, ...]
     is_pinned: bool
-    held: int
+    pinned_load: int
     room: int
     leaving: tuple[int, ...]
     leaving_then: tuple[int, ...]
@@ -56,14 +56,14 @@ def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -
     if policy.meters_only and not is_pinned:
         return None
     then = _changed(window, {row.seq for row in group}, not is_pinned)
-    held = then.held_by_pins(policy)
+    pinned_load = then.pinned_load(policy)
     return PinPreview(
         policy=policy,
         seq=seq,
         seqs=tuple(row.seq for row in group),
         is_pinned=is_pinned,
-        held=held,
-        room=then.room_without_pins(policy) - held,
+        pinned_load=pinned_load,
+        room=then.room_without_pins(policy) - pinned_load,
         leaving=window.next_to_leave,
         leaving_then=then.next_to_leave,
         stubbed_then=then.next_to_clear(),
@@ -95,9 +95,9 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
     if len(preview.seqs) > 1:
         yield f"{seqs(preview.seqs)} go together: a tool call and its results."
     pin = "Without this pin" if preview.is_pinned else "With this pin"
-    if preview.held:
-        held = f"{preview.held:,} of {policy.limit:,} {policy.unit}"
-        yield f"{pin}, pins would hold {held}; {_room(preview)}."
+    if preview.pinned_load:
+        pinned_load = f"{preview.pinned_load:,} of {policy.limit:,} {policy.unit}"
+        yield f"{pin}, pins would hold {pinned_load}; {_room(preview)}."
     else:
         yield f"{pin}, nothing would be pinned."
     before, after = preview.leaving, preview.leaving_then

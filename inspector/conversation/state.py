@@ -94,9 +94,10 @@ class ConversationState:
       and `stored_window` the window before it. `trim` is the eviction at the next add by a limit
       that is tried without drafts. In a replay, `window` is the memory under another limit from the
       first message on.
-    - `injected` are the messages of the window that a client put there, and that were never said.
-    - `when_said` has the original token counts of messages that count differently in the window; of
-      these, `cleared` are stubs, with their texts.
+    - `injected` are the messages of the window that a client put there; they are not in the
+      history.
+    - `original_tokens` has the original token counts of messages that count differently in the
+      window; of these, `cleared` are stubs, with their texts.
     - `said_before` is the time of the message before the shown part of the history.
     - `summaries` are the summaries in the window or selected, with the messages that they cover,
       and `media` are the messages of the window with images, audio, video or files. If the selected
@@ -126,7 +127,7 @@ class ConversationState:
     trim: ChangeResult | None = None
     outlook: Outlook = NO_OUTLOOK
     injected: frozenset[int] = frozenset()
-    when_said: Mapping[int, int] = field(default_factory=dict)
+    original_tokens: Mapping[int, int] = field(default_factory=dict)
     cleared: Mapping[int, str] = field(default_factory=dict)
     said_before: datetime | None = None
     is_replay: bool = False
@@ -218,8 +219,8 @@ def _stored_state(
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     left_by = _left_by(memory, selected, detail)
-    when_said = recounted_tokens(row)
-    cleared = stubs_at(row, when_said) if when_said else {}
+    original_tokens = recounted_tokens(row)
+    cleared = stubs_at(row, original_tokens) if original_tokens else {}
     pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
     if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
         pinned.add(selected.seq)
@@ -243,7 +244,7 @@ def _stored_state(
         summaries=coverage_by_summary(memory.pk, pinned, selected.seq if selected else None),
         media=with_media(memory.pk, window.rows),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
-        when_said=when_said,
+        original_tokens=original_tokens,
         cleared=cleared,
         read=read,
     )

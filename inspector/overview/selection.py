@@ -100,7 +100,7 @@ class OverviewQuery:
         return len(self.q) < SHORTEST
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """The parameters that differ from the defaults of the overview."""
         plain = OverviewQuery(sort=usual_sort(self.flagged))
         values = {name: getattr(self, name) for name in PARAMETERS}
@@ -109,7 +109,7 @@ class OverviewQuery:
     @property
     def query(self) -> str:
         """The query string of the first page, beginning with a question mark."""
-        return "?" + urlencode(self.given)
+        return "?" + urlencode(self.parameters)
 
     @property
     def lab(self) -> str:

@@ -76,7 +76,7 @@ class Row:
     """A row of the table."""
 
     row: OverviewRow
-    asked: OverviewQuery
+    query: OverviewQuery
     badges: Sequence[Badge] = ()
 
     @property
@@ -117,19 +117,19 @@ class Row:
         """
         labels = self._labels
         texts = [f"{name}:{value}" if value else name for name, value in labels.items()]
-        texts.sort(key=lambda text: text != self.asked.label)
-        return [(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
+        texts.sort(key=lambda text: text != self.query.label)
+        return [(text, self.query.link(label=text)) for text in texts[:LABELS_SHOWN]]
 
     @property
     def _labels(self) -> dict[str, str]:
         """The labels without the label that `source` shows."""
-        labels = self.memory.given_labels
+        labels = self.memory.user_labels
         return {name: labels[name] for name in labels if name != "from" or not self.source}
 
     @property
     def source(self) -> tuple[str, str] | None:
         """The source of a branch, such as `from:classroom step 9`, and its URL."""
-        source, step = self.memory.branched_from, self.memory.given_labels.get("from", "")
+        source, step = self.memory.branched_from, self.memory.user_labels.get("from", "")
         return (f"from:{source} {step}".rstrip(), conversation_url(source)) if source else None
 
     @property
@@ -139,24 +139,24 @@ class Row:
     @cached_property
     def hit(self) -> Hit | None:
         mention = self.row.mention
-        return Hit(mention, self.asked.q, self.no_room) if mention else None
+        return Hit(mention, self.query.q, self.no_room) if mention else None
 
     @property
     def find(self) -> str:
         """The query that opens the conversation with the search, if a message has the words."""
-        return "?" + urlencode({"find": self.asked.q}) if self.row.mention else ""
+        return "?" + urlencode({"find": self.query.q}) if self.row.mention else ""
 
 
 class FeedRow:
     """An entry of the feed: the latest departures from a conversation's memory. It is new if the
-    last one was later than `seen`.
+    last one was later than `last_seen`.
     """
 
     is_first = False
 
-    def __init__(self, item: FeedItem, seen: int | None) -> None:
+    def __init__(self, item: FeedItem, last_seen: int | None) -> None:
         self.item, self.moment, self.step = item, item.moment, item.step
-        self.is_new = seen is not None and self.moment > seen
+        self.is_new = last_seen is not None and self.moment > last_seen
         self.glyph = glyph(item.type, item.has_calls)
         self.reason = short_reason(item.reason, item.misfit, item.by_client)
 
@@ -177,20 +177,20 @@ class FeedRow:
 class NewsRow:
     """An entry of the feed from a room."""
 
-    def __init__(self, news: News, seen: int | None) -> None:
+    def __init__(self, news: News, last_seen: int | None) -> None:
         self.news, self.moment, self.step = news, news.moment, news.step
         self.is_first = news.is_first
-        self.is_new = seen is not None and self.moment > seen
+        self.is_new = last_seen is not None and self.moment > last_seen
 
 
-def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
+def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
     """Return the latest departures from memory of each conversation, and the news of rooms, latest
     first. News of rooms stay on top for an hour.
 
-    Entries later than `seen` are new.
+    Entries later than `last_seen` are new.
     """
-    rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in feed(FEED_SIZE)]
-    rows += [NewsRow(news, seen) for news in rooms.news(FEED_SIZE)]
+    rows: list[FeedRow | NewsRow] = [FeedRow(item, last_seen) for item in feed(FEED_SIZE)]
+    rows += [NewsRow(news, last_seen) for news in rooms.news(FEED_SIZE)]
     hour_ago = microseconds(timezone.now() - ON_TOP)
 
     def place(row: FeedRow | NewsRow) -> tuple[bool, bool, int, int]:

@@ -77,7 +77,7 @@ class ChosenPrices:
         )
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """The parameters that differ from the usual ones."""
         usually = {each.name: each.default for each in fields(self)}
         usually["provider"] = usual().provider
@@ -130,7 +130,7 @@ class ChosenPrices:
         return f"{self.chosen.label}, {_shares(self.chosen)}"
 
     @property
-    def said(self) -> str:
+    def source_words(self) -> str:
         """The source and the date of the prices, in words."""
         chosen = self.chosen
         as_of = self.as_of or (f"{chosen.as_of:%-d %b %Y}" if chosen else "")

@@ -84,13 +84,13 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
     badges = rooms.badges([row.memory for row in found.rows])
     return {
         "moment": moment,
-        "asked": query,
+        "query": query,
         "total": total,
         "rows": [Row(row, query, badges[row.memory.id]) for row in found.rows],
         "is_held": bool(listed),
         "orderings": orderings(),
         "headlines": current_headlines(moment),
-        **pager(query.given, found),
+        **pager(query.parameters, found),
     }
 
 
@@ -103,8 +103,8 @@ def _found(query: OverviewQuery) -> CursorPage[OverviewRow]:
         return page(cursor="")
 
 
-def _feed(seen: int | None = None) -> dict[str, Any]:
-    rows = current_feed(seen)
+def _feed(last_seen: int | None = None) -> dict[str, Any]:
+    rows = current_feed(last_seen)
     return {"feed": rows, "newest": max((row.moment for row in rows), default=0)}
 
 

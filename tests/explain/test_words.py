@@ -59,11 +59,11 @@ def check_numbers(page: ConversationPage) -> None:
     seen = set(page.window.seqs)
     assert len(seen) == len(seen & said) + page.injected_count
     if stored <= said:
-        assert page.said.load == page.kept.load + hidden + page.forgotten.load
+        assert page.history.load == page.kept.load + hidden + page.forgotten.load
     if page.unit == "msg":
         policy = page.window.policy
         counted = {row.row.seq for row in page.history_pane.rows if policy.weigh(row.row)}
-        assert (page.said.load, page.forgotten.load) == (len(counted), len(counted - stored))
+        assert (page.history.load, page.forgotten.load) == (len(counted), len(counted - stored))
 
 
 def check_steps(page: ConversationPage) -> None:

@@ -13,8 +13,8 @@ from chatmemory import AiMessage, MessageWindow, SystemMessage, UserMessage, lin
 from chatmemory.formats.building import SessionBuilder
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
-from chatmemory.recall.held import is_held
 from chatmemory.recall.incidents import incidents_under
+from chatmemory.recall.term_search import is_found
 
 from ..peaks import GROWTH_MAX
 from .shapes import MOST, TIMES
@@ -49,7 +49,7 @@ def evidence(text: str) -> None:
 
 READERS: dict[str, Callable[[str], object]] = {
     "facts": lambda text: facts_of(UserMessage(text), WORDS),
-    "a term": lambda text: is_held(text, ["nothing"]),
+    "a term": lambda text: is_found(text, ["nothing"]),
     "dropped terms": lambda text: dropped_terms([UserMessage(text)], text[::-1], words=WORDS),
     "evidence": evidence,
     "incidents": lambda text: incidents_under(

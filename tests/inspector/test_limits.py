@@ -63,7 +63,7 @@ def test_a_lowered_limit_shows_one_number(operator_client, lowered):
     page = conversation(operator_client, lowered)
     assert (page.over_limit, page.gauge.load, page.gauge.over) == ("", 6, 0)
     assert (page.gauge.unit, page.gauge.tokens) == ("msg", 42)
-    assert (page.said.load, page.said.tokens) == (14, 98)
+    assert (page.history.load, page.history.tokens) == (14, 98)
     assert (page.forgotten.load, page.forgotten.tokens) == (8, 56)
     assert (page.memory_pane.just_evicted.load, page.memory_pane.just_evicted.amount) == (-8, -56)
     page = conversation(operator_client, lowered, "?at=13")
@@ -129,7 +129,7 @@ def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
     page, window = conversation(operator_client, "roomy"), windows_reads.window("roomy")
     assert 0 < page.memory_pane.room == 48 - window.load
     assert (page.gauge.load, page.kept.load, page.hidden.tokens) == (window.load, window.load, None)
-    assert page.said.load == page.kept.load + page.hidden.load + page.forgotten.load
+    assert page.history.load == page.kept.load + page.hidden.load + page.forgotten.load
     first = window.seqs[0]
     more = page.memory_pane.room + 1
     why = said(operator_client.get(f"/c/roomy/?msg={first}"), "why")

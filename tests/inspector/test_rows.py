@@ -246,7 +246,7 @@ class TestAnotherEstimator:
             gone = [said.row.seq for said in each.history_pane.rows if not said.is_in]
             assert len(gone) > 3
             assert each.forgotten.load == self.when_said(gone)
-        assert page.said.load == self.when_said(range(1, 14)) + 3
+        assert page.history.load == self.when_said(range(1, 14)) + 3
 
     def test_a_window_of_messages_tells_its_tokens_so_too(self):
         services.change("c", policy=MessageWindow(3, estimator="gpt-4"))

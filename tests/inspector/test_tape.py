@@ -120,7 +120,7 @@ def test_a_limit_far_above_is_named_at_the_edge_and_does_not_flatten_the_chart()
     drawn = Chart([point(1, 900, 900, 128_000)], limit=128_000)
     assert drawn.limits == ""
     assert [label.text for label in drawn.labels] == ["900", "limit 128k ↑", "0"]
-    assert heights(drawn.said) == [0]
+    assert heights(drawn.history) == [0]
 
 
 def test_the_limit_line_follows_the_policy_in_force():
@@ -145,8 +145,8 @@ def test_memory_has_an_axis_of_its_own_where_much_more_was_said():
     assert [label.text for label in shared.labels] == ["350", "limit 70"]
     assert split.is_split
     assert [label.text for label in split.labels] == ["said 350", "limit 70", "0"]
-    assert (heights(split.said), split.base) == ([54, 0], 64)
-    assert split.said.endswith("V64z")
+    assert (heights(split.history), split.base) == ([54, 0], 64)
+    assert split.history.endswith("V64z")
     assert (heights(split.memory), split.limits) == ([98, 80], "M0 80H2")
 
 
@@ -174,10 +174,10 @@ def test_memory_is_read_beside_its_limit_and_is_never_flat(loads, limit):
     of_memory = heights(drawn.memory)
     assert f"M0 {of_memory[-1]}H" in drawn.limits, "memory at its limit touches the line"
     assert all(drawn.base % 200 < y <= 200 for y in of_memory) or not drawn.is_split
-    assert all(0 <= y <= drawn.base for y in heights(drawn.said))
+    assert all(0 <= y <= drawn.base for y in heights(drawn.history))
     assert 200 - min(of_memory) >= 36
     if not drawn.is_split:
-        assert heights(drawn.said)[-1] == of_memory[-1], "equal loads are equally high"
+        assert heights(drawn.history)[-1] == of_memory[-1], "equal loads are equally high"
 
 
 def test_a_draft_is_on_the_axis_of_the_history(operator_client, db):

@@ -6,7 +6,7 @@ import pytest
 
 from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 from chatmemory.messages.phrases import has_phrase, phrase_place
-from chatmemory.messages.texts import asked_for, readable_text
+from chatmemory.messages.texts import question_in, readable_text
 
 
 def call(arguments: str | None, name: str = "find") -> ToolExecutionRequest:
@@ -56,4 +56,4 @@ def test_the_place_of_a_phrase_is_that_of_the_text_as_it_was_written(text, phras
     ],
 )
 def test_a_request_needs_no_question_mark(text, shown):
-    assert asked_for(text) == shown
+    assert question_in(text) == shown

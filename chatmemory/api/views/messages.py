@@ -100,7 +100,7 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
     if "If-None-Match" not in request.headers:
         return None
     version = conversations.memory(memory_id).version
-    if not requests.has_seen(request, version):
+    if not requests.has_version(request, version):
         return None
     return HttpResponse(status=304, headers={"ETag": f'"{version}"'})
 

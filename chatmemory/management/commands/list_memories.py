@@ -9,9 +9,9 @@ from django.core.management.base import CommandParser
 from chatmemory.api.responses import MemorySerializer
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import wording
-from chatmemory.explain.wording import held_words
+from chatmemory.explain.wording import window_size_words
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.messages.given import check_text
+from chatmemory.messages.argument_checks import check_text
 from chatmemory.messages.texts import one_line
 from chatmemory.printing import add_json_argument
 from chatmemory.reading import overview
@@ -62,7 +62,7 @@ class Command(DatabaseCommand):
 
 
 def _cells(memory: MemoryRow) -> tuple[str, ...]:
-    size = held_words(memory.policy, memory.window)
+    size = window_size_words(memory.policy, memory.window)
     changed = f"{memory.updated_at.astimezone(UTC):%Y-%m-%d %H:%M}"
     return one_line(memory.id), f"{memory.said_count:,}", size, changed
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import captions, wording
-from chatmemory.explain.wording import held_words, short_reason
+from chatmemory.explain.wording import short_reason, window_size_words
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import one_line, readable_text
@@ -35,7 +35,7 @@ class ShownRow(NamedTuple):
 
     seq: int
     role: str
-    said: str
+    text: str
     memory: str
     is_in: bool
 
@@ -73,8 +73,8 @@ class Command(DatabaseCommand):
             return
         change = steps.step(memory_id, window.step).change if window.step else None
         summary = captions.caption(change).summary if change else ""
-        unseen = set(window.seqs) - {row.seq for row in page.rows}
-        summaries = coverage_by_summary(memory_id, unseen)
+        beside_page = set(window.seqs) - {row.seq for row in page.rows}
+        summaries = coverage_by_summary(memory_id, beside_page)
         shown = list(_rows(window, page.rows, summaries))
         more = window.totals.count - sum(row.is_in for row in shown)
         is_terminal = options["force_color"] or self.stdout.isatty()
@@ -87,7 +87,7 @@ class Command(DatabaseCommand):
                 earlier = wording.counted(page.earlier, "earlier message")
                 console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
             console.print(_table(shown, max(NARROWEST, console.width)))
-            size = held_words(window.policy, window.totals)
+            size = window_size_words(window.policy, window.totals)
             in_history = wording.counted(page.earlier + len(page.rows), "message")
             console.print(Text(f"In memory: {size}. In history: {in_history}.", "bold"))
         self.stdout.write(printed.get(), ending="")
@@ -101,12 +101,12 @@ def _rows(
     """Yield the messages of the history, and before each one the other messages at that place of
     the window: a client's, summaries, and earlier messages that stay.
     """
-    said_seqs = {row.seq for row in history}
-    first = min(said_seqs, default=0)
+    history_seqs = {row.seq for row in history}
+    first = min(history_seqs, default=0)
     waiting: dict[int, list[MessageView]] = {}
     pending: list[MessageView] = []
     for row in window.rows:
-        if row.seq in said_seqs:
+        if row.seq in history_seqs:
             waiting[row.seq], pending = pending, []
         elif row.pinned or row.type is MessageType.SYSTEM or row.seq > first:
             pending.append(row)
@@ -152,6 +152,6 @@ def _table(rows: Sequence[ShownRow], width: int) -> Table:
     table.add_column("Memory", ratio=2, no_wrap=True, overflow="ellipsis")
     for row in rows:
         mark = "●" if row.is_in else "○"
-        cells = (f"#{row.seq}", row.role, one_line(row.said[:SHOWN]), f"{mark} {row.memory}")
+        cells = (f"#{row.seq}", row.role, one_line(row.text[:SHOWN]), f"{mark} {row.memory}")
         table.add_row(*map(Text, cells), style="" if row.is_in else "dim")
     return table

@@ -10,6 +10,7 @@ from sys import getsizeof, intern
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.argument_checks import message_list
 from chatmemory.messages.contents import (
     Audio,
     AudioContent,
@@ -21,7 +22,6 @@ from chatmemory.messages.contents import (
     TextContent,
     VideoContent,
 )
-from chatmemory.messages.given import message_list
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

@@ -31,7 +31,7 @@ class Point(NamedTuple):
     """The loads after a step in one unit; `limit` is None where another unit counted."""
 
     step: int
-    said: int
+    history: int
     memory: int
     limit: int | None
     forgotten: int = 0
@@ -68,7 +68,7 @@ class DraftBar:
     """A draft in the chart: its column, and the tops of history and memory with it."""
 
     x: int
-    said: int
+    history: int
     memory: int
 
 
@@ -85,14 +85,14 @@ class Chart:
         tried = limit if is_tried and limit and limit <= memory.top else None
         steps = [point.step for point in points]
         self.columns, self.base = points[-1].step, history.base
-        self.said = _area(steps, [history.y(point.said) for point in points], history.base)
+        self.history = _area(steps, [history.y(point.history) for point in points], history.base)
         self.memory = _area(steps, [memory.y(point.memory) for point in points], memory.base)
         self.limits = "".join(_limits(points, memory))
         self.tried = f"M0 {memory.y(tried)}H{self.columns}" if tried else ""
         self.evictions = _evictions(points)
         self.labels = _labels(history, memory, limit)
         self.drafts = [
-            DraftBar(point.step - 1, history.y(point.said), memory.y(point.memory))
+            DraftBar(point.step - 1, history.y(point.history), memory.y(point.memory))
             for point in points
             if point.is_draft
         ]
@@ -132,7 +132,7 @@ def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
         points += [
             Point(
                 step=step.step,
-                said=measure.load(measure.said(step.step, step.said)),
+                history=measure.load(measure.history(step.step, step.history)),
                 memory=measure.load(measure.memory(step.step, step.after)),
                 limit=limit,
                 forgotten=step.last_seq - step.after.count,
@@ -147,7 +147,7 @@ def _drafts(
 ) -> Iterator[Point]:
     """Yield the points of the drafts, which follow the point of the state's step, if it has one."""
     after = {change.seq: change.after for change in state.simulated or ()}
-    history, forgotten = (here.said, here.forgotten) if here else (0, 0)
+    history, forgotten = (here.history, here.forgotten) if here else (0, 0)
     for n, draft in enumerate(state.drafts, 1):
         history += measure.weigh(draft)
         memory = measure.load(after[draft.seq])
@@ -156,7 +156,7 @@ def _drafts(
 
 def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
     """Return the axes of history and memory. They are the same axis unless memory would be flat."""
-    history = max(1, *(point.said for point in points))
+    history = max(1, *(point.history for point in points))
     memory = max(1, *(point.memory for point in points))
     limits = {each for each in (limit, *(p.limit for p in points)) if each}
 

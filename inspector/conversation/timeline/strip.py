@@ -119,7 +119,7 @@ def _drafted(state: ConversationState) -> Iterator[StepSample]:
             kind="add",
             policy=state.window.policy,
             after=state.window.totals,
-            said=state.window.totals,
+            history=state.window.totals,
             seqs=range(row.seq, row.seq + 1),
             arrival=MessageView(row.seq, row.type, row.has_calls, row.tokens),
         )

@@ -16,7 +16,7 @@ from chatmemory.api.responses import (
 )
 from chatmemory.explain import receipts, wording
 from chatmemory.explain.reasons import why_in, why_left
-from chatmemory.explain.wording import held_words
+from chatmemory.explain.wording import window_size_words
 from chatmemory.flags import flag_named, flags
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named, readable_text
@@ -72,7 +72,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     """Show the window that the model sees, now or after a step."""
     window = windows.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
-    size = held_words(window.policy, window.totals)
+    size = window_size_words(window.policy, window.totals)
     head = {name: last_of(value) for name, value in window_head(conversation, window).data.items()}
     texts = {row.seq: readable_text(row.message) for row in shown}
     lines = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]

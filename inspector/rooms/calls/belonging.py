@@ -11,7 +11,7 @@ from chatmemory.formats.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.ledger.validation import ID_LENGTH, is_id
 from chatmemory.models import Memory
 from inspector.rooms.calls.bodies import RESPONSES
-from inspector.rooms.calls.call import GivenCall
+from inspector.rooms.calls.call import NewCall
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
 
 LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end of a run
@@ -23,7 +23,7 @@ def key_of(name: str, prefix: str) -> str:
     return sha256(found).hexdigest()[:32]
 
 
-def continued_by(call: GivenCall, prefix: str) -> ModelCall | None:
+def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
     """Return the call whose response, stored by the provider, a request continues, or None."""
     id = call.request.get("previous_response_id")
     if call.format != RESPONSES or not isinstance(id, str) or not id:
@@ -35,7 +35,7 @@ def continued_by(call: GivenCall, prefix: str) -> ModelCall | None:
 
 
 def conversation_of(
-    call: GivenCall, prefix: str, digests: Sequence[bytes], before: ModelCall | None = None
+    call: NewCall, prefix: str, digests: Sequence[bytes], before: ModelCall | None = None
 ) -> str:
     """Return the id of the conversation that a call belongs to, which may be new.
 

@@ -35,7 +35,7 @@ NOT_COUNTED = Usage()
 
 
 @dataclass(frozen=True)
-class GivenCall:
+class NewCall:
     """A call, before it is stored.
 
     The `request` is in the `format` of the provider. It `is_exact` if it is the whole request, as

@@ -13,7 +13,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.message import text_of
 from chatmemory.models import Message, Stay
 from chatmemory.recall.facts import facts_of
-from chatmemory.recall.held import Terms
+from chatmemory.recall.term_search import Terms
 from chatmemory.room import Erased
 from inspector.rooms.calls.bodies import OWN_FIELDS
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
@@ -39,7 +39,7 @@ def erase(erased: Erased) -> None:
     CallRun.objects.filter(memory_id=erased.memory_id).update(digests=b"")
     holds = _holder(Message.objects.filter(memory_id=erased.memory_id, seq__in=erased.seqs))
     redact_tools(erased.memory_id, holds)
-    changed = _given_to(erased.memory_id, erased.seqs)
+    changed = _steps_with(erased.memory_id, erased.seqs)
     for call in ModelCall.objects.filter(memory_id=erased.memory_id):
         before = (call.difference, call.response, call.error)
         call.difference = _without_pieces(call.difference, call.format, holds)
@@ -56,11 +56,11 @@ def _holder(rows: Iterable[Message]) -> Callable[[str], bool]:
     terms = [Terms(facts_of(each, fact_words())) for each in messages]
     texts = [text for text in map(text_of, messages) if len(text) >= SHORTEST]
     return lambda text: (
-        any(each in text for each in texts) or any(each.held_by(text) for each in terms)
+        any(each in text for each in texts) or any(each.found_in(text) for each in terms)
     )
 
 
-def _given_to(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
+def _steps_with(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
     """Return the steps of the calls whose request has one of these messages."""
     steps = ModelCall.objects.filter(memory_id=memory_id).values_list("step", flat=True)
     found: set[int | None] = set()

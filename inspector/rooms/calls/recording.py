@@ -21,14 +21,14 @@ class RecordedCall(NamedTuple):
 
     step: int | None = None
     answer_step: int | None = None
-    given: Sequence[Entry] = ()
-    answered: Sequence[Entry] = ()
+    request: Sequence[Entry] = ()
+    answer: Sequence[Entry] = ()
 
 
 def record_call(
     memory_id: str,
-    given: Sequence[ChatMessage],
-    answered: Sequence[ChatMessage],
+    request: Sequence[ChatMessage],
+    answer: Sequence[ChatMessage],
     *,
     actor: str = "",
 ) -> RecordedCall:
@@ -37,19 +37,19 @@ def record_call(
 
     An earlier answer that comes back in another spelling counts as the stored one.
     """
-    given, answered = storable_messages(given), storable_messages(answered)
+    request, answer = storable_messages(request), storable_messages(answer)
 
     def change(recorder: Recorder) -> RecordedCall:
         known = [each.message for each in recorder.window.with_messages() if each.message]
-        replace_window(recorder, _with_known_answers(given, known))
-        step, held = recorder.memory.last_step, recorder.window.totals.count
-        for entry in counted_entries(recorder.memory, answered):
+        replace_window(recorder, _with_known_answers(request, known))
+        step, size = recorder.memory.last_step, recorder.window.totals.count
+        for entry in counted_entries(recorder.memory, answer):
             recorder.append(entry)
         entries = recorder.window.with_messages()
-        answer_step = recorder.memory.last_step if answered else None
-        return RecordedCall(step, answer_step, entries[:held], entries[held:])
+        answer_step = recorder.memory.last_step if answer else None
+        return RecordedCall(step, answer_step, entries[:size], entries[size:])
 
-    return by_client(memory_id, [*given, *answered], change, actor).write()
+    return by_client(memory_id, [*request, *answer], change, actor).write()
 
 
 def _with_known_answers(

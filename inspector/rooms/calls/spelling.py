@@ -34,12 +34,12 @@ def plain(text: str, length: int) -> str:
 
 
 def difference_and_style(
-    rendered: dict[str, Any], target: Any, body: bytes | None, given: Any
+    rendered: dict[str, Any], target: Any, body: bytes | None, request: Any
 ) -> tuple[Patch | None, str]:
     """Return the patch from a rendered request to the target, and the style of its bytes.
 
-    `given` is the request that was sent as `body`; `target` is the same without its tools. With the
-    style "", the rebuilt request is equal as JSON only.
+    `request` was sent as `body`, and `target` is the request without its tools. With the style "",
+    the rebuilt request is equal as JSON only.
     """
     plain = patch(rendered, target)
     if body is None:
@@ -49,6 +49,6 @@ def difference_and_style(
         same = spelled(patched(rendered, each), in_order=True) == spelled(target, in_order=True)
         for style in STYLES:
             is_sorted = style.endswith("sorted")
-            if (same or is_sorted) and written(given, style) == body:
+            if (same or is_sorted) and written(request, style) == body:
                 return each, style
     return plain, ""

@@ -42,7 +42,7 @@ from inspector.rooms.calls.bodies import (
     tools_in,
     with_content,
 )
-from inspector.rooms.calls.call import Dropped, DropReason, GivenCall
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
 from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
@@ -65,7 +65,7 @@ class Stored:
     is_new: bool
 
 
-def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
+def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     """Store a call in the conversation to which it belongs, and return its place.
 
     Raises ChatMemoryError if it cannot be stored, for example while its conversation is being
@@ -90,11 +90,11 @@ def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
     row = _row(call, memory_id, placed, tools)
     row.key, row.answer_key = key, _answer_key(call, prefix)
     run = CallRun(memory_id=memory_id, prefix=prefix, is_own=is_own)
-    prompt = Prompt([each.digest for each in tools], _places(placed.given))
+    prompt = Prompt([each.digest for each in tools], _places(placed.request))
     return _insert(row, run, digests, tools, prompt)
 
 
-def _answer_key(call: GivenCall, prefix: str) -> str:
+def _answer_key(call: NewCall, prefix: str) -> str:
     id = response_id_in(call.response, call.format)
     return key_of(id, prefix) if id else ""
 
@@ -160,10 +160,10 @@ def _is_own(memory_id: str) -> bool:
 
 
 def _row(
-    call: GivenCall, memory_id: str, placed: RecordedCall, tools: Sequence[SentTool]
+    call: NewCall, memory_id: str, placed: RecordedCall, tools: Sequence[SentTool]
 ) -> ModelCall:
     """Return the row of a call without its number. Everything slow is computed here."""
-    sent = _messages(placed.given)
+    sent = _messages(placed.request)
     rendered = made_of(sent, call.format) if sent else {}
     target: dict[str, Any] = dict(call.request)
     if tools:
@@ -183,10 +183,10 @@ def _row(
         difference=_json(difference),
         style=style,
         tools=json.dumps([each.digest for each in tools]),
-        response=_json(_response(call, _messages(placed.answered))),
+        response=_json(_response(call, _messages(placed.answer))),
         headers=_json(dict(call.headers)),
         **call.usage._asdict(),
-        counted=_counted(placed.given) + _tokens(tools),
+        counted=_counted(placed.request) + _tokens(tools),
         is_countable=not any(map(_has_media, sent)),
         finish=plain(call.finish, 64),
         error=plain(call.error, ERROR),
@@ -201,7 +201,7 @@ def _places(entries: Iterable[Entry]) -> list[Place]:
     return [Place(each.seq, each.tokens, each.overrides) for each in entries]
 
 
-def _response(call: GivenCall, answer: Sequence[ChatMessage]) -> Any:
+def _response(call: NewCall, answer: Sequence[ChatMessage]) -> Any:
     """Return the patch from the answer's messages to the answer; None without an answer."""
     if call.response is None:
         return None
@@ -299,7 +299,7 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
         _count_no_more(stored.values_list("key", flat=True), prefix)
 
 
-def count_no_more(stored: Iterable[GivenCall], prefix: str) -> None:
+def count_no_more(stored: Iterable[NewCall], prefix: str) -> None:
     """Correct the count after calls are stored whose spans had come without messages."""
     _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
 

@@ -27,7 +27,7 @@ from inspector.rooms.doctor.diagnosing import (
 )
 from inspector.rooms.doctor.flagged import LATELY_STEPS
 from inspector.rooms.doctor.models import KeptDiagnosis
-from inspector.rooms.doctor.reads import missed_steps, seen_in, would_find
+from inspector.rooms.doctor.reads import conversations_by_provider, missed_steps, would_find
 from inspector.rooms.doctor.using import ALL, InUse
 from inspector.shell.room import Badge, Fragment, Part, Place
 
@@ -148,5 +148,5 @@ def never_reached(memory_id: str) -> str:
 def questions() -> Iterator[Fragment]:
     """Yield the form that asks for the providers in use, until somebody has chosen."""
     if not choices().is_made:
-        rows = words.provider_rows(None, would_find(ALL), seen_in())
+        rows = words.provider_rows(None, would_find(ALL), conversations_by_provider())
         yield Fragment("rooms/doctor/_question.html", {"rows": rows})

@@ -34,7 +34,7 @@ from chatmemory.windows.transitions import is_oversized
 from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
 from inspector.rooms.doctor.largest import needed_by
 from inspector.rooms.doctor.models import KeptDiagnosis
-from inspector.rooms.doctor.seen import providers_seen
+from inspector.rooms.doctor.providers import providers_of
 from inspector.rooms.doctor.using import InUse
 
 MessagesBySeq = Mapping[int, ChatMessage]
@@ -199,7 +199,7 @@ class DiagnosisKeeper(Keeper):
         found = diagnosis_of(state, messages)
         oversized, missed = without_room(memory)
         return {
-            "seen": _bits(providers_seen(messages.values())),
+            "seen": _bits(providers_of(messages.values())),
             **needed_by(memory),
             "content": json.dumps(found.to_list()),
             "oversized_step": oversized,

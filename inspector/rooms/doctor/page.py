@@ -21,9 +21,9 @@ from inspector.rooms.doctor.reads import (
     Issue,
     Issues,
     by_day,
+    conversations_by_provider,
     doctor_counts,
     issues,
-    seen_in,
     unexamined,
     would_find,
 )
@@ -179,9 +179,9 @@ class DoctorPage:
         return ", ".join(label for name, label in PROVIDERS.items() if name not in named)
 
     @cached_property
-    def asked(self) -> Sequence[words.ProviderRow]:
+    def providers(self) -> Sequence[words.ProviderRow]:
         """The checkboxes of providers if nobody has chosen, with the number each would refuse."""
-        return words.provider_rows(None, would_find(ALL), seen_in())
+        return words.provider_rows(None, would_find(ALL), conversations_by_provider())
 
 
 class CausePage:

@@ -305,7 +305,7 @@ def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
     return dict(counts)
 
 
-def seen_in() -> dict[str, int]:
+def conversations_by_provider() -> dict[str, int]:
     """Return the number of conversations in which each provider was seen."""
     rows = KeptDiagnosis.objects.filter(seen__gt=0).values_list("seen").annotate(n=Count("memory"))
     counts = list(rows.order_by())

@@ -147,7 +147,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         "can_snap": bool(snaps),
         "snapped": len(changed.before),
         "most": AT_ONCE if len(ids) == AT_ONCE else 0,
-        "back": f"{reverse('inspector:doctor')}?{urlencode(visit.given)}",
+        "back": f"{reverse('inspector:doctor')}?{urlencode(visit.parameters)}",
     }
     return render(request, "rooms/doctor/repaired.html", context)
 

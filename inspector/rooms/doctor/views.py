@@ -22,7 +22,7 @@ from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
 from inspector.rooms.doctor.forms import ProvidersForm
 from inspector.rooms.doctor.page import CausePage, DoctorPage
-from inspector.rooms.doctor.reads import doctor_page, seen_in, would_find
+from inspector.rooms.doctor.reads import conversations_by_provider, doctor_page, would_find
 from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
 
@@ -33,7 +33,7 @@ PAGE_SIZE = 25
 def doctor(request: HttpRequest) -> HttpResponse:
     """Show the causes for which windows would be refused, or the conversations of one of them."""
     visit = Visit.read(request.GET.dict())
-    if visit.given:
+    if visit.parameters:
         return _cause(request, visit)
     flagged = overview_stats(midnight()).flagged  # the flags of other rooms
     context = {
@@ -56,7 +56,7 @@ def _cause(request: HttpRequest, visit: Visit) -> HttpResponse:
         "visit": visit,
         "page": CausePage(visit, found.rows),
         "rows": found.rows,
-        **pager(visit.given, found),
+        **pager(visit.parameters, found),
     }
     return render_page_or_fragment(request, "rooms/doctor/cause.html", context)
 
@@ -72,7 +72,7 @@ def error(request: HttpRequest) -> HttpResponse:
     """Find the laws behind an error of a provider. A POST has the error."""
     error = request.POST.get("error", "")[:LONGEST]
     found = [(each, words.place_of(each)) for each in recognized(error)] if error else []
-    context = {"given": error, "found": found, "providers": PROVIDERS}
+    context = {"error_text": error, "found": found, "providers": PROVIDERS}
     return render(request, "rooms/doctor/error.html", context)
 
 
@@ -101,7 +101,9 @@ def providers(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "made": made,
         "beginning": beginning,
-        "rows": words.provider_rows(chosen.use if chosen else None, would_find(ALL), seen_in()),
+        "rows": words.provider_rows(
+            chosen.use if chosen else None, would_find(ALL), conversations_by_provider()
+        ),
     }
     return render_form(request, "rooms/doctor/providers.html", form, **context)
 

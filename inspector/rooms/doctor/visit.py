@@ -32,6 +32,6 @@ class Visit:
         return IllFilter(self.rule, self.provider)
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         values = {"provider": self.provider, "rule": self.rule}
         return {name: value for name, value in values.items() if value}

@@ -188,18 +188,23 @@ class ProviderRow:
     label: str
     is_ticked: bool
     models: str
-    seen: int
+    conversations: int
     would_fail: int
 
 
 def provider_rows(
-    use: InUse | None, found: Mapping[str, int], seen: Mapping[str, int]
+    use: InUse | None, found: Mapping[str, int], conversations: Mapping[str, int]
 ) -> list[ProviderRow]:
     """Return the checkboxes. Providers in use are ticked, or seen ones if nobody has chosen."""
-    models = use.models if use else {name: () for name, count in seen.items() if count}
+    models = use.models if use else {name: () for name, count in conversations.items() if count}
     return [
         ProviderRow(
-            name, label, name in models, ", ".join(models.get(name, ())), seen[name], found[name]
+            name,
+            label,
+            name in models,
+            ", ".join(models.get(name, ())),
+            conversations[name],
+            found[name],
         )
         for name, label in PROVIDERS.items()
     ]

@@ -15,7 +15,7 @@ from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.validation import check_ids, check_seqs, check_whole_number
 from chatmemory.models import AuditEntry, Message
 from chatmemory.reading.summaries import summaries_covering
-from chatmemory.search import given_labels
+from chatmemory.search import user_labels
 from chatmemory.sqlite_files import empty_log_after_erasure
 from inspector.rooms.erasure.copies import copies, copies_of
 from inspector.rooms.erasure.terms import holding_terms
@@ -55,7 +55,7 @@ def redact(
             for copy in copies_of(each, chosen):
                 redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
         erase_derived(recorder.memory, [each.seq for each in (row, *with_it)])
-        recorder.set_labels(given_labels(recorder.memory.labels))
+        recorder.set_labels(user_labels(recorder.memory.labels))
         result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
         return result
 

@@ -10,7 +10,7 @@ from chatmemory.models import Message
 from chatmemory.reading.history import message_row
 from chatmemory.reading.summaries import summaries_covering
 from chatmemory.recall.facts import facts_of, texts_with_facts
-from chatmemory.recall.held import Terms
+from chatmemory.recall.term_search import Terms
 
 
 def summaries_holding(memory_id: str, seq: int) -> list[int]:
@@ -36,5 +36,5 @@ def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
     return [
         summary
         for summary in readable
-        if any(map(terms.held_by, texts_with_facts(read_message(summary))))
+        if any(map(terms.found_in, texts_with_facts(read_message(summary))))
     ]

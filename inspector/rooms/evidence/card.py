@@ -9,7 +9,7 @@ from functools import cached_property
 from chatmemory import Policy, can_decide
 from chatmemory.explain import receipts
 from chatmemory.explain.reasons import how_it_left
-from chatmemory.messages.texts import asked_for, named, quoted
+from chatmemory.messages.texts import named, question_in, quoted
 from chatmemory.recall.incidents import call_words, incident_words
 from inspector.conversation.as_test import copied_incident
 from inspector.conversation.links import comparison_url, conversation_url
@@ -68,7 +68,7 @@ class IncidentCard:
         how = how_it_left(self._shown.left, first.last)
         yield Stop("left", how, is_out=True, step=first.left_step)
         if incident.asked:
-            request = asked_for(texts[incident.asked])
+            request = question_in(texts[incident.asked])
             yield Stop("asked for", request, is_out=True, seq=incident.asked)
         again = quoted(texts[incident.again], incident.fact)
         yield Stop(incident.words.short, again, is_out=False, seq=incident.again)

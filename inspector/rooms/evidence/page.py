@@ -53,7 +53,7 @@ class CompactionsPage:
     def __init__(
         self, found: Compactions, chosen: ChosenConversations, level: Level | None
     ) -> None:
-        self.found, self.asked, self.level = found, chosen, level or found.corpus.headline
+        self.found, self.choice, self.level = found, chosen, level or found.corpus.headline
         level = self.level
         self._all = self._sum(found.measured)
         self.rows = self._rows()
@@ -67,7 +67,7 @@ class CompactionsPage:
     @property
     def levels(self) -> list[tuple[str, str, bool]]:
         """The levels: name, address, and whether the level is chosen."""
-        parameters = {name: value for name in FIELDS if (value := getattr(self.asked, name))}
+        parameters = {name: value for name in FIELDS if (value := getattr(self.choice, name))}
         address = reverse("inspector:lab-compactions")
         return [
             (

@@ -19,6 +19,6 @@ def compactions(request: HttpRequest) -> HttpResponse:
     found = fleet_compactions(chosen.which)
     level = next((each for each in Level if each == request.GET.get("level")), None)
     page = CompactionsPage(found, chosen, level)
-    context = {"page": page, "asked": chosen}
+    context = {"page": page, "choice": chosen}
     status = 422 if chosen.problem else 200
     return render(request, "rooms/evidence/compactions.html", context, status=status)

@@ -11,7 +11,7 @@ from chatmemory import Policy, can_decide
 from chatmemory.explain.reasons import how_it_left
 from chatmemory.explain.wording import in_unit
 from chatmemory.messages import texts
-from chatmemory.messages.texts import asked_for
+from chatmemory.messages.texts import question_in
 from chatmemory.reading.rows import MessageDetail, StepDetail
 from chatmemory.recall.incidents import Incident, IncidentKind, call_words, incident_words
 from chatmemory.rooms import known_incidents
@@ -76,7 +76,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
         yield {
             "label": "asked for",
             "seq": incident.asked,
-            "text": asked_for(request),
+            "text": question_in(request),
             "out": True,
         }
     yield _stop(shown, incident.words.short, incident.again, incident.fact)

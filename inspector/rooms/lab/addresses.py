@@ -93,23 +93,26 @@ class FleetAddress(ChosenConversations):
         return FleetQuery(self.which, kind, self.sample, self.seed, self.limit, self.prices.rules)
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """The parameters that differ from the usual ones."""
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
         return {
             name: str(value)
             for name, (value, usual) in values.items()
             if value != usual and name not in ("prices", "problem", "kind", "usual_kind")
-        } | {**({"kind": self.kind} if self.kind != self.usual_kind else {}), **self.prices.given}
+        } | {
+            **({"kind": self.kind} if self.kind != self.usual_kind else {}),
+            **self.prices.parameters,
+        }
 
     def link(self, **changes: object) -> str:
         """Return the address with changed parameters; an empty one is left out."""
-        parameters = {**self.given, **{name: str(value) for name, value in changes.items()}}
+        parameters = {**self.parameters, **{name: str(value) for name, value in changes.items()}}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return reverse("inspector:lab") + (f"?{query}" if query else "")
 
     def with_provider(self, name: str) -> str:
         """Return the address with another provider's cache."""
         prices = self.prices.with_provider(name)
-        query = urlencode(replace(self, prices=prices).given)
+        query = urlencode(replace(self, prices=prices).parameters)
         return reverse("inspector:lab") + (f"?{query}" if query else "")

@@ -72,14 +72,16 @@ class Frontier:
         self.size, self._advice, self._chooser = size, advice, chooser
         self._recalls = chooser.sums.recalls
         today = advice.today
-        lowest = min(LEAST_HELD, self._held(today) - 0.02 if today else 1)
+        lowest = min(LEAST_HELD, self._share_held(today) - 0.02 if today else 1)
         shown = [
-            each for each in chooser.points if self._held(each) >= lowest and each.cost <= MOST_COST
+            each
+            for each in chooser.points
+            if self._share_held(each) >= lowest and each.cost <= MOST_COST
         ]
         everything = chooser.everything
         costs = [each.cost for each in (*shown, everything, *([today] if today else []))]
         self._least_cost, self._most_cost = min(costs) - 0.03, max(costs) + 0.05
-        self._least_held = max(0.0, min(map(self._held, [*shown, everything])) - 0.03)
+        self._least_share = max(0.0, min(map(self._share_held, [*shown, everything])) - 0.03)
         self.one = self._x(1.0)
         self.foot, self.right = _px(size.foot), _px(size.width - size.right)
         self.left = _px(size.left)
@@ -87,7 +89,7 @@ class Frontier:
         self.zone_height = _px(size.foot - size.top)
         self._draw(shown, everything, today, yours)
 
-    def _held(self, point: CostedPolicy) -> float:
+    def _share_held(self, point: CostedPolicy) -> float:
         return point.tally.held / self._recalls
 
     def _x(self, cost: float) -> str:
@@ -95,13 +97,13 @@ class Frontier:
         share = (cost - self._least_cost) / (self._most_cost - self._least_cost)
         return _px(self.size.left + width * min(1.0, max(0.0, share)))
 
-    def _y(self, held: float) -> str:
+    def _y(self, share_held: float) -> str:
         height = self.size.foot - self.size.top - 14
-        share = (held - self._least_held) / (1 - self._least_held)
+        share = (share_held - self._least_share) / (1 - self._least_share)
         return _px(self.size.foot - height * min(1.0, max(0.0, share)))
 
     def _at(self, point: CostedPolicy) -> tuple[str, str]:
-        return self._x(point.cost), self._y(self._held(point))
+        return self._x(point.cost), self._y(self._share_held(point))
 
     def _draw(
         self,
@@ -140,7 +142,7 @@ class Frontier:
         for each in (*blocks[::-1], *sliding[::-1]):
             is_named = pick is not None and each.policy == pick.policy
             is_yours = today is not None and each[1:] == today[1:]
-            if each.policy and not is_named and not is_yours and self._held(each) < 1:
+            if each.policy and not is_named and not is_yours and self._share_held(each) < 1:
                 self._label(each, [("", f"{each.policy.limit:,}")])
 
     def _draw_today(self, today: CostedPolicy, pick: CostedPolicy | None, yours: str) -> None:
@@ -216,8 +218,8 @@ class Frontier:
         return any(_cross(line, box) for line in self._lines)
 
     @property
-    def held_ticks(self) -> list[Tick]:
-        ticks = [number for number in range(101) if number / 100 >= self._least_held]
+    def share_ticks(self) -> list[Tick]:
+        ticks = [number for number in range(101) if number / 100 >= self._least_share]
         apart = next(step for step in (1, 2, 5, 10, 20, 50) if len(ticks) / step <= 6)
         return [
             Tick(self._y(number / 100), f"{number} %" if number == 100 else str(number))

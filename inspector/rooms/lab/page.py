@@ -32,10 +32,10 @@ from inspector.rooms.lab.words import (
     Headline,
     cost_words,
     enough_words,
-    held_words,
     limits_words,
     policy_long,
     policy_short,
+    share_words,
 )
 from inspector.shell.prices import Preset
 
@@ -160,7 +160,9 @@ class FleetPage:
     def beside_prices(self) -> list[tuple[str, str]]:
         """The other parameters of the address, for the form of the prices."""
         mine = ("input", "cached", "write", "currency", "context")
-        return [(name, value) for name, value in self.address.given.items() if name not in mine]
+        return [
+            (name, value) for name, value in self.address.parameters.items() if name not in mine
+        ]
 
     @property
     def context_words(self) -> str:
@@ -217,7 +219,7 @@ class FleetPage:
             return Figure(name, str(was) if today else "", str(now), css)
 
         was = today.tally if today else Tally()
-        yield line("Held", held_words(today or pick, recalls), held_words(pick, recalls))
+        yield line("Held", share_words(today or pick, recalls), share_words(pick, recalls))
         yield line(f"Facts, of {recalls:,}", f"{was.held:,}", f"{pick.tally.held:,}")
         now = pick.tally
         by_user = KIND_WORDS[IncidentKind.USER_REPEATED].title
@@ -320,7 +322,7 @@ class FleetPage:
     def _way(self, point: CostedPolicy, name: str, note: str, css: str) -> Way:
         tally, calls = point.tally, self.sums.calls
         cells = [
-            held_words(point, self.sums.recalls),
+            share_words(point, self.sums.recalls),
             f"{self.sums.recalls - tally.held:,}",
             f"{tally.user_repeated:,}",
             f"{tally.call_repeated:,}",

@@ -24,7 +24,7 @@ from chatmemory.recall.facts import examples_first
 from chatmemory.recall.frontier import Figures, TriedPolicies, tried_of_kind
 from chatmemory.recall.history import History, needs
 from chatmemory.recall.incidents import INCIDENT_RULES
-from chatmemory.search.reading import given_labels
+from chatmemory.search.reading import user_labels
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -216,7 +216,7 @@ def group_of(row: Memory) -> str:
     """Return the group of a conversation: its first label, else the beginning of its id up to a
     sign; empty if there is none. The label that says at which step a branch began makes no group.
     """
-    for name, value in sorted(given_labels(row.labels).items()):
+    for name, value in sorted(user_labels(row.labels).items()):
         if not (row.branched_from and name == BRANCH_LABEL):
             return f"{name}:{value}" if value else name
     found = _PREFIX.match(row.id)
@@ -269,7 +269,8 @@ def losers(tried: TriedPolicies, measured: Sequence[Measured], policy: Policy) -
     """
     place = tried.place_of(policy)
     losing = (
-        (each.figures.recalls - each.figures.held_at(*place), each.chosen.id) for each in measured
+        (each.figures.recalls - each.figures.facts_held_at(*place), each.chosen.id)
+        for each in measured
     )
     worst = [id for lost, id in heapq.nlargest(LISTED, losing) if lost]
     histories = (recall_history(id, policy.estimator, latest=COMPARED_MAX) for id in worst)

@@ -77,7 +77,7 @@ def enough_words(goals: Goals) -> str:
     return f"{100 * goals.share:.0f} %{spared}"
 
 
-def held_words(point: CostedPolicy, recalls: int) -> str:
+def share_words(point: CostedPolicy, recalls: int) -> str:
     return wording.percent(point.tally.held, recalls)
 
 
@@ -123,8 +123,8 @@ class Headline:
         else:
             yield Piece(f"{policy_long(pick.policy)}, ")
             yield from self._change(pick, "costs", "sends")
-            held_now = held_words(pick, self._recalls)
-            yield Piece(f" than sending everything, and holds {held_now} of what was needed.")
+            share_now = share_words(pick, self._recalls)
+            yield Piece(f" than sending everything, and holds {share_now} of what was needed.")
 
     def _compared(self, today: CostedPolicy, pick: CostedPolicy) -> Iterator[Piece]:
         verb = "cost", "send"
@@ -133,7 +133,7 @@ class Headline:
         than = "as" if self._is_close(today) else "than"
         if pick.policy is None:
             yield Piece(f" {than} sending everything, and hold ")
-            yield Piece(held_words(today, self._recalls), "b")
+            yield Piece(share_words(today, self._recalls), "b")
             yield Piece(" of what was needed.")
             return
         yield Piece(f" {than} sending everything. ")

@@ -83,7 +83,7 @@ class Board:
     @cached_property
     def cells(self) -> list[BoardMessage]:
         """All messages, with those that arrive next."""
-        in_frame = [line.seq in self.scene.seen for line in self.lines]
+        in_frame = [line.seq in self.scene.in_memory for line in self.lines]
         return [self._cell(i, in_frame) for i in range(len(self.lines))]
 
     def _cell(self, i: int, in_frame: Sequence[bool]) -> BoardMessage:
@@ -101,11 +101,13 @@ class Board:
 
     @cached_property
     def history(self) -> list[BoardMessage]:
-        return [self._said(self.scene.said, i) for i in range(len(self.scene.said))]
+        return [
+            self._history_message(self.scene.history, i) for i in range(len(self.scene.history))
+        ]
 
-    def _said(self, lines: Sequence[Line], i: int) -> BoardMessage:
+    def _history_message(self, lines: Sequence[Line], i: int) -> BoardMessage:
         line = lines[i]
-        is_in, is_gone = line.seq in self.scene.seen, line.seq in self.gone
+        is_in, is_gone = line.seq in self.scene.in_memory, line.seq in self.gone
         css = css_of("is-in" if is_in else "is-out", is_gone and "is-leaving", pairing(lines, i))
         return BoardMessage(line, css, "" if is_in else self.tag(line), is_gone=is_gone)
 

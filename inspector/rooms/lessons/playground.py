@@ -160,7 +160,7 @@ class Playground:
     def _whole(self, kind: str) -> int:
         """Return the load of all messages under a kind of policy."""
         policy = replace(self.play, kind=kind).policy()
-        messages = self.scenes[-1].said
+        messages = self.scenes[-1].history
         return policy.load(policy.total(Entry.of(line.message, line.tokens) for line in messages))
 
 

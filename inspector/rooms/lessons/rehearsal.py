@@ -65,7 +65,7 @@ class Scene:
 
     `change` is None before the first event. The change of a new policy moves no message: messages
     that a lowered limit hides are in `window.over_limit`. `left_by` maps each message that is no
-    longer in memory to the change by which it left. `lines` are all messages, `said` all but
+    longer in memory to the change by which it left. `lines` are all messages, `history` all but
     summaries.
     """
 
@@ -76,11 +76,11 @@ class Scene:
     left_by: dict[int, ChangeResult]
 
     @cached_property
-    def said(self) -> tuple[Line, ...]:
+    def history(self) -> tuple[Line, ...]:
         return tuple(line for line in self.lines if not line.covered)
 
     @cached_property
-    def seen(self) -> frozenset[int]:
+    def in_memory(self) -> frozenset[int]:
         """The numbers of the messages that the model sees."""
         return frozenset(place.seq for place in self.window.rows)
 
@@ -90,8 +90,8 @@ class Scene:
 
     def remembers(self, phrase: str) -> bool:
         """Return whether a message that the model sees has a phrase, whoever said it."""
-        seen = (line for line in self.lines if line.seq in self.seen)
-        return any(has_phrase(line.readable, phrase) for line in seen)
+        in_memory = (line for line in self.lines if line.seq in self.in_memory)
+        return any(has_phrase(line.readable, phrase) for line in in_memory)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return the verdict of each provider on this memory."""

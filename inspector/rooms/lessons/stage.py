@@ -55,18 +55,18 @@ class Happening:
 
     @property
     def arriving(self) -> tuple[Line, ...]:
-        return self.after.said[len(self.before.said) :]
+        return self.after.history[len(self.before.history) :]
 
     @property
     def leaving(self) -> tuple[int, ...]:
         """The messages that the model saw before, and does not see after, in their order."""
         rows = self.before.window.rows
-        return tuple(row.seq for row in rows if row.seq not in self.after.seen)
+        return tuple(row.seq for row in rows if row.seq not in self.after.in_memory)
 
     @property
     def lost(self) -> tuple[int, ...]:
         """The messages that arrive and leave at once."""
-        return tuple(line.seq for line in self.arriving if line.seq not in self.after.seen)
+        return tuple(line.seq for line in self.arriving if line.seq not in self.after.in_memory)
 
     @property
     def verbs(self) -> Verbs:
@@ -114,7 +114,7 @@ class LessonMoment(Happening):
     @cached_property
     def tries(self) -> dict[int, Scene]:
         """The resulting scene for each limit to choose from, if it was in force from the start."""
-        messages = [line.message for line in self.after.said]
+        messages = [line.message for line in self.after.history]
         policy = self.after.policy
         return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.step.limits}
 
@@ -124,8 +124,10 @@ class LessonMoment(Happening):
         to its incident; 0 if none does.
         """
         if not self.step.fact:
-            return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
-        found = incidents_under(self.before.policy, [line.message for line in self.after.said])
+            return next(
+                (n for n, scene in self.tries.items() if self.step.keep in scene.in_memory), 0
+            )
+        found = incidents_under(self.before.policy, [line.message for line in self.after.history])
         arriving = {line.seq for line in self.arriving}
         limits = (
             fact.keeping.limit
@@ -149,7 +151,7 @@ class LessonMoment(Happening):
                 refusing = {each.provider for each in self.after.verdicts() if not each.accepts}
                 return refusing == set(value if isinstance(value, tuple) else ())
         return value == {
-            "held": len(self.after.seen),
+            "held": len(self.after.in_memory),
             "hidden": len(self.after.window.over_limit),
             "leaving": len(self.leaving),
         }.get(name)

@@ -37,11 +37,11 @@ FACTS: dict[str, Fact] = {
     "overhead": lambda moment, scene: f"{scene.policy.overhead:,}",
     "load": lambda moment, scene: f"{scene.window.load or 0:,}",
     "free": lambda moment, scene: f"{scene.policy.limit - (scene.window.load or 0):,}",
-    "held": lambda moment, scene: number_word(len(scene.seen)),
+    "held": lambda moment, scene: number_word(len(scene.in_memory)),
     "hidden": lambda moment, scene: number_word(len(scene.window.over_limit)),
-    "said": lambda moment, scene: number_word(len(scene.said)),
+    "said": lambda moment, scene: number_word(len(scene.history)),
     "forgotten": lambda moment, scene: number_word(
-        sum(line.seq not in scene.seen for line in scene.said)
+        sum(line.seq not in scene.in_memory for line in scene.history)
     ),
     "in_memory": lambda moment, scene: _listed([row.seq for row in scene.window.rows]),
     "arriving": lambda moment, scene: _listed([line.seq for line in moment.arriving]),
@@ -238,7 +238,7 @@ def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
         right = f"would have kept {fact}, and none below."
         lost = f"has left before #{moment.arriving[0].seq}."
     else:
-        what, is_kept = f"#{keep}", keep in scene.seen
+        what, is_kept = f"#{keep}", keep in scene.in_memory
         right = f"is the smallest of these that keeps #{keep}."
         lost = "" if is_kept else f"leaves when #{scene.left_by[keep].seq} arrives."
     if limit == moment.keeping:

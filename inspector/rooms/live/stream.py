@@ -90,8 +90,8 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     503 if too many streams are open, and what `authorize` says.
     """
     started = asyncio.get_running_loop().time()
-    asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
-    request_id.set(choose_request_id(asked_id))
+    sent_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    request_id.set(choose_request_id(sent_id))
     status, headers = _status_and_headers(scope)
     reader = None
     if status == 200:

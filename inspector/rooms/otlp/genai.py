@@ -21,7 +21,7 @@ from inspector.rooms.calls.bodies import (
     finish_named,
     made_of,
 )
-from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage, count_in
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage, count_in
 from inspector.rooms.otlp.records import HIDDEN, Record
 
 OPERATIONS = ("chat", "text_completion", "generate_content")
@@ -57,7 +57,7 @@ def has_messages(record: Record) -> bool:
     return bool(record.attributes.get(INPUT))
 
 
-def read(record: Record) -> GivenCall | Dropped:
+def read(record: Record) -> NewCall | Dropped:
     """Read the call of a span or of an event. Return the reason if it cannot be read."""
     attributes = record.attributes
     turns = _list(attributes.get(INPUT))
@@ -83,7 +83,7 @@ def read(record: Record) -> GivenCall | Dropped:
         request["tools"] = tools
     request |= _parameters(attributes, format)
     finish = _finish(attributes, format)
-    return GivenCall(
+    return NewCall(
         key=record.key,
         source=Source.GENAI,
         format=format,

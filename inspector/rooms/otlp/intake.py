@@ -19,7 +19,7 @@ from chatmemory.api.bodies import BodyLimit
 from chatmemory.api.guard import Guarded, OneFormat, prefix_of
 from chatmemory.exceptions import ChatMemoryError
 from inspector.conf import inspector_configuration
-from inspector.rooms.calls.call import Dropped, GivenCall
+from inspector.rooms.calls.call import Dropped, NewCall
 from inspector.rooms.calls.writes import count_dropped, count_no_more, store
 from inspector.rooms.otlp.records import (
     JSON,
@@ -94,17 +94,17 @@ class Otlp(Guarded):
         return found
 
 
-def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> list[str]:
+def _stored(found: Iterable[NewCall | Dropped], prefix: str, actor: str) -> list[str]:
     """Store calls, and return the reasons why some were dropped."""
     calls, dropped = [], []
     for each in found:
-        if isinstance(each, GivenCall):
+        if isinstance(each, NewCall):
             calls.append(each)
         else:
             dropped.append(each)
     calls.sort(key=lambda each: each.at)
     failed = [_TOO_MANY for _ in calls[AT_ONCE:]]
-    new: list[GivenCall] = []
+    new: list[NewCall] = []
     for call in without_doubles(calls[:AT_ONCE]):
         try:
             if store(call, prefix, actor).is_new:

@@ -22,7 +22,7 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage, count_in
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage, count_in
 from inspector.rooms.otlp.records import HIDDEN, Record
 
 KIND = "openinference.span.kind"
@@ -44,7 +44,7 @@ def is_call(record: Record) -> bool:
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 
-def read(record: Record) -> GivenCall | Dropped:
+def read(record: Record) -> NewCall | Dropped:
     """Read the call of a span. Return the reason if it cannot be read."""
     attributes = record.attributes
     value = attributes.get("input.value")
@@ -64,7 +64,7 @@ def read(record: Record) -> GivenCall | Dropped:
         return Dropped(DropReason.UNREADABLE, record.scope)
     response = _response(attributes, is_exact, format)
     session = record.text("gen_ai.conversation.id", "session.id")
-    return GivenCall(
+    return NewCall(
         key=record.key,
         source=Source.OPENINFERENCE,
         format=format,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from chatmemory.formats.runs import digests_of
 from inspector.rooms.calls.bodies import messages_in
-from inspector.rooms.calls.call import Dropped, DropReason, GivenCall
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.otlp import genai, openinference
 from inspector.rooms.otlp.records import Record
 
@@ -23,14 +23,14 @@ _PER_MESSAGE = {
 _NEAR = 20  # calls before and after a span that may overlap with it
 
 
-def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
+def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
     """Yield the calls of spans, and the reasons for those that are left out.
 
     A provider's library may trace its own calls without messages, beside an instrumentation that
     sends the messages. Such a span is left out without a reason.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
-    calls = [read for _, read in found if isinstance(read, GivenCall)]
+    calls = [read for _, read in found if isinstance(read, NewCall)]
     calls.sort(key=lambda each: each.at)
     starts = [each.at for each in calls]
     for record, read in found:
@@ -42,7 +42,7 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
         yield read
 
 
-def _read(record: Record) -> GivenCall | Dropped | None:
+def _read(record: Record) -> NewCall | Dropped | None:
     """Return the call of a span, or the reason why it is left out; None if it is not a call."""
     if openinference.is_call(record):
         read = openinference.read(record)
@@ -51,7 +51,7 @@ def _read(record: Record) -> GivenCall | Dropped | None:
     return genai.read(record) if genai.is_call(record) else None
 
 
-def _is_during(record: Record, call: GivenCall) -> bool:
+def _is_during(record: Record, call: NewCall) -> bool:
     """Return whether a span has the time and the model of a call of another instrumentation."""
     is_other = record.scope != call.sender
     is_of_model = record.attributes.get("gen_ai.request.model", call.model) == call.model
@@ -59,7 +59,7 @@ def _is_during(record: Record, call: GivenCall) -> bool:
     return is_other and is_of_model and call.at <= end and record.at <= _end(call)
 
 
-def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
+def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
     """Yield the calls of log records. Events with single messages count as one dropped call."""
     counted = set()
     for record in records:
@@ -70,17 +70,17 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
             yield Dropped(DropReason.PER_MESSAGE_EVENTS, record.scope)
 
 
-def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
+def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
     """Return calls by their start, without doubles of two instrumentations, such as one for a
     framework and one for the provider's library.
 
     Doubles have the same model and messages, and one is within the time of the other. The exact
     call is kept, or else the inner one; it gets the session of either.
     """
-    distinct: list[GivenCall] = []
+    distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}
 
-    def has_same_messages(one: GivenCall, other: GivenCall) -> bool:
+    def has_same_messages(one: NewCall, other: NewCall) -> bool:
         for each in (one, other):
             if each.key not in digests:
                 digests[each.key] = digests_of(messages_in(each.request, each.format) or ())
@@ -98,7 +98,7 @@ def without_doubles(calls: Iterable[GivenCall]) -> list[GivenCall]:
     return distinct
 
 
-def _is_around(outer: GivenCall, inner: GivenCall) -> bool:
+def _is_around(outer: NewCall, inner: NewCall) -> bool:
     """Return whether `outer`, of the same model and of another sender, ended after `inner`. It
     began before.
     """
@@ -107,5 +107,5 @@ def _is_around(outer: GivenCall, inner: GivenCall) -> bool:
     )
 
 
-def _end(call: GivenCall) -> datetime:
+def _end(call: NewCall) -> datetime:
     return call.at + timedelta(seconds=call.duration or 0)

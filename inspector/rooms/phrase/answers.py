@@ -139,7 +139,7 @@ def without(left: Sequence[int], phrase: str) -> str:
 def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
     state, _, matches = search
     hidden = state.window.hidden
-    places = matches.seen(hidden)
+    places = matches.visible_mentions(hidden)
     if not matches.present:
         sentence = caption(matches.lost).summary if matches.lost else ""
         return _out_of_memory(matches, state.at, here), sentence
@@ -147,7 +147,7 @@ def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
         return _over_limit(matches.in_memory, state.window.no_room)
     cause, detail = _yes(matches, state.at, here, [n for these in places.values() for n in these])
     if matches.remembered(hidden) is Remembered.ASIDE:
-        return _only_in(places), _told_left(matches) or detail
+        return _only_in(places), _others_left(matches) or detail
     return cause, detail
 
 
@@ -158,9 +158,9 @@ def _and_same_day(detail: str, matches: PhraseMatches) -> str:
     return " ".join(filter(None, [detail, note]))
 
 
-def _told_left(matches: PhraseMatches) -> str:
+def _others_left(matches: PhraseMatches) -> str:
     """Say when the last mention of a user or a tool left, where others are still in memory."""
-    left = matches.told_left
+    left = matches.others_left
     if left is None:
         return ""
     return (
@@ -273,8 +273,8 @@ def _looked_at(matches: PhraseMatches) -> str:
             f"There are more than {MATCHES_MAX:,} mentions: the newest {MATCHES_MAX:,} are looked "
             "at, and those in memory at this step."
         )
-    if Speaker.OTHERS not in matches.said_by:
+    if Speaker.OTHERS not in matches.all_speakers:
         no_one = "Of these, no user" if matches.is_partial else "No user"
-        whose = " and ".join(_WHOSE[who] for who in sorted(matches.said_by))
+        whose = " and ".join(_WHOSE[who] for who in sorted(matches.all_speakers))
         parts.append(f"{no_one} and no tool said it: it is found only in {whose}.")
     return " ".join(parts)

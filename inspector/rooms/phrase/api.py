@@ -58,7 +58,7 @@ class MemoryRemembers(Resource):
         """
         state = conversation_state(memory_id, ConversationQuery(at=parameters.get("at")))
         search = search_for(state, parameters["phrase"])
-        found, places = remembered(search), search.matches.seen(state.window.hidden)
+        found, places = remembered(search), search.matches.visible_mentions(state.window.hidden)
         answer = {
             "step": state.at,
             "in_memory": found.state is not Remembered.NOT_IN_MEMORY,

@@ -35,7 +35,7 @@ from chatmemory.reading.rows import MessageDetail, StepDetail, stays_of_messages
 from chatmemory.reading.windows import StoredState
 from chatmemory.recall.dates import dates_in
 from chatmemory.recall.facts import is_term, runs_in
-from chatmemory.recall.held import is_held
+from chatmemory.recall.term_search import is_found
 from inspector.conversation.state import change_at
 from inspector.rooms.phrase.spans import Span, arrivals_at, clipped, merged
 
@@ -87,7 +87,7 @@ class PhraseMatches:
     of the first mention, and `spans` are the ranges of steps from there on at which a mention was
     in memory; `turns` has the beginnings and ends of the spans by step. `present` are all mentions
     in memory at the state's step, by speaker. `lost` is the change that ended the last span before
-    that step, if it has ended; `told_left` is the change by which the last mention of a user or a
+    that step, if it has ended; `others_left` is the change by which the last mention of a user or a
     tool left, if others are still in memory. If no message contains the phrase, `nearest` is a part
     of it that one contains. `inside` is a longer term, if memory has the phrase only as a part of
     such terms. If the phrase is a date that memory does not contain, `same_day` is that day as
@@ -108,7 +108,7 @@ class PhraseMatches:
     left_at: Mapping[int, int] = field(default_factory=dict)
     arrivals: Mapping[int, int] = field(default_factory=dict)
     lost: ChangeResult | None = None
-    told_left: ChangeResult | None = None
+    others_left: ChangeResult | None = None
     nearest: str = ""
     inside: str = ""
     same_day: SameDay | None = None
@@ -121,7 +121,7 @@ class PhraseMatches:
         return len(self.speakers)
 
     @property
-    def said_by(self) -> set[Speaker]:
+    def all_speakers(self) -> set[Speaker]:
         return set(self.speakers.values())
 
     @property
@@ -129,7 +129,7 @@ class PhraseMatches:
         """The mentions in memory, in order."""
         return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
-    def seen(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
+    def visible_mentions(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
         """Return the mentions that the model sees: those in memory that a limit does not hide."""
         found = {
             who: tuple(seq for seq in seqs if seq not in hidden)
@@ -138,10 +138,10 @@ class PhraseMatches:
         return {who: seqs for who, seqs in found.items() if seqs}
 
     def remembered(self, hidden: Collection[int] = ()) -> Remembered:
-        seen = self.seen(hidden)
-        if not seen:
+        visible = self.visible_mentions(hidden)
+        if not visible:
             return Remembered.NOT_IN_MEMORY
-        return Remembered.ASIDE if _ASIDE.issuperset(seen) else Remembered.IN_MEMORY
+        return Remembered.ASIDE if _ASIDE.issuperset(visible) else Remembered.IN_MEMORY
 
 
 def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
@@ -178,7 +178,7 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
         left_at=left_steps,
         arrivals=arrivals,
         lost=None if present else _lost(memory, spans, at, detail),
-        told_left=_lost(memory, _spans(by_others, memory.last_step), at, detail)
+        others_left=_lost(memory, _spans(by_others, memory.last_step), at, detail)
         if is_aside
         else None,
         inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
@@ -214,7 +214,7 @@ def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:
         return ""
     longer = ""
     for row in present:
-        if is_held(folded(phrase), [folded(row.text)]):
+        if is_found(folded(phrase), [folded(row.text)]):
             return ""
         found = (run for run in sorted(runs_in(row.text)) if folded(phrase) in folded(run))
         longer = longer or next(found, "")
@@ -232,15 +232,15 @@ def simulated_matches(
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}
     speakers = {**matches.speakers, **draft_speakers}
-    held = {
+    mentions = {
         who: [
             *matches.present.get(who, ()),
             *[seq for seq in draft_speakers if draft_speakers[seq] is who],
         ]
         for who in sorted({*matches.present, *draft_speakers.values()})
     }
-    leaving = tuple([seq for seqs in held.values() for seq in seqs if seq not in kept])
-    present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
+    leaving = tuple([seq for seqs in mentions.values() for seq in seqs if seq not in kept])
+    present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in mentions.items()}
     departed = set(leaving)
     pushing = (
         each for each in changes if not departed.isdisjoint(left.seq for left in each.evicted)
@@ -259,7 +259,7 @@ def simulated_matches(
 
 def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
     """Return the speakers of the newest mentions, and whether there are older ones."""
-    found = _said_by(_saying(memory_id, phrase).order_by("-seq")[: MATCHES_MAX + 1])
+    found = _speakers_of(_saying(memory_id, phrase).order_by("-seq")[: MATCHES_MAX + 1])
     newest = dict(list(found.items())[:MATCHES_MAX])
     return newest, len(found) > len(newest)
 
@@ -267,7 +267,7 @@ def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
 def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
     """Return the speakers of the mentions in memory at the step."""
     in_window = database.in_list("seq", (row.seq for row in stored.rows))
-    return _said_by(_saying(stored.memory.pk, phrase).filter(in_window))
+    return _speakers_of(_saying(stored.memory.pk, phrase).filter(in_window))
 
 
 def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:
@@ -275,7 +275,7 @@ def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:
     return Message.objects.filter(search.has(phrase), memory_id=memory_id)
 
 
-def _said_by(messages: QuerySet[Message]) -> dict[int, Speaker]:
+def _speakers_of(messages: QuerySet[Message]) -> dict[int, Speaker]:
     return {
         seq: speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)
         for seq, type, origin in messages.values_list("seq", "type", "origin")
@@ -297,8 +297,8 @@ def _present(
     """Return the messages that were in memory after a step, by speaker. Some are `known`."""
     before = (stay for stay in stays if stay.entered_step <= at)
     here = {s.seq for s in before if s.left_step is None or s.left_step > at}.union(known)
-    said_by = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}
-    return {who: tuple(seqs) for who, seqs in said_by.items() if seqs}
+    by_speaker = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}
+    return {who: tuple(seqs) for who, seqs in by_speaker.items() if seqs}
 
 
 def _turns(

@@ -24,7 +24,7 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import GivenCall, Source
+from inspector.rooms.calls.call import NewCall, Source
 from inspector.rooms.recorder import streams
 
 _FORMATS = {"completions": OPENAI, "responses": RESPONSES, "messages": ANTHROPIC}
@@ -91,7 +91,7 @@ def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
         place = end
 
 
-def call_of(exchange: RecordedExchange) -> GivenCall | None:
+def call_of(exchange: RecordedExchange) -> NewCall | None:
     """Return the call of a file; None if its request cannot be read."""
     request = loaded(exchange.body)
     if not is_request(request) or exchange.end.get("is_cut"):
@@ -107,7 +107,7 @@ def call_of(exchange: RecordedExchange) -> GivenCall | None:
         **exchange.head["headers"],
     }
     finish = finish_in(response, format)
-    return GivenCall(
+    return NewCall(
         key=f"recorder:{exchange.name}",
         source=Source.RECORDER,
         format=format,

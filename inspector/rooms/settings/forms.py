@@ -122,8 +122,8 @@ class SettingsForm(PolicyForm):
         shown = {"estimator": memory.estimator, "limit": policy.limit if policy else None}
         kept = {} if can_decide(policy) else {"kind": ""}
         super().__init__(stored | shown | kept, data)
-        self.digest = settings_digest(policy, memory.given_labels)
-        self._stored_labels = memory.given_labels
+        self.digest = settings_digest(policy, memory.user_labels)
+        self._stored_labels = memory.user_labels
         if kept:
             self._offer_to_keep(policy)
 

@@ -43,7 +43,7 @@ class _Copied:
 
     history: Sequence[NewMessage]
     window: Sequence[Stay]
-    said: Sequence[ChatMessage]
+    messages: Sequence[ChatMessage]
 
     @classmethod
     def at(cls, step: Step, policy: Policy) -> _Copied:
@@ -52,19 +52,19 @@ class _Copied:
         """
         window = list(stays_at(step).select_related("message"))
         history = _history(step, window, policy)
-        said = [
+        messages = [
             history[stay.seq].message
             if stay.seq in history and stay.overrides is None
             else _copy(stay.message, stay.tokens, policy, stay.overrides)
             for stay in window
         ]
-        return cls(list(history.values()), window, said)
+        return cls(list(history.values()), window, messages)
 
     def count(self, first: Policy, in_force: Policy) -> None:
         """Count the history and the window by the first policy, and the window by the other."""
         count_all((each.message for each in self.history), first.estimator)
-        count_all(self.said, first.estimator)
-        count_all(self.said, in_force.estimator)
+        count_all(self.messages, first.estimator)
+        count_all(self.messages, in_force.estimator)
 
 
 def branch(
@@ -114,8 +114,8 @@ def branch(
 
 def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, NewMessage]:
     """Return the history at a step by seq, for counting under a policy."""
-    said = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
-    rows = said.filter(seq__lte=step.last_seq).order_by("seq")
+    messages = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
+    rows = messages.filter(seq__lte=step.last_seq).order_by("seq")
     tokens = {stay.seq: stay.tokens for stay in window}
     return {
         row.seq: NewMessage(
@@ -175,7 +175,7 @@ def _end_branch(
         # Rows that are not written yet could not be read later. In a branch, seqs have no gaps
         own.refill(replace(entry, message=copied.history[entry.seq - 1].message) for entry in own)
         _make_room(recorder, copied.window)
-        arrivals = counted_entries(recorder.memory, copied.said)
+        arrivals = counted_entries(recorder.memory, copied.messages)
         recorder.record(refill(own, arrivals, recorder.policy))
         _pin(recorder, copied.window)
         change_policy(recorder, policy)

@@ -295,7 +295,7 @@ class ComparePage:
     # The chart
 
     @property
-    def said_path(self) -> str:
+    def history_path(self) -> str:
         """The area of the whole history."""
         history = self.found.history
         sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
@@ -367,7 +367,7 @@ class ComparePage:
         prices = self.query.prices
         costs = (self._cost(each) or Decimal(0) for each in self.found.policies)
         cells = [Value(f"{prices.currency}{cost * 1_000:,.2f}") for cost in costs]
-        return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
+        return ValueRow("Cost of 1,000 such conversations", prices.source_words, cells)
 
     def _relative_costs(self) -> ValueRow:
         """The cost of the prompts, of which sending everything costs 1.00."""

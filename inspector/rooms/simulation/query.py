@@ -76,7 +76,7 @@ class ComparisonQuery:
     def query(self) -> str:
         """The parameters of the address."""
         parameters = {"policy": self.texts, "at": self.at, "phrase": self.phrase}
-        parameters |= {**self.prices.given, "as": self.form}
+        parameters |= {**self.prices.parameters, "as": self.form}
         kept = {name: value for name, value in parameters.items() if value not in ("", None, [])}
         return urlencode(kept, doseq=True)
 

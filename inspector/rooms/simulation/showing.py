@@ -77,7 +77,7 @@ def replayed(view: ConversationState) -> ConversationState:
         would_keep=None,
         simulated=(),
         injected=frozenset(),
-        when_said={},
+        original_tokens={},
         is_replay=True,
     )
 

@@ -43,9 +43,9 @@ def _replay(state: ConversationState, limit: int) -> View | None:
     """Return a view of a replay, or of the stored step if nothing was replayed."""
     if not state.is_replay:
         return View(state)
-    held = frozenset(state.stored_window.seqs)
-    more = [seq for seq in state.window.seqs if seq not in held]
-    caption: Caption = forecasts.replayed(limit, more, sorted(held - state.in_window))
+    stored = frozenset(state.stored_window.seqs)
+    more = [seq for seq in state.window.seqs if seq not in stored]
+    caption: Caption = forecasts.replayed(limit, more, sorted(stored - state.in_window))
     panel = Fragment(f"{FOLDER}/_why_replay.html")
     return View(state, caption, panel, {"limit": limit}, is_lasting=False)
 

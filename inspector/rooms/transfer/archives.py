@@ -38,7 +38,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.texts import printable
 from chatmemory.models import AuditEntry, Memory, Step
-from chatmemory.search import given_labels
+from chatmemory.search import user_labels
 from inspector.rooms.integrity import chain
 from inspector.rooms.transfer import lines
 from inspector.rooms.transfer.imports import Imported
@@ -138,7 +138,7 @@ def _import(first: Line, others: Iterable[Line], prefix: str, actor: str) -> Imp
     try:
         with _naming(first):
             memory = Memory(**lines.CONVERSATION.read(_decoded(first)))
-            check_labels(given_labels(memory.labels))
+            check_labels(user_labels(memory.labels))
             check_storable_limit(memory.policy)
             where = printable(f"{prefix}{memory.pk}")
             rows = _FileRows(memory, check_id(f"{prefix}{memory.pk}"))

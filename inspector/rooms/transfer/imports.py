@@ -344,20 +344,20 @@ def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
             return None
         in_force = messages[place] if isinstance(messages[place], SystemMessage) else in_force
         place += 1
-    if session and _seen_after(session, place) != _window_of(memory):
+    if session and _window_after(session, place) != _window_of(memory):
         return None
     return place
 
 
-def _seen_after(session: Session, count: int) -> list[int]:
+def _window_after(session: Session, count: int) -> list[int]:
     """Return the positions of the messages that the agent of a session saw after its first
     messages.
     """
-    seen, end = [*range(count)], 0
+    positions, end = [*range(count)], 0
     for each, window in session.windows():
         if each.summary < count:
-            seen, end = window, each.summary + 1
-    return [*seen, *range(end, count)] if end else seen
+            positions, end = window, each.summary + 1
+    return [*positions, *range(end, count)] if end else positions
 
 
 def _window_of(memory: Memory) -> list[int]:

@@ -18,7 +18,7 @@ from chatmemory.signals import vacuuming
 from chatmemory.windows.policies import TokenWindow
 from inspector.rooms.calls.agents import calls as asked_by_an_agent
 from inspector.rooms.calls.bodies import OPENAI
-from inspector.rooms.calls.call import Dropped, DropReason, GivenCall, Source, Usage
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage
 from inspector.rooms.calls.learning import learn
 from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.page import CallPage
@@ -62,14 +62,14 @@ def desk(db) -> str:
     return "desk"
 
 
-def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> GivenCall:
+def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> NewCall:
     request = {"model": "gpt-4o", "messages": messages, "tools": TOOLS, "user": "D-6630"}
     choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
     given = {
         "response": {"choices": choices} if answer else None,
         "usage": Usage(100 + n, 64, None, 9, None),
     }
-    return GivenCall(
+    return NewCall(
         key=f"key {n}",
         source=Source.RECORDER,
         format=OPENAI,

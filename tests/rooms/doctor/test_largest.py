@@ -12,8 +12,8 @@ from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, servi
 from chatmemory.models import Memory
 from chatmemory.reading import conversations
 from inspector.rooms.doctor.largest import NeededLimit, SizedMessage, limit_needed, short_windows
-from inspector.rooms.doctor.reads import seen_in
-from inspector.rooms.doctor.seen import providers_seen
+from inspector.rooms.doctor.providers import providers_of
+from inspector.rooms.doctor.reads import conversations_by_provider
 
 from ...conversations import BRIEF, HI, call, create_and_add, result
 from ...inspector.markup import words
@@ -34,10 +34,10 @@ def test_the_largest_turn_and_the_system_message_need_this_limit():
 
 
 def test_what_messages_tell_of_their_provider():
-    assert providers_seen([HI, AiMessage("Hm.")]) == set()
-    assert providers_seen([call("call_1"), call("toolu_1")]) == {"openai", "anthropic"}
+    assert providers_of([HI, AiMessage("Hm.")]) == set()
+    assert providers_of([call("call_1"), call("toolu_1")]) == {"openai", "anthropic"}
     own = UserMessage("Hi", attributes={"openai_responses": {}, "mine": {}})
-    assert providers_seen([own, call("call_1")]) == {"openai_responses"}
+    assert providers_of([own, call("call_1")]) == {"openai_responses"}
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
     undone = operator_client.post("/doctor/undo/", {"policies": done.context["policies"]})
     assert "1 policy as before" in words(undone.content)
     assert conversations.policy("short") == MessageWindow(4)
-    assert seen_in()["openai"] == 2
+    assert conversations_by_provider()["openai"] == 2
 
 
 @pytest.mark.django_db

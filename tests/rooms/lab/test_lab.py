@@ -421,9 +421,9 @@ def test_it_is_computed_slice_by_slice(operator_client, conversations):
 def test_it_opens_in_the_unit_of_most_conversations(operator_client, db):
     create_and_add("m", TWO, SAID)
     page = operator_client.get("/lab/").context["address"]
-    assert (page.kind, page.given) == ("message_window", {})
+    assert (page.kind, page.parameters) == ("message_window", {})
     page = operator_client.get("/lab/?kind=token_window").context["address"]
-    assert (page.kind, page.given) == ("token_window", {"kind": "token_window"})
+    assert (page.kind, page.parameters) == ("token_window", {"kind": "token_window"})
 
 
 def test_the_lab_counts_unreadable_conversations(lab):

@@ -10,7 +10,7 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
-from inspector.rooms.calls.call import Dropped, GivenCall
+from inspector.rooms.calls.call import Dropped, NewCall
 from inspector.rooms.otlp.records import JSON, PROTOBUF, read_batch
 from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans
 
@@ -40,13 +40,13 @@ def bodies(name: str, kind: str = "pb") -> list[tuple[str, bytes]]:
     return [(signal, body) for signal, body in found if body]
 
 
-def read(name: str, kind: str = "pb") -> tuple[list[GivenCall], list[Dropped]]:
+def read(name: str, kind: str = "pb") -> tuple[list[NewCall], list[Dropped]]:
     """The calls of a recording, each once and in the order of their start, and dropped ones."""
     calls, dropped = {}, []
     for signal, body in bodies(name, kind):
         read_calls = calls_of_spans if signal == "traces" else calls_of_logs
         for each in read_calls(read_batch(body, signal, TYPES[kind]).records):
-            if isinstance(each, GivenCall):
+            if isinstance(each, NewCall):
                 calls.setdefault(each.key, each)
             else:
                 dropped.append(each)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from inspector.rooms.calls.belonging import continued_by
-from inspector.rooms.calls.call import GivenCall, Source
+from inspector.rooms.calls.call import NewCall, Source
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
@@ -451,7 +451,7 @@ def test_a_request_that_names_the_response_before_goes_on_with_it(db, upstream, 
     assert continued_by(GIVEN, "") is not None
 
 
-GIVEN = GivenCall(
+GIVEN = NewCall(
     key="k",
     source=Source.RECORDER,
     format="openai_responses",

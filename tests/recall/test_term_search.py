@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory.recall.held import Terms, identifying_part, is_held
+from chatmemory.recall.term_search import Terms, identifying_part, is_found
 
 from ..properties import examples
 
@@ -19,7 +19,7 @@ many = st.lists(parts, max_size=60, unique=True)
 @given(many, st.lists(parts, max_size=20).map("".join))
 @examples()
 def test_one_pass_finds_what_is_found_one_by_one(terms, text):
-    assert Terms(terms).held_by(text) == {term for term in terms if is_held(term, [text])}
+    assert Terms(terms).found_in(text) == {term for term in terms if is_found(term, [text])}
 
 
 @given(st.from_regex(r"[ab1]([ab1.-]{0,5}[ab1])?", fullmatch=True), st.text("ab1.-/ ", max_size=20))
@@ -27,7 +27,7 @@ def test_one_pass_finds_what_is_found_one_by_one(terms, text):
 def test_a_term_is_held_only_as_a_whole(term, text):
     """Slashes separate the parts of a path; other punctuation belongs to a longer term."""
     alone = [part.strip(".-") for part in re.split(r"[/ ]", text)]
-    assert is_held(term, [text]) == (term in alone)
+    assert is_found(term, [text]) == (term in alone)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_term_is_held_only_as_a_whole(term, text):
     ],
 )
 def test_examples(term, text, expected):
-    assert is_held(term, [text]) is expected
+    assert is_found(term, [text]) is expected
 
 
 @pytest.mark.parametrize(

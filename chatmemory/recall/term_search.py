@@ -30,7 +30,7 @@ class Terms:
         others = self._by_part.keys() - set(in_runs)
         self._others = [(part, _alone(part)) for part in sorted(others)]
 
-    def held_by(self, text: str) -> set[str]:
+    def found_in(self, text: str) -> set[str]:
         """Return the terms that a text holds."""
         runs = runs_in(text, self._only_telling)
         parts = runs & self._by_part.keys()
@@ -52,10 +52,10 @@ def _alone(part: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])")
 
 
-def is_held(term: str, texts: Iterable[str]) -> bool:
+def is_found(term: str, texts: Iterable[str]) -> bool:
     """Return whether one of some texts holds a term."""
     terms = Terms([term])
-    return any(map(terms.held_by, texts))
+    return any(map(terms.found_in, texts))
 
 
 def identifying_part(term: str) -> str:

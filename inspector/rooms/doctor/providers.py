@@ -23,7 +23,7 @@ _FORMATS = {
 _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_": BEDROCK}
 
 
-def providers_seen(messages: Iterable[ChatMessage]) -> set[str]:
+def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
     """Return the providers that messages came from or went to, as far as they can be recognized.
 
     Ids of OpenAI count as chat completions, unless a message came in the format of Responses.
