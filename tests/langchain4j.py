@@ -70,7 +70,7 @@ def explanations(old: Sequence[Identified], new: Sequence[ChatMessage]) -> set[O
             if len(outcome.keys) == len(new) and outcome not in found:
                 gives = [messages.get(key, arrival.message) for key in outcome.keys]
                 if gives == list(new) and (arrival.key in outcome.keys) == (arrival is not UNSEEN):
-                    found.add(_without_unseen(outcome))
+                    found.add(_without_unknown(outcome))
     return found
 
 
@@ -107,7 +107,7 @@ def times(rounds: int) -> IsOver:
     return lambda window: next(left, None) is not None
 
 
-def _without_unseen(outcome: Outcome) -> Outcome:
+def _without_unknown(outcome: Outcome) -> Outcome:
     left = frozenset(each for each in outcome.departures if each[0] != UNSEEN.key)
     return outcome._replace(departures=left)
 

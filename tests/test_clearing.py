@@ -269,7 +269,7 @@ def test_a_replay_clears_what_live_adds_clear(said, limit, options):
         before = memory.messages()
         if isinstance(message, AiMessage):
             sums += Counter(prompt=tokens_of(before))
-            held += len(own_facts(history, position) & seen_in(history, before, places))
+            held += len(own_facts(history, position) & facts_in(history, before, places))
             if last is not None:
                 same = [a is b for a, b in zip(last, before, strict=False)]
                 common = before[: [*same, False].index(False)]
@@ -306,7 +306,7 @@ def own_facts(history, position: int) -> set[str]:
     return (facts.own.keys() - facts.pairs) & known
 
 
-def seen_in(history, messages, places) -> set[str]:
+def facts_in(history, messages, places) -> set[str]:
     """The facts of messages, of which stubs hold none."""
     whole = [places[id(each)] for each in messages if id(each) in places]
     return set().union(*map(history.mentions, whole))

@@ -181,7 +181,7 @@ def is_allowed(role: str, least: str) -> bool:
     return ROLES.index(role) >= ROLES.index(least)
 
 
-def asked(client, method: str, url: str, *body, **more):
+def request_undone(client, method: str, url: str, *body, **more):
     """Send a request, and undo its changes."""
     with transaction.atomic():
         response = getattr(client, method)(url, *body, **more)
@@ -197,7 +197,7 @@ def test_every_route_is_in_the_table():
 def test_pages_check_the_role(person, route, method, arguments, least):
     url = reverse(route, kwargs=arguments)
     for role in ROLES:
-        response = asked(person(role), method, url, BODIES.get(route))
+        response = request_undone(person(role), method, url, BODIES.get(route))
         assert gets_in(response) is is_allowed(role, least), role
 
 
@@ -207,7 +207,7 @@ def test_the_api_checks_the_role(person, program, route, method, arguments, leas
     for role in ROLES:
         browser = person(role)
         for client in (browser,) if role == NONE else (browser, program(role)):
-            response = asked(client, method, url, {}, content_type="application/json")
+            response = request_undone(client, method, url, {}, content_type="application/json")
             assert gets_in(response) is is_allowed(role, least), role
             if role == NOBODY:
                 assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
@@ -221,12 +221,12 @@ def test_no_other_method_does_anything(person, route):
     url = reverse(route, kwargs=arguments)
     for role in ROLES[: ROLES.index(methods["get"]) + 1] if "get" in methods else ():
         for method in ("head", "options"):
-            response = asked(person(role), method, url)
+            response = request_undone(person(role), method, url)
             is_in = gets_in(response) and response.status_code != 405
             assert not is_in or is_allowed(role, methods["get"]), (role, method)
     others = set(METHODS) - methods.keys() - ({"get", "post"} if not methods else set())
     for method in others:
-        response = asked(person(Role.VIEWER), method, url)
+        response = request_undone(person(Role.VIEWER), method, url)
         assert response.status_code in (403, 405), method
 
 
@@ -237,7 +237,7 @@ def test_no_other_method_does_anything(person, route):
 def test_bulk_actions_need_the_permission_of_single_ones(person, action, least):
     form = {"action": action, "id": "m", "label_as_text": "a:b", "confirmed": "1"}
     for role in ROLES:
-        response = asked(person(role), "post", "/bulk/", form)
+        response = request_undone(person(role), "post", "/bulk/", form)
         assert gets_in(response) is is_allowed(role, least), role
 
 

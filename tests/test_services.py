@@ -48,7 +48,7 @@ from .conversations import BRIEF, texts, users
 pytestmark = pytest.mark.django_db
 
 
-def said(memory_id: str) -> list[str]:
+def texts_of_history(memory_id: str) -> list[str]:
     return [row.text for row in history_reads.history(memory_id).rows]
 
 
@@ -64,7 +64,7 @@ def test_an_add_returns_the_evictions_and_the_history_stays(memory_id):
     windows = [[], ["a"], ["a", "b"], ["a", "b", "c"], ["b", "c", "d"]]
     assert [texts(memory_id, at) for at in range(5)] == windows
     services.clear_messages(memory_id)
-    assert (texts(memory_id), said(memory_id)) == ([], ["a", "b", "c", "d"])
+    assert (texts(memory_id), texts_of_history(memory_id)) == ([], ["a", "b", "c", "d"])
 
 
 def test_a_change_without_effect_is_no_step_and_no_activity(memory_id):
@@ -98,7 +98,7 @@ def test_a_list_is_set(memory_id, before, given, window, history):
     say(memory_id, *before)
     past = texts(memory_id)
     services.set_messages(memory_id, [UserMessage(word) for word in given])
-    assert (texts(memory_id), said(memory_id)) == (list(window), list(history))
+    assert (texts(memory_id), texts_of_history(memory_id)) == (list(window), list(history))
     assert texts(memory_id, len(before)) == past
     assert verify(memory_id) is None
 

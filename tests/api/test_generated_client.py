@@ -61,14 +61,14 @@ def test_its_calls_are_carried_out(client):
     assert (memory.id, memory.address) == (memory_id, address(memory_id))
     assert (memory.policy.max_messages, memory.policy.snap_to_user) == (2, False)
 
-    def said(word: str):
+    def user_message(word: str):
         content = models.TextContent(type_=models.TextContentType.TEXT, text=word)
         return models.UserMessage(type_=models.UserMessageType.USER, contents=[content])
 
     def call(name: str, *arguments, **options):
         return operation("memories", name)(memory.address, *arguments, client=client, **options)
 
-    words = [said(word) for word in ("one", "two", "three")]
+    words = [user_message(word) for word in ("one", "two", "three")]
     body = models.AddRequest(messages=words, format_=models.MessageFormat.LANGCHAIN4J)
     changes = call("add_messages", body=body, if_match='"0"')
     assert [each.evicted_count for each in changes.changes] == [0, 0, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .said import URL, add
+from .messages import URL, add
 
 
 def seqs(page) -> list[int]:

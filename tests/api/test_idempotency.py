@@ -21,8 +21,8 @@ from chatmemory.reading import conversations
 from chatmemory.windows.policies import MessageWindow
 
 from ..conversations import users
-from .said import URL as ONE
-from .said import said
+from .messages import URL as ONE
+from .messages import body_with
 
 MEMORIES = "/api/v1/memories/"
 URL = f"{ONE}messages/"
@@ -53,10 +53,10 @@ def other_api(db) -> APIClient:
 
 
 def test_a_repeated_request_gets_the_stored_response(api, memory_id, settings):
-    first = send(api, said("one"))
+    first = send(api, body_with("one"))
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]  # the secret is rotated meanwhile
     settings.SECRET_KEY = "another"
-    second = send(api, said("one"))
+    second = send(api, body_with("one"))
     assert first.status_code == second.status_code == 201
     assert second.json() == first.json()
     assert second["ETag"] == first["ETag"] == '"1"'
@@ -64,29 +64,29 @@ def test_a_repeated_request_gets_the_stored_response(api, memory_id, settings):
     assert "Idempotency-Replayed" not in first
     assert conversations.memory(memory_id).last_seq == 1
     for _ in range(2):
-        api.post(URL, said("one"))  # without a key
+        api.post(URL, body_with("one"))  # without a key
     assert conversations.memory(memory_id).last_seq == 3
 
 
 @pytest.mark.parametrize(
     ("url", "body", "method"),
     [
-        (URL, said("two"), "post"),
-        (URL, said("one"), "put"),
-        (MEMORIES, said("one"), "post"),
-        (URL + "?x=1", said("one"), "post"),
+        (URL, body_with("two"), "post"),
+        (URL, body_with("one"), "put"),
+        (MEMORIES, body_with("one"), "post"),
+        (URL + "?x=1", body_with("one"), "post"),
     ],
 )
 def test_a_key_with_another_request_is_refused(api, memory_id, url, body, method):
-    send(api, said("one"))
+    send(api, body_with("one"))
     assert problem(send(api, body, url=url, method=method)) == REUSED
     assert conversations.memory(memory_id).last_seq == 1
 
 
 def test_a_fingerprint_lets_nobody_guess_the_words(api, memory_id):
-    send(api, said("one"))
+    send(api, body_with("one"))
     kept = IdempotentAnswer.objects.get().request
-    body = json.dumps(said("one"), separators=(",", ":")).encode()
+    body = json.dumps(body_with("one"), separators=(",", ":")).encode()
     guessed = hashlib.sha256(f"POST {URL}\n".encode() + body).hexdigest()
     assert kept != guessed
 
@@ -94,15 +94,15 @@ def test_a_fingerprint_lets_nobody_guess_the_words(api, memory_id):
 @pytest.mark.parametrize("erase", ["messages/1/redact/", ""])
 def test_an_erasure_erases_responses_and_nothing_is_done_twice(api, memory_id, erase):
     services.create("other", MessageWindow(3))
-    send(api, said("my card is QUOKKA"))
+    send(api, body_with("my card is QUOKKA"))
     (api.post if erase else api.delete)(ONE + erase)
     kept = IdempotentAnswer.objects.get()
     assert (kept.request, kept.headers, kept.body) == ("", {}, "")
     for words in ("my card is QUOKKA", "something else"):  # only the conversation is known
-        answer = send(api, said(words))
+        answer = send(api, body_with(words))
         assert problem(answer) == ERASED
         assert "was carried out; whether it was this one is no longer" in answer.data["detail"]
-    assert problem(send(api, said("one"), url=f"{MEMORIES}other/messages/")) == REUSED
+    assert problem(send(api, body_with("one"), url=f"{MEMORIES}other/messages/")) == REUSED
     assert not Memory.objects.filter(last_seq__gt=1).exists()
 
 
@@ -119,20 +119,22 @@ def test_of_an_erased_creation_the_key_is_for_no_other_conversation(api, db):
 def test_callers_do_not_share_keys(api, other_api, operator, operator_client, memory_id):
     """Not even a token and an account of the same number. A session can send keys, too."""
     ApiToken.objects.filter(name="tests").update(id=operator.pk)
-    send(api, said("one"))
-    send(other_api, said("two"))
+    send(api, body_with("one"))
+    send(other_api, body_with("two"))
     for _ in range(2):
         headers = {"Idempotency-Key": KEY}
-        operator_client.post(URL, said("three"), content_type="application/json", headers=headers)
+        operator_client.post(
+            URL, body_with("three"), content_type="application/json", headers=headers
+        )
     assert conversations.memory(memory_id).last_seq == 3
 
 
 def test_a_failed_request_can_be_sent_again(api, memory_id):
     url = f"{MEMORIES}new/messages/"
-    assert send(api, said("one"), url=url).status_code == 404
+    assert send(api, body_with("one"), url=url).status_code == 404
     assert send(api, {"messages": 7}).status_code == 422
     api.post(MEMORIES, NEW)
-    assert send(api, said("one"), url=url).status_code == 201
+    assert send(api, body_with("one"), url=url).status_code == 201
 
 
 def test_a_repeated_deletion_gets_the_stored_response(api, memory_id):
@@ -142,30 +144,30 @@ def test_a_repeated_deletion_gets_the_stored_response(api, memory_id):
 
 def test_a_key_expires_after_a_day(api, memory_id, monkeypatch):
     monkeypatch.setattr("chatmemory.api.idempotency.FORGOTTEN_AT_ONCE", 0)  # of others
-    send(api, said("one"))
+    send(api, body_with("one"))
     IdempotentAnswer.objects.update(created_at=timezone.now() - LONG_AGO)
-    assert "Idempotency-Replayed" not in send(api, said("one"))
+    assert "Idempotency-Replayed" not in send(api, body_with("one"))
     assert IdempotentAnswer.objects.count() == 1
     assert conversations.memory(memory_id).last_seq == 2
 
 
 @pytest.mark.parametrize("by", ["a request", "vacuum"])
 def test_expired_responses_are_deleted_and_others_kept(api, other_api, memory_id, by):
-    send(api, said("one"))
-    send(api, said("two"), key="newer")
+    send(api, body_with("one"))
+    send(api, body_with("two"), key="newer")
     IdempotentAnswer.objects.exclude(key="newer").update(created_at=timezone.now() - LONG_AGO)
     if by == "vacuum":
         forget_expired_answers()
     else:
-        send(other_api, said("three"), key="other")
+        send(other_api, body_with("three"), key="other")
     kept = set(IdempotentAnswer.objects.values_list("key", flat=True))
     assert kept == ({"newer"} if by == "vacuum" else {"newer", "other"})
-    assert send(api, said("two"), key="newer")["Idempotency-Replayed"] == "true"
+    assert send(api, body_with("two"), key="newer")["Idempotency-Replayed"] == "true"
 
 
 def test_a_key_in_use_is_refused_at_once(api, memory_id):
     with _claimed(f"token {ApiToken.objects.get().pk}", KEY.strip('"')):
-        assert problem(send(api, said("one"))) == (409, "Idempotency key in use")
+        assert problem(send(api, body_with("one"))) == (409, "Idempotency key in use")
 
 
 @pytest.mark.parametrize("header", ['"a"', "a", ' "a" ', "x" * 255])
@@ -175,7 +177,7 @@ def test_keys_may_be_quoted(header):
 
 @pytest.mark.parametrize("header", ["", '""', '"a', "ä", "a\x7f", "x" * 256, 'a"b'])
 def test_an_invalid_key_is_refused(api, memory_id, header):
-    assert problem(send(api, said("one"), key=header)) == (400, "Invalid idempotency key")
+    assert problem(send(api, body_with("one"), key=header)) == (400, "Invalid idempotency key")
     assert conversations.memory(memory_id).last_seq == 0
 
 
@@ -200,10 +202,10 @@ def test_the_change_and_its_response_are_one_transaction(api, memory_id):
     with connection.cursor() as cursor:
         cursor.execute(forbid)
         with pytest.raises(IntegrityError):
-            send(api, said("one"))
+            send(api, body_with("one"))
         assert conversations.memory(memory_id).last_seq == 0
         cursor.execute(allow)
-    assert send(api, said("one")).status_code == 201
+    assert send(api, body_with("one")).status_code == 201
 
 
 def test_concurrent_requests_with_one_key_are_carried_out_once(served):
@@ -211,7 +213,7 @@ def test_concurrent_requests_with_one_key_are_carried_out_once(served):
     url = f"{served.url}/api/v1/memories/at-once/messages/"
 
     def post(_) -> tuple[int, str]:
-        answer = served.api.post(url, json=said("one"), headers={"Idempotency-Key": KEY})
+        answer = served.api.post(url, json=body_with("one"), headers={"Idempotency-Key": KEY})
         return answer.status_code, answer.text
 
     with ThreadPoolExecutor(8) as threads:
@@ -248,8 +250,8 @@ def test_every_change_honours_a_key():
 @pytest.mark.parametrize(
     ("method", "url", "body"),
     [
-        ("post", URL, said("one")),
-        ("put", URL, said("one")),
+        ("post", URL, body_with("one")),
+        ("put", URL, body_with("one")),
         ("put", STORE_URL, [A_MESSAGE]),
         ("patch", ONE, {"policy": {**NEW["policy"], "estimator": "watched"}}),
     ],

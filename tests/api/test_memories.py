@@ -11,7 +11,7 @@ from chatmemory.converters import address
 from chatmemory.reading.conversations import any_memory
 
 from ..properties import examples
-from .said import URL as ONE
+from .messages import URL as ONE
 
 URL = "/api/v1/memories/"
 WINDOW = {"kind": "message_window", "max_messages": 20}

@@ -9,7 +9,7 @@ from chatmemory import services
 from chatmemory.access.tokens import create_token
 from chatmemory.reading import conversations, history
 
-from .said import URL, add
+from .messages import URL, add
 
 REDACT = f"{URL}messages/1/redact/"
 BRANCHES = ("order-branch", "private")

@@ -22,7 +22,7 @@ from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.history import history
 
 from ..conversations import numbered
-from .said import URL, add, user
+from .messages import URL, add, user
 
 BLANK = {"role": "system", "content": ""}
 CALL = {"from": "function_call", "value": '{"name": "find", "arguments": {}}'}
@@ -30,7 +30,7 @@ STORE = "/api/v1/store/order-7741/"
 WITH_MESSAGES = [("post", "messages/"), ("put", "messages/"), ("post", "simulate/")]
 
 
-def said(text: str) -> dict:
+def openai_message(text: str) -> dict:
     return {"role": "user", "content": text}
 
 
@@ -89,9 +89,9 @@ def test_a_window_is_linted_and_repaired_before_it_is_sent(api, memory_id):
     assert finding["error"].endswith("did not have response messages: 1")
     assert linted == api.get(f"{URL}messages/?as=openai_chat").json()
 
-    mended = api.get(f"{URL}messages/?as=openai_chat&lint=openai&repair=openai").json()
-    assert {each["severity"] for each in mended["findings"]} <= {"conditional"}
-    assert mended["repair"] == {
+    repaired = api.get(f"{URL}messages/?as=openai_chat&lint=openai&repair=openai").json()
+    assert {each["severity"] for each in repaired["findings"]} <= {"conditional"}
+    assert repaired["repair"] == {
         "provider": "openai",
         "seqs": [1, 2, None, 3],
         "done": [
@@ -102,7 +102,7 @@ def test_a_window_is_linted_and_repaired_before_it_is_sent(api, memory_id):
             }
         ],
     }
-    assert mended["messages"][2]["tool_call_id"] == "1"
+    assert repaired["messages"][2]["tool_call_id"] == "1"
     assert api.get(f"{URL}messages/").json() == stored
     of_another = api.get(f"{URL}messages/?lint=anthropic&repair=openai").json()["findings"]
     assert [each["rule"] for each in of_another] == ["first_not_user"]
@@ -186,14 +186,15 @@ def test_an_invalid_message_is_named_and_none_is_stored(api, memory_id, messages
 )
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES)
 def test_a_message_of_which_nothing_can_be_read_is_refused(api, memory_id, method, path, turn, why):
-    answer = getattr(api, method)(URL + path, openai(said("a"), turn))
+    answer = getattr(api, method)(URL + path, openai(openai_message("a"), turn))
     assert (answer.status_code, answer.data["field"]) == (422, "messages[1]")
     assert why in answer.data["detail"]
     assert stored(memory_id) == []
 
 
 @pytest.mark.parametrize(
-    ("sent", "format"), [(said("a"), "openai_chat"), ({"from": "human", "value": "a"}, "sharegpt")]
+    ("sent", "format"),
+    [(openai_message("a"), "openai_chat"), ({"from": "human", "value": "a"}, "sharegpt")],
 )
 def test_messages_of_another_format_are_refused_with_its_name(api, memory_id, sent, format):
     answer = api.post(f"{URL}messages/", {"messages": [sent]})
@@ -207,7 +208,7 @@ def test_messages_of_another_format_are_refused_with_its_name(api, memory_id, se
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[::2])
 def test_a_message_that_is_too_large_is_named_as_it_was_sent(api, db, method, path):
     services.create("order-7741", TokenWindow(30, oversized="reject"))
-    answer = getattr(api, method)(URL + path, openai(BLANK, said("word " * 99)))
+    answer = getattr(api, method)(URL + path, openai(BLANK, openai_message("word " * 99)))
     assert (answer.status_code, answer.data["title"]) == (422, "Oversized message")
     assert answer.data["field"] == "messages[1]"
     assert answer.data["detail"].startswith("message 2: ")
@@ -264,7 +265,7 @@ def test_client_ids_are_taken_as_they_are(api, memory_id):
     [
         (
             "openai_chat",
-            [BLANK, said("a"), BLANK, said("b")],
+            [BLANK, openai_message("a"), BLANK, openai_message("b")],
             ["s", "1", None, "2"],
             [("a", "1"), ("b", "2")],
         ),
@@ -295,7 +296,7 @@ def test_a_client_id_belongs_to_the_message_that_it_was_sent_for(
     ],
 )
 def test_invalid_client_ids_are_refused(api, memory_id, client_ids, field, why):
-    answer = api.post(f"{URL}messages/", openai(BLANK, said("a"), client_ids=client_ids))
+    answer = api.post(f"{URL}messages/", openai(BLANK, openai_message("a"), client_ids=client_ids))
     assert (answer.status_code, answer.data["field"]) == (422, field)
     assert why in answer.data["detail"]
     assert stored(memory_id) == []
@@ -303,18 +304,18 @@ def test_invalid_client_ids_are_refused(api, memory_id, client_ids, field, why):
 
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[1:])
 def test_client_ids_are_refused_where_none_are_stored(api, memory_id, method, path):
-    answer = getattr(api, method)(URL + path, openai(said("a"), client_ids=["1"]))
+    answer = getattr(api, method)(URL + path, openai(openai_message("a"), client_ids=["1"]))
     assert (answer.status_code, answer.data["field"]) == (400, "client_ids")
     assert answer.data["detail"].startswith("unknown member")
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES)
 def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
-    body = openai(said("a"), BLANK)
+    body = openai(openai_message("a"), BLANK)
     assert getattr(api, method)(URL + path, body).json()["lost"] == [
         {"where": "message 2", "what": "a blank system message"},
     ]
-    assert getattr(api, method)(URL + path, openai(said("b"))).json()["lost"] == []
+    assert getattr(api, method)(URL + path, openai(openai_message("b"))).json()["lost"] == []
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[:2])
@@ -329,7 +330,7 @@ def test_details_that_only_the_format_has_come_back(api, memory_id, method, path
 
 
 def test_of_very_many_losses_the_first_are_answered(api, memory_id):
-    answer = api.post(f"{URL}messages/", openai(*[BLANK] * 300, said("a")))
+    answer = api.post(f"{URL}messages/", openai(*[BLANK] * 300, openai_message("a")))
     assert len(answer.json()["lost"]) == 200
 
 

@@ -14,7 +14,7 @@ from chatmemory import exceptions as core
 from chatmemory.api import errors
 from chatmemory.api.errors import CONTENT_TYPE, Problem
 
-from .said import URL
+from .messages import URL
 
 ROOT = Path(__file__).parents[2]
 MEMORIES = "/api/v1/memories/"

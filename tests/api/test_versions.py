@@ -8,7 +8,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.reading import conversations
 from chatmemory.reading.conversations import any_memory
 
-from .said import URL, add
+from .messages import URL, add
 
 STORE = "/api/v1/store/order-7741/"
 CHANGES = [

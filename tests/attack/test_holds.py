@@ -24,16 +24,16 @@ WORDS = "some words of a message of the usual length, which are counted and stor
 pytestmark = pytest.mark.long
 
 
-def said(count: int, first: str = "") -> list[UserMessage]:
+def user_messages(count: int, first: str = "") -> list[UserMessage]:
     return [UserMessage(f"{first}{n}: {WORDS}") for n in range(count)]
 
 
-LISTS = [[message_to_dict(each) for each in said(MESSAGES, first)] for first in ("a", "b")]
+LISTS = [[message_to_dict(each) for each in user_messages(MESSAGES, first)] for first in ("a", "b")]
 
 
 def refill(memory_id: str) -> None:
     if not conversations.memory(memory_id).window.count:
-        services.set_messages(memory_id, said(MESSAGES))
+        services.set_messages(memory_id, user_messages(MESSAGES))
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Call:
 
 def create_again(memory_id: str) -> None:
     services.create(memory_id, MessageWindow(MESSAGES))
-    services.set_messages(memory_id, said(MESSAGES))
+    services.set_messages(memory_id, user_messages(MESSAGES))
 
 
 def unpin_first(memory_id: str) -> None:

@@ -333,7 +333,7 @@ def violations():
     """What axe finds wrong with a page, in words."""
 
     def find(page) -> list[str]:
-        return asked_of_axe(page)
+        return axe_faults(page)
 
     return find
 
@@ -347,13 +347,13 @@ def contrasts():
         for scheme in schemes:
             page.emulate_media(color_scheme=scheme)
             page.evaluate(FADED)
-            found += [f"{scheme}: {each}" for each in asked_of_axe(page, COLOURS)]
+            found += [f"{scheme}: {each}" for each in axe_faults(page, COLOURS)]
         return found
 
     return find
 
 
-def asked_of_axe(page, options: dict[str, object] | None = None) -> list[str]:
+def axe_faults(page, options: dict[str, object] | None = None) -> list[str]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(Axe().axe_script)
     found = page.evaluate(FAULTS, options or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import asked_of_axe
+from .conftest import axe_faults
 
 # It reads styles by writing some into the page, which the Content-Security-Policy forbids.
 WITHOUT_STYLES = {"preload": False}
@@ -22,7 +22,7 @@ def test_axe_finds_nothing(open_page, live_server, contrasts, operator):
     for path in PAGES:
         page.emulate_media(color_scheme="light")
         page.goto(f"{live_server.url}/admin/{path.format(user=operator.pk)}")
-        found = asked_of_axe(page, WITHOUT_STYLES) + contrasts(page, ["dark"])
+        found = axe_faults(page, WITHOUT_STYLES) + contrasts(page, ["dark"])
         assert found == [], path
 
 

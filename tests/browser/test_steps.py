@@ -215,7 +215,7 @@ def test_presses_go_on_beyond_the_part_of_the_history_that_is_shown(open_page, p
     arrive(page, r"msg=5040$", timeout=60_000)  # each press is a request
 
 
-def asked(page) -> dict[str, list[str]]:
+def parameters_of(page) -> dict[str, list[str]]:
     """The parameters of the address of a page."""
     return parse_qs(urlsplit(page.url).query)
 
@@ -232,7 +232,7 @@ def test_the_brackets_go_to_the_next_eviction_whatever_is_shown_beside_the_step(
         page.keyboard.press(key)
         expect(page.locator(".tape__step")).to_contain_text(f"Step {step}")
         page.wait_for_url(f"**at={step}**")
-        assert asked(page) == {"at": [str(step)]} | ({shown: [chosen]} if shown else {})
+        assert parameters_of(page) == {"at": [str(step)]} | ({shown: [chosen]} if shown else {})
 
 
 def test_buttons_go_there_on_a_phone_and_without_javascript(open_page, demo_conversations):
@@ -240,7 +240,7 @@ def test_buttons_go_there_on_a_phone_and_without_javascript(open_page, demo_conv
     for name, step in ((BACK, 42), (ON, 43)):
         page.get_by_role("link", name=name).click()
         expect(page.locator(".tape__step")).to_contain_text(f"Step {step}")
-        assert asked(page) == {"at": [str(step)], "msg": ["26"]}
+        assert parameters_of(page) == {"at": [str(step)], "msg": ["26"]}
     page.goto(f"{page.url}&at=0")
     expect(page.get_by_role("link", name=BACK)).to_be_disabled()
     expect(page.get_by_role("link", name=ON)).to_be_enabled()

@@ -31,7 +31,7 @@ def conversation(transactional_db) -> str:
     return "/c/c/"
 
 
-def seen(page) -> list[str]:
+def visible_times(page) -> list[str]:
     """The times in the history that are seen."""
     return page.locator("#said time").evaluate_all(
         """times => times
@@ -46,15 +46,15 @@ QUIET = [DAYS[0], "23:40:07", DAYS[1], "01:00:07"]
 
 def test_a_time_shows_where_one_points_or_has_the_focus(open_page, conversation):
     page = open_page(conversation)
-    assert seen(page) == QUIET
+    assert visible_times(page) == QUIET
     page.locator("#said-3").hover()
-    assert seen(page) == [*QUIET[:2], "23:50:07", *QUIET[2:]]
+    assert visible_times(page) == [*QUIET[:2], "23:50:07", *QUIET[2:]]
     page.mouse.move(1, 1)
     page.locator("#said-2 .hit").focus()
-    assert seen(page) == [*QUIET[:2], "23:45:07", *QUIET[2:]]
+    assert visible_times(page) == [*QUIET[:2], "23:45:07", *QUIET[2:]]
     page.keyboard.press("Enter")
     arrive(page, r"msg=2$")
-    assert "23:45:07" in seen(page)
+    assert "23:45:07" in visible_times(page)
 
 
 @pytest.mark.parametrize("color_scheme", ["light", "dark"])
@@ -70,7 +70,7 @@ def test_a_phone_shows_the_times_of_the_selected_message(open_page, conversation
     page = open_page(f"{conversation}?msg=2", viewport=PHONE)
     page.get_by_text("History", exact=True).first.click()
     page.mouse.move(1, 1)
-    assert seen(page) == [*QUIET[:2], "23:45:07", *QUIET[2:]]
+    assert visible_times(page) == [*QUIET[:2], "23:45:07", *QUIET[2:]]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator("#tape-when summary").click()
     box = page.locator("#tape-when form").bounding_box()

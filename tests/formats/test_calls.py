@@ -19,7 +19,7 @@ def read(*values: Any) -> Reading:
     return read_transcripts("\n".join(map(json.dumps, values)))
 
 
-def said(transcript: Transcript) -> list[str]:
+def lines_of(transcript: Transcript) -> list[str]:
     return [f"{message.type[:4].lower()}: {text_of(message)}" for message in transcript.messages]
 
 
@@ -49,7 +49,7 @@ def test_calls_of_a_run_are_one_conversation_and_other_calls_another():
     reading = read(
         call("a", "b"), call("x", "y"), call("a", "b", "c", "d"), call("x", "y", "z", ".")
     )
-    assert [said(each) for each in reading.transcripts] == [
+    assert [lines_of(each) for each in reading.transcripts] == [
         ["user: a", "ai: b", "user: c", "ai: d"],
         ["user: x", "ai: y", "user: z", "ai: ."],
     ]
@@ -60,7 +60,7 @@ def test_a_changed_system_message_splits_no_run_and_keeps_its_place():
     (transcript,) = read(
         call("a", "b", system="Be brief."), call("a", "b", "c", "d", system="Be long.")
     ).transcripts
-    assert said(transcript) == [
+    assert lines_of(transcript) == [
         "syst: Be brief.",
         "user: a",
         "ai: b",
@@ -110,7 +110,7 @@ def test_requests_and_answers_of_other_providers():
         "response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "f"}]}}]},
     }
     reading = read(responses, converse, gemini)
-    assert [said(each) for each in reading.transcripts] == [
+    assert [lines_of(each) for each in reading.transcripts] == [
         ["syst: Be brief.", "user: a", "ai: b"],
         ["user: c", "ai: f({})"],
         ["user: e", "ai: f"],
@@ -121,7 +121,7 @@ def test_an_answer_that_is_an_error_is_reported_as_a_loss():
     failed = {"request": {"messages": chat("a")}, "response": {"error": {"message": "overloaded"}}}
     reading = read(failed, call("a", "b"))
     (transcript,) = reading.transcripts
-    assert said(transcript) == ["user: a", "ai: b"]
+    assert lines_of(transcript) == ["user: a", "ai: b"]
     assert "overloaded" in " ".join(loss.what for loss in transcript.losses)
 
 
@@ -129,7 +129,7 @@ def test_a_call_that_cannot_be_read_is_refused_and_the_others_are_read():
     bad = call("a", "b")
     bad["request"]["messages"][0]["role"] = "nobody"
     reading = read(bad, call("c", "d"))
-    assert [said(each) for each in reading.transcripts] == [["user: c", "ai: d"]]
+    assert [lines_of(each) for each in reading.transcripts] == [["user: c", "ai: d"]]
     assert "nobody" in reading.refused[0].why
 
 
@@ -141,7 +141,7 @@ def test_input_and_output_of_a_batch_are_one_conversation_by_their_id():
     message = {"type": "message", "role": "assistant", "content": [block]}
     other = {"custom_id": "r3", "result": {"type": "succeeded", "message": message}}
     reading = read(asked, answered, failed, other)
-    assert [(each.name, said(each)) for each in reading.transcripts] == [
+    assert [(each.name, lines_of(each)) for each in reading.transcripts] == [
         ("r1", ["user: a", "ai: b"]),
         ("r3", ["ai: c"]),
     ]
@@ -173,7 +173,7 @@ def test_observations_of_a_session_are_one_conversation_in_the_order_of_time():
     reading = read(page)
     (transcript,) = reading.transcripts
     assert (reading.format, transcript.name) == ("langfuse", "s")
-    assert said(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
+    assert lines_of(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
     assert "no calls of a model (1)" in transcript.losses[0].what
 
 
@@ -183,14 +183,14 @@ def test_traces_whose_input_is_only_what_is_new_are_one_conversation_of_their_se
         for n in range(2)
     ]
     (transcript,) = read({"id": "s", "traces": traces}).transcripts
-    assert said(transcript) == ["user: more", "ai: 0", "user: more", "ai: 1"]
+    assert lines_of(transcript) == ["user: more", "ai: 0", "user: more", "ai: 1"]
 
 
 def test_a_trace_as_its_page_exports_it():
     trace = {"id": "t", "sessionId": None, "timestamp": "0", "input": "raw", "output": "b"}
     observed = generation(1, {"messages": chat("a")}, {"role": "assistant", "content": "b"})
     (transcript,) = read({"trace": trace, "observations": [observed]}).transcripts
-    assert (transcript.name, said(transcript)) == ("t", ["user: a", "ai: b"])
+    assert (transcript.name, lines_of(transcript)) == ("t", ["user: a", "ai: b"])
 
 
 # LangSmith
@@ -221,7 +221,7 @@ def test_runs_of_a_thread_are_one_conversation_and_chains_are_reported():
     reading = read(later, chain)
     (transcript,) = reading.transcripts
     assert (reading.format, transcript.name) == ("langsmith", "th")
-    assert said(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
+    assert lines_of(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
     assert "no calls of a model (1)" in transcript.losses[0].what
 
 
@@ -235,7 +235,7 @@ def test_runs_without_a_thread_are_of_one_run_if_they_go_on():
 def test_the_outermost_run_is_read_where_there_is_no_call():
     chain = {"id": "c", "run_type": "chain", "inputs": {"input": "a"}, "outputs": {"output": "b"}}
     (transcript,) = read(chain).transcripts
-    assert said(transcript) == ["user: a", "ai: b"]
+    assert lines_of(transcript) == ["user: a", "ai: b"]
 
 
 # LangGraph
@@ -266,7 +266,7 @@ def test_checkpoints_are_one_thread_and_what_was_removed_stays(is_list):
     ]
     reading = read(history) if is_list else read(*history)
     assert reading.format == "langgraph"
-    found = {each.name: said(each) for each in reading.transcripts}
+    found = {each.name: lines_of(each) for each in reading.transcripts}
     assert found == {"th": ["user: a", "ai: b", "user: c", "ai: d"], "other": ["ai: b"]}
 
 
@@ -281,7 +281,7 @@ def test_a_chat_store_has_a_conversation_for_each_key():
     old = [{"role": "user", "content": "c", "additional_kwargs": {}}]
     store = {"u1": [message("user", "a"), message("assistant", "b")], "u2": old, "u3": [5]}
     reading = read({"store": store, "class_name": "SimpleChatStore"})
-    assert {each.name: said(each) for each in reading.transcripts} == {
+    assert {each.name: lines_of(each) for each in reading.transcripts} == {
         "u1": ["user: a", "ai: b"],
         "u2": ["user: c"],
     }
@@ -293,7 +293,7 @@ def test_messages_under_other_names(name):
     reading = read({"conversation_id": "h", name: chat("a", "b"), "language": "English"})
     (transcript,) = reading.transcripts
     assert (reading.format, transcript.name) == ("wrapped", "h")
-    assert said(transcript) == ["user: a", "ai: b"]
+    assert lines_of(transcript) == ["user: a", "ai: b"]
     assert [loss.what for loss in transcript.losses] == ["the property 'language'"]
 
 
@@ -307,7 +307,7 @@ def test_a_page_of_a_thread_is_read_oldest_first(times):
     data = [message("assistant", "b", times[0]), message("user", "a", times[1])]
     (transcript,) = read({"object": "list", "data": data, "has_more": True}).transcripts
     in_order = ["user: a", "ai: b"]
-    assert said(transcript) == (in_order[::-1] if times == (1, 2) else in_order)
+    assert lines_of(transcript) == (in_order[::-1] if times == (1, 2) else in_order)
     assert transcript.name == "th"
     assert "other pages" in transcript.losses[0].what
 

@@ -27,7 +27,7 @@ def read(value: Any, format: str) -> Transcript:
     return replace(main, branches=tuple(branches))
 
 
-def said(transcript: Transcript) -> list[str]:
+def lines_of(transcript: Transcript) -> list[str]:
     return [f"{message.type[:4].lower()}: {text_of(message)}" for message in transcript.messages]
 
 
@@ -63,9 +63,9 @@ def test_the_current_node_ends_the_conversation_and_other_paths_are_branches():
         empty=node("q", "assistant", ""),
     )
     transcript = read([tree], "chatgpt")
-    assert (transcript.name, said(transcript)) == ("c", ["user: q", "ai: second"])
+    assert (transcript.name, lines_of(transcript)) == ("c", ["user: q", "ai: second"])
     (branch,) = transcript.branches
-    assert (branch.shared, said(branch)) == (1, ["user: q", "ai: first", "user: on"])
+    assert (branch.shared, lines_of(branch)) == (1, ["user: q", "ai: first", "user: on"])
 
 
 def test_code_for_a_tool_is_a_call_and_its_output_the_result():
@@ -109,7 +109,7 @@ def test_several_parts_settings_and_files_are_read():
         u=node("a", "assistant", {"content_type": "new_kind", "blob": 5}),
     )
     transcript = read(tree, "chatgpt")
-    assert said(transcript) == [
+    assert lines_of(transcript) == [
         "syst: I am Ada",
         "user: look\n[image file-service://x]\nspoken\n[file plan.pdf]",
         "ai: quoted\nW",
@@ -147,7 +147,7 @@ def test_claude_ai_attachments_tools_and_thoughts():
         ],
         "claude_ai",
     )
-    assert said(transcript) == [
+    assert lines_of(transcript) == [
         "user: When?\n[file a.txt]\nred tulips",
         'ai: I look.\ncalendar({"month": "april"})',
         "tool: free",
@@ -165,12 +165,12 @@ def test_an_edited_question_of_claude_ai_makes_a_branch():
         ("assistant", {"text": "need shade", "parent_message_uuid": "m2"}),
     )
     transcript = read(tree, "claude_ai")
-    assert said(transcript) == ["user: ferns", "ai: need shade"]
-    assert [(each.shared, said(each)) for each in transcript.branches] == [
+    assert lines_of(transcript) == ["user: ferns", "ai: need shade"]
+    assert [(each.shared, lines_of(each)) for each in transcript.branches] == [
         (0, ["user: roses", "ai: need sun"])
     ]
     shown = read({**tree, "current_leaf_message_uuid": "m1"}, "claude_ai")
-    assert said(shown) == ["user: roses", "ai: need sun"]
+    assert lines_of(shown) == ["user: roses", "ai: need sun"]
 
 
 # Open WebUI
@@ -193,16 +193,16 @@ def test_open_webui_files_and_branches():
         ],
         "open_webui",
     )
-    assert said(transcript)[1:] == ["ai: two"]
+    assert lines_of(transcript)[1:] == ["ai: two"]
     contents = transcript.messages[0].contents
     assert isinstance(contents[1], ImageContent)
     assert contents[2].text == "[file a.txt]\nin it"
-    assert [said(each)[1:] for each in transcript.branches] == [["ai: one"]]
+    assert [lines_of(each)[1:] for each in transcript.branches] == [["ai: one"]]
 
 
 def test_a_chat_of_open_webui_without_a_history_is_a_list():
     listed = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-    assert said(read({"id": "c", "chat": {"messages": listed}}, "open_webui")) == [
+    assert lines_of(read({"id": "c", "chat": {"messages": listed}}, "open_webui")) == [
         "user: a",
         "ai: b",
     ]
@@ -231,7 +231,7 @@ def test_librechat_parts_are_read_in_order():
         },
         "librechat",
     )
-    assert said(transcript) == [
+    assert lines_of(transcript) == [
         "user: q",
         'ai: I look.\nsearch({"q": "x"})',
         "tool: found",
@@ -248,8 +248,8 @@ def test_a_recursive_export_of_librechat_is_a_tree():
         "messagesTree": [libre("1", "0", True, text="q", children=answers)],
     }
     transcript = read(tree, "librechat")
-    assert said(transcript) == ["user: q", "ai: two"]
-    assert [said(each) for each in transcript.branches] == [["user: q", "ai: one"]]
+    assert lines_of(transcript) == ["user: q", "ai: two"]
+    assert [lines_of(each) for each in transcript.branches] == [["user: q", "ai: one"]]
 
 
 # All of them

@@ -237,7 +237,7 @@ def test_recorded_requests_come_back_and_edits_are_found(format, data_file):
             said = {text for text in texts_of(message).values() if len(text) > 12}
             assert said.isdisjoint(kept)
             if format != "openai_responses":  # keeps definitions of the tools that were found
-                assert {text for text in said_by(message) if len(text) > 12}.isdisjoint(kept)
+                assert {text for text in all_texts_of(message) if len(text) > 12}.isdisjoint(kept)
             for text in texts_of(change).values():
                 assert any(text in each for each in written), (text, written)
             assert not said & set(written)
@@ -267,7 +267,7 @@ def values_of(text: str) -> set[str]:
         return set()
 
 
-def said_by(message):
+def all_texts_of(message):
     """Return the texts of a message, and the texts in arguments and results that are JSON."""
     for text in texts_of(message).values():
         yield text

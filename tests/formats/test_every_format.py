@@ -53,7 +53,7 @@ from .random_conversations import DATA, LINK, conversations
 PAGE = Path(__file__).parents[2] / "docs/formats.md"
 
 
-def told(name: str, lines: Iterable[str]) -> None:
+def check_page(name: str, lines: Iterable[str]) -> None:
     """Compare lines with the lines between two comments of docs/formats.md."""
     made = "".join(f"{line}\n" for line in lines)
     before, mark, rest = PAGE.read_text("utf-8").partition(f"<!-- {name} -->\n")
@@ -328,7 +328,7 @@ def test_the_docs_list_the_losses_of_each_format():
     for format in writable_formats():
         otherwise = changed(format) if format in two_way_formats() else ["it is not read"]
         rows.append(f"| `{format}` | {', '.join(lost(format))} | {', '.join(otherwise)} |")
-    told("what is lost", rows)
+    check_page("what is lost", rows)
 
 
 def test_the_docs_tell_where_each_format_comes_from():
@@ -421,7 +421,7 @@ def test_real_conversations_go_through_every_format_and_back(data_file):
             for origin in totals
         ]
         rows.append(f"| `{format}` | {' | '.join(cells)} |")
-    told("real conversations", rows)
+    check_page("real conversations", rows)
 
 
 ORDER = ("equal", "lossy", "otherwise")
@@ -445,7 +445,7 @@ def test_the_docs_count_the_recorded_requests_that_come_back_equal(data_file):
         listed = "; ".join(f"{times}: {why}" for why, times in found.items())
         rows.append(f"| `{format}` | {total} | {total - found.total()} | {listed} |")
         assert found.total() <= 0.03 * total
-    told("recorded requests", rows)
+    check_page("recorded requests", rows)
 
 
 def why_not_equal(format: str, request: dict[str, Any]) -> str:

@@ -106,13 +106,13 @@ def unequal(wanted: list[Any], stored: list[tuple[str, list[ChatMessage]]]) -> s
     for each in wanted:
         found = next((one for one in rest if is_conversation(each, *one)), None)
         if found is None:
-            shown = [(id, [*map(said_by, history)]) for id, history in rest]
+            shown = [(id, [*map(role_and_texts, history)]) for id, history in rest]
             return f"{each} is not among {shown}"
         rest.remove(found)
     return None
 
 
-def said_by(message: ChatMessage) -> list[Any]:
+def role_and_texts(message: ChatMessage) -> list[Any]:
     role = ROLES.get(type(message), "system")
     calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
     contents = [each for each in getattr(message, "contents", ()) if isinstance(each, TextContent)]
@@ -122,7 +122,7 @@ def said_by(message: ChatMessage) -> list[Any]:
 
 
 def is_conversation(wanted: Any, id: str, history: list[ChatMessage]) -> bool:
-    found = [each for each in map(said_by, history) if each[0] != "system"]
+    found = [each for each in map(role_and_texts, history) if each[0] != "system"]
     images = [each for m in history for each in getattr(m, "contents", ())]
     if sum(isinstance(each, ImageContent) for each in images) < wanted.get("images", 0):
         return False

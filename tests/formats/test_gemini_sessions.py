@@ -19,7 +19,7 @@ def read(*records: Any) -> Transcript:
     return transcript
 
 
-def said(transcript: Transcript) -> list[str]:
+def lines_of(transcript: Transcript) -> list[str]:
     return [f"{message.type[:4].lower()}: {text_of(message)}" for message in transcript.messages]
 
 
@@ -56,7 +56,7 @@ def test_a_message_of_gemini_cli_that_changed_counts_as_it_was_written_last():
         record("g2", "gemini", "draft", 3),
         {"$patch": {"id": "g2", "content": "There is a.txt."}},
     )
-    assert said(transcript) == [
+    assert lines_of(transcript) == [
         "user: list",
         'ai: I list.\nls({"path": "."})',
         "tool: a.txt",
@@ -75,14 +75,14 @@ def test_sessions_of_gemini_cli_that_follow_each_other_are_all_read(older, as_li
         records += [{**head, "messages": [message]}] if older else [head, message]
     text = json.dumps(records) if as_list else "\n".join(map(json.dumps, records))
     read = read_transcripts(text).transcripts
-    assert [(each.name, each.number, said(each)) for each in read] == [
+    assert [(each.name, each.number, lines_of(each)) for each in read] == [
         (f"s{n}", n, [f"user: words of s{n}"]) for n in (1, 2, 3)
     ]
 
 
 def test_a_session_of_gemini_cli_that_is_written_again_is_one():
     again = {**HEAD, "messages": [record("u1", "user", "a"), record("u2", "user", "b")]}
-    assert said(read({**HEAD, "messages": [record("u1", "user", "a")]}, again)) == [
+    assert lines_of(read({**HEAD, "messages": [record("u1", "user", "a")]}, again)) == [
         "user: a",
         "user: b",
     ]
@@ -93,7 +93,7 @@ def test_words_that_are_not_older_than_the_call_are_said_after_it():
     calls = [tool("c1", "a.txt"), {**tool("c2", ""), "status": "error", "result": [{"text": "no"}]}]
     answer = record("g", "gemini", "Done.", thoughts=[thought], toolCalls=calls)
     transcript = read({**HEAD, "messages": [record("u", "user", "list"), answer]})
-    assert [text.partition(":")[0] for text in said(transcript)] == [
+    assert [text.partition(":")[0] for text in lines_of(transcript)] == [
         "user",
         "ai",
         "tool",
@@ -102,7 +102,7 @@ def test_words_that_are_not_older_than_the_call_are_said_after_it():
     ]
     assert transcript.messages[1].thinking == "Look: into it"
     assert transcript.messages[3].is_error
-    assert said(transcript)[-1] == "ai: Done."
+    assert lines_of(transcript)[-1] == "ai: Done."
 
 
 def test_messages_that_a_rewind_took_back_and_notes_of_the_program_are_reported():
@@ -115,7 +115,7 @@ def test_messages_that_a_rewind_took_back_and_notes_of_the_program_are_reported(
         record("i", "info", "Request cancelled."),
         record("u3", "user", "d"),
     )
-    assert said(transcript) == ["user: a", "user: d"]
+    assert lines_of(transcript) == ["user: a", "user: d"]
     assert "took back (2)" in lost(transcript)
     assert "'info' (1)" in lost(transcript)
 
@@ -124,7 +124,7 @@ def test_messages_that_the_program_set_are_added_to_those_before():
     transcript = read(
         HEAD, record("u1", "user", "a"), {"$set": {"messages": [record("s", "user", "sum")]}}
     )
-    assert said(transcript) == ["user: a", "user: sum"]
+    assert lines_of(transcript) == ["user: a", "user: sum"]
 
 
 # Qwen Code
@@ -143,7 +143,7 @@ def test_sessions_of_qwen_code_that_follow_each_other_are_all_read():
         for n, about in enumerate([{"sessionId": name}] * 2)
     ]
     read = read_transcripts("\n".join(map(json.dumps, records))).transcripts
-    assert [(each.name, said(each)) for each in read] == [
+    assert [(each.name, lines_of(each)) for each in read] == [
         ("one", ["user: 0 one", "user: 1 one"]),
         ("two", ["user: 0 two", "user: 1 two"]),
     ]
@@ -174,7 +174,12 @@ def test_a_session_of_qwen_code_follows_the_parents_of_its_last_message():
             "subtype": "custom_title",
         },
     )
-    assert said(transcript) == ["user: list", "ai: ls({})", "tool: a.txt", "ai: There is a.txt."]
+    assert lines_of(transcript) == [
+        "user: list",
+        "ai: ls({})",
+        "tool: a.txt",
+        "ai: There is a.txt.",
+    ]
     answer = transcript.messages[1]
     assert isinstance(answer, AiMessage)
     assert (answer.thinking, answer.tool_execution_requests[0].id) == ("hm", "c")
@@ -196,7 +201,7 @@ def test_a_compression_of_qwen_code_is_a_compaction():
         {**turn("5", "4", "system"), **compression},
         turn("6", "5", "user", {"text": "e"}),
     )
-    assert said(transcript) == ["user: a", "ai: b", "user: c", "ai: d", "user: e"]
+    assert lines_of(transcript) == ["user: a", "ai: b", "user: c", "ai: d", "user: e"]
     (compaction,) = transcript.session.compactions
     assert text_of(transcript.session.messages[compaction.summary]) == "all so far"
     assert (compaction.window, compaction.tokens_before) == ((4, 3), 90)

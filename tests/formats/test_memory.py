@@ -37,7 +37,7 @@ print(found, memory("VmHWM") - before)
 """
 
 
-def said(n: int) -> str:
+def varied_words(n: int) -> str:
     """Return words that are not said again soon, which would take little memory packed."""
     place = 197 * n % (len(LETTERS) - 200)
     return f"{n} {LETTERS[place : place + 200]}"
@@ -99,7 +99,7 @@ def qwen_code(n: int) -> dict[str, Any]:
 
 def claude_code(n: int) -> dict[str, Any]:
     role = ("user", "assistant")[n % 2]
-    message = {"role": role, "content": [{"type": "text", "text": said(n)}]}
+    message = {"role": role, "content": [{"type": "text", "text": varied_words(n)}]}
     about = {"sessionId": "s", "cwd": "/home", "version": "2.1.42", "timestamp": f"{n}"}
     parent = f"{n - 1}" if n else None
     return {**about, "uuid": f"{n}", "parentUuid": parent, "type": role, "message": message}
@@ -109,7 +109,7 @@ def codex(n: int) -> dict[str, Any]:
     if not n:
         return {"timestamp": "0", "type": "session_meta", "payload": {"id": "s"}}
     role, kind = (("assistant", "output_text"), ("user", "input_text"))[n % 2]
-    content = [{"type": kind, "text": said(n)}]
+    content = [{"type": kind, "text": varied_words(n)}]
     payload = {"type": "message", "role": role, "content": content}
     return {"timestamp": f"{n}", "type": "response_item", "payload": payload}
 
@@ -117,7 +117,7 @@ def codex(n: int) -> dict[str, Any]:
 def gemini_cli_session(n: int) -> dict[str, Any]:
     if not n:
         return {"sessionId": "s", "projectHash": "h"}
-    content = said(n)
+    content = varied_words(n)
     return {
         "id": f"m{n}",
         "timestamp": f"{n}",
@@ -128,17 +128,17 @@ def gemini_cli_session(n: int) -> dict[str, Any]:
 
 def qwen_code_session(n: int) -> dict[str, Any]:
     record = {"uuid": f"{n}", "parentUuid": f"{n - 1}" if n else None, "sessionId": "s"}
-    message = {"role": ("user", "model")[n % 2], "parts": [{"text": said(n)}]}
+    message = {"role": ("user", "model")[n % 2], "parts": [{"text": varied_words(n)}]}
     return {**record, "type": ("user", "assistant")[n % 2], "message": message}
 
 
 def openhands(n: int) -> dict[str, Any]:
     about = {"id": n, "timestamp": f"{n}", "source": ("agent", "user")[n % 2], "message": ""}
-    return {**about, "action": "message", "args": {"content": said(n)}}
+    return {**about, "action": "message", "args": {"content": varied_words(n)}}
 
 
 def message_of_one(n: int) -> dict[str, Any]:
-    return {"role": ("user", "assistant")[n % 2], "content": said(n)}
+    return {"role": ("user", "assistant")[n % 2], "content": varied_words(n)}
 
 
 # A whole file of lines is one session, whose records have about 0.3 kB each

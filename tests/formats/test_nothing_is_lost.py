@@ -81,7 +81,7 @@ def places(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
             yield from places(each)
 
 
-def is_told(reading: Reading) -> bool:
+def is_reported(reading: Reading) -> bool:
     """Return whether something is refused, or a loss names a place where words were not read."""
     losses = [loss for each in reading.transcripts for loss in each.losses]
     is_named = any("not read" in loss.what and loss.place for loss in losses)
@@ -102,7 +102,7 @@ def test_text_under_another_name_is_read_or_reported(format, given):
     except UnreadableTranscript:
         return
     found = stored(reading)
-    assert all(said in found or is_told(reading) for said in before)
+    assert all(said in found or is_reported(reading) for said in before)
 
 
 @examples(60)
@@ -121,7 +121,7 @@ def test_text_in_unknown_properties_is_kept_or_reported(format, given):
         reading = read_transcripts(json.dumps(value))
     except UnreadableTranscript:
         return
-    assert "It grows in Spain" in stored(reading) or is_told(reading)
+    assert "It grows in Spain" in stored(reading) or is_reported(reading)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def user(content: object = "hi", **properties: object) -> dict:
     return {"role": "user", "content": content, **properties}
 
 
-def said(text: str, **properties: object) -> dict:
+def output_message(text: str, **properties: object) -> dict:
     content = [{"type": "output_text", "text": text, "annotations": []}]
     head = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
     return {**head, "content": content, **properties}
@@ -190,7 +190,7 @@ PAIRS = [  # a call, its result, and what both say
 
 @pytest.mark.parametrize(("item", "arguments", "result"), WHOLE)
 def test_an_item_that_is_a_call_and_its_result_is_both_and_one_again(item, arguments, result):
-    items = [user(), thought("hm"), item, said("so it is")]
+    items = [user(), thought("hm"), item, output_message("so it is")]
     read = parse(*items)
     _, ai, answer, words = read.messages
     assert ai.tool_execution_requests[0].arguments == arguments
@@ -243,25 +243,36 @@ def test_edited_arguments_and_results_are_written(items, property):
         [user(type="message", status="completed", id="msg_0")],
         [{"role": "developer", "content": "x"}],
         [{"role": "system", "content": [typed("input_text", text="x")]}, user()],
-        [said("a", phase="commentary"), said("b", phase="final_answer", id="msg_2")],
-        [said("", content=[typed("refusal", refusal="no")])],
-        [said("", content=[typed("output_text", text=text) for text in "ab"])],
+        [
+            output_message("a", phase="commentary"),
+            output_message("b", phase="final_answer", id="msg_2"),
+        ],
+        [output_message("", content=[typed("refusal", refusal="no")])],
+        [output_message("", content=[typed("output_text", text=text) for text in "ab"])],
         [{"role": "assistant", "content": ""}, call()],
         [thought(content="hm"), thought("hm", "hm"), call(), call("c2"), output("c2"), output()],
-        [thought("a"), said("so"), thought("b"), call(), said("and"), output(), said("done")],
+        [
+            thought("a"),
+            output_message("so"),
+            thought("b"),
+            call(),
+            output_message("and"),
+            output(),
+            output_message("done"),
+        ],
         [thought()],
         [typed("compaction", id="cmp_1", encrypted_content="gAAA"), user()],
-        [user(), typed("compaction", id="cmp_1", encrypted_content="gAAA"), said("x")],
+        [user(), typed("compaction", id="cmp_1", encrypted_content="gAAA"), output_message("x")],
         [typed("item_reference", id="rs_1"), call(), output()],
         [{"id": "msg_1"}],
         [TOOLS],
         [TOOLS, user()],
         [call(), output(), TOOLS, call("c2"), output("c2"), TOOLS],
-        [said("x"), TOOLS, user()],
+        [output_message("x"), TOOLS, user()],
         [typed("mcp_list_tools", id="mcpl_1", server_label="w", tools=[]), WHOLE[0][0]],
-        [WHOLE[0][0], TOOLS, said("x")],
+        [WHOLE[0][0], TOOLS, output_message("x")],
         [call(), TOOLS, output()],
-        [call(), WHOLE[0][0], TOOLS, WHOLE[3][0], said("x"), output()],
+        [call(), WHOLE[0][0], TOOLS, WHOLE[3][0], output_message("x"), output()],
         [typed("new_thing", id="n_1", text="so it is"), user()],
         [typed("new_thing", id="n_1"), user()],
         [user("é" * 3, prompt_cache_breakpoint={"mode": "explicit"})],
@@ -280,11 +291,11 @@ items = st.lists(
             *([item] for item, _, _ in WHOLE),
             *([asked, told] for asked, told, _, _ in PAIRS),
             [call("c1"), call("c2"), output("c1"), output("c2")],
-            [call("c1"), said("a"), thought("b"), output("c1")],
+            [call("c1"), output_message("a"), thought("b"), output("c1")],
             [user()],
             [user([typed("input_text", text="a")])],
-            [said("a")],
-            [said("b", id="msg_2")],
+            [output_message("a")],
+            [output_message("b", id="msg_2")],
             [{"role": "assistant", "content": "a"}],
             [{"role": "system", "content": "a"}],
             [thought()],
@@ -310,8 +321,8 @@ def test_any_items_come_back(items):
 
 
 def test_items_of_one_answer_are_one_message():
-    items = [user(), thought("a"), thought("b"), said("so"), call("c1"), call("c2")]
-    read = parse(*items, output("c2", "2"), output("c1", "1"), said("done"))
+    items = [user(), thought("a"), thought("b"), output_message("so"), call("c1"), call("c2")]
+    read = parse(*items, output("c2", "2"), output("c1", "1"), output_message("done"))
     _, ai, two, one, done = read.messages
     assert (ai.text, ai.thinking) == ("so", "a\nb")
     assert [request.id for request in ai.tool_execution_requests] == ["c1", "c2"]
@@ -321,7 +332,7 @@ def test_items_of_one_answer_are_one_message():
 
 
 def test_words_after_words_are_another_message():
-    read = parse(said("a"), thought("b"), said("c"))
+    read = parse(output_message("a"), thought("b"), output_message("c"))
     assert [(m.text, m.thinking) for m in read.messages] == [("a", None), ("c", "b")]
 
 
@@ -333,13 +344,15 @@ def test_an_item_without_a_message_is_visible_in_the_history():
 
 
 def test_edited_texts_are_written_and_stand_in_no_attributes():
-    (ai,) = parse(thought("first", "second"), said("one"), call(), said("two")).messages
+    (ai,) = parse(
+        thought("first", "second"), output_message("one"), call(), output_message("two")
+    ).messages
     assert not {"first", "second", "one", "two"} & {*texts_of(ai.attributes)}
     edited = AiMessage("others", ai.tool_execution_requests, "thoughts", ai.attributes)
     written = items_of([edited])
     assert [item["type"] for item in written] == ["reasoning", "message", "function_call"]
     assert written[0] == thought("thoughts")
-    assert written[1] == said("others")
+    assert written[1] == output_message("others")
 
 
 def texts_of(value: object) -> list[str]:
@@ -363,7 +376,11 @@ def test_a_result_without_its_item_is_a_loss():
 
 
 def test_instructions_stand_beside_the_input():
-    request = {"instructions": "Be brief.", "input": [user(), said("ok")], "model": "gpt-5"}
+    request = {
+        "instructions": "Be brief.",
+        "input": [user(), output_message("ok")],
+        "model": "gpt-5",
+    }
     read = parse_objects(request, FORMAT)
     assert read.messages[0] == SystemMessage("Be brief.")
     assert "Be brief." not in json.dumps(read.messages[0].attributes)
@@ -399,7 +416,7 @@ def test_a_response_is_its_output_with_its_details():
 
 def test_objects_of_the_library_are_read():
     responses = pytest.importorskip("openai.types.responses")
-    output = [thought("hm"), WHOLE[0][0], said("so"), call(id="fc_1", status="completed")]
+    output = [thought("hm"), WHOLE[0][0], output_message("so"), call(id="fc_1", status="completed")]
     about = {"id": "resp_1", "created_at": 1.0, "model": "gpt-5", "object": "response"}
     settings = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     response = responses.Response.model_validate({**about, **settings, "output": output})
@@ -429,14 +446,14 @@ def test_results_answer_calls_of_earlier_messages():
 @pytest.mark.parametrize(
     ("value", "format"),
     [
-        ([user(), said("x")], FORMAT),
+        ([user(), output_message("x")], FORMAT),
         ([user(), call()], FORMAT),
         ([user([typed("input_text", text="x")])], FORMAT),
         ([user(), {"role": "assistant", "content": "x"}], "openai_chat"),
         ({"input": [user()]}, FORMAT),
         ({"model": "gpt-5", "input": "x"}, FORMAT),
-        ({"object": "response", "output": [said("x")]}, FORMAT),
-        ({"output": [said("x")], "model": "gpt-5"}, FORMAT),
+        ({"object": "response", "output": [output_message("x")]}, FORMAT),
+        ({"output": [output_message("x")], "model": "gpt-5"}, FORMAT),
         ([user([{"type": "image_url", "image_url": {"url": "u"}}])], "openai_chat"),
     ],
 )

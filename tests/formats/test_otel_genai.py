@@ -29,7 +29,7 @@ def turns_of(messages):
     return render_messages(messages, FORMAT).value[INPUT]
 
 
-def said(role: str, *parts: object, **properties: object) -> dict:
+def message_with(role: str, *parts: object, **properties: object) -> dict:
     parts = [text(part) if isinstance(part, str) else part for part in parts]
     return {"role": role, "parts": parts, **properties}
 
@@ -75,35 +75,62 @@ SERVER_RESPONSE = typed(
     server_tool_call_response={"type": "web_search", "results": ["it is sunny"]},
 )
 SPOKEN = [
-    [said("user", "hi")],
-    [said("user", "hi", "there", name="Ada")],
-    [said("user", text("hi", mark=1), typed("mystery", words="x"))],
-    [said("user", typed("mystery", id="m_1"))],
-    [said("user", typed("blob", modality="image", mime_type="image/png", content="QQ=="))],
-    [said("user", typed("uri", modality="video", uri=URL), typed("uri", modality="x", uri=URL))],
-    [said("user", typed("file", modality="document", file_id="file-1"))],
-    [said("system", "be", "brief")],
-    [said("developer", "be brief")],
-    [said("assistant", typed("reasoning", content="hm"), "so", call(), finish_reason="tool_call")],
-    [said("assistant", "a", typed("reasoning", content="b"), "c", typed("thinking", content="d"))],
-    [said("assistant")],
-    [said("assistant", typed("blob", modality="image", content="QQ=="))],
-    [said("assistant", typed("compaction", id="cmp_1", content="they spoke"), "so")],
-    [said("assistant", call("c1"), call("c2")), said("tool", response("c2"), response("c1"))],
-    [said("assistant", call(arguments='{"city":"Paris"}')), said("tool", response(response=[1]))],
-    [said("assistant", call(arguments=7)), said("tool", response(response=None, name="find"))],
-    [said("assistant", typed("tool_call", name="find")), said("tool", typed("tool_call_response"))],
+    [message_with("user", "hi")],
+    [message_with("user", "hi", "there", name="Ada")],
+    [message_with("user", text("hi", mark=1), typed("mystery", words="x"))],
+    [message_with("user", typed("mystery", id="m_1"))],
+    [message_with("user", typed("blob", modality="image", mime_type="image/png", content="QQ=="))],
     [
-        said("assistant", call()),
-        said("tool", typed("tool_call_response", id="c1", result={"a": 1})),
+        message_with(
+            "user", typed("uri", modality="video", uri=URL), typed("uri", modality="x", uri=URL)
+        )
     ],
-    [said("assistant", call()), said("user", response(response={"of": "it"}), "and then?")],
-    [said("assistant", call()), said("tool", "sunny")],
+    [message_with("user", typed("file", modality="document", file_id="file-1"))],
+    [message_with("system", "be", "brief")],
+    [message_with("developer", "be brief")],
     [
-        said("assistant", "a", SERVER_CALL, SERVER_RESPONSE, "b", call(), name="x"),
-        said("tool", response()),
+        message_with(
+            "assistant", typed("reasoning", content="hm"), "so", call(), finish_reason="tool_call"
+        )
     ],
-    [said("assistant", call(builtin=True), response(builtin=True), "so")],
+    [
+        message_with(
+            "assistant", "a", typed("reasoning", content="b"), "c", typed("thinking", content="d")
+        )
+    ],
+    [message_with("assistant")],
+    [message_with("assistant", typed("blob", modality="image", content="QQ=="))],
+    [message_with("assistant", typed("compaction", id="cmp_1", content="they spoke"), "so")],
+    [
+        message_with("assistant", call("c1"), call("c2")),
+        message_with("tool", response("c2"), response("c1")),
+    ],
+    [
+        message_with("assistant", call(arguments='{"city":"Paris"}')),
+        message_with("tool", response(response=[1])),
+    ],
+    [
+        message_with("assistant", call(arguments=7)),
+        message_with("tool", response(response=None, name="find")),
+    ],
+    [
+        message_with("assistant", typed("tool_call", name="find")),
+        message_with("tool", typed("tool_call_response")),
+    ],
+    [
+        message_with("assistant", call()),
+        message_with("tool", typed("tool_call_response", id="c1", result={"a": 1})),
+    ],
+    [
+        message_with("assistant", call()),
+        message_with("user", response(response={"of": "it"}), "and then?"),
+    ],
+    [message_with("assistant", call()), message_with("tool", "sunny")],
+    [
+        message_with("assistant", "a", SERVER_CALL, SERVER_RESPONSE, "b", call(), name="x"),
+        message_with("tool", response()),
+    ],
+    [message_with("assistant", call(builtin=True), response(builtin=True), "so")],
 ]
 
 
@@ -146,7 +173,8 @@ def test_edits_are_written_and_attributes_repeat_no_text(turns):
 
 def test_results_of_one_turn_are_messages_and_one_turn_again():
     read = parse(
-        said("assistant", call("c1"), call("c2")), said("tool", response("c2"), response())
+        message_with("assistant", call("c1"), call("c2")),
+        message_with("tool", response("c2"), response()),
     )
     assert [(m.id, m.tool_name) for m in read.messages[1:]] == [("c2", "find"), ("c1", "find")]
     assert read.turns == (0, 1, 1)
@@ -155,7 +183,9 @@ def test_results_of_one_turn_are_messages_and_one_turn_again():
 
 
 def test_the_call_of_a_server_is_a_call_its_result_and_the_words_behind_it():
-    one, two, three = parse(said("assistant", "a", SERVER_CALL, SERVER_RESPONSE, "b")).messages
+    one, two, three = parse(
+        message_with("assistant", "a", SERVER_CALL, SERVER_RESPONSE, "b")
+    ).messages
     assert (one.text, one.tool_execution_requests[0].name, three.text) == ("a", "search", "b")
     assert (two.id, two.tool_name) == ("s1", "search")
     assert json.loads(text_of(two))["results"] == ["it is sunny"]
@@ -172,8 +202,8 @@ def test_a_span_is_its_instructions_its_input_and_its_output(spell, within):
     about = {"gen_ai.usage.input_tokens": 3, "gen_ai.response.id": "r1"}
     span = {
         SYSTEM: spell([text("be brief")]),
-        INPUT: spell([said("user", "hi")]),
-        OUTPUT: spell([said("assistant", "ho", finish_reason="stop")]),
+        INPUT: spell([message_with("user", "hi")]),
+        OUTPUT: spell([message_with("assistant", "ho", finish_reason="stop")]),
         "gen_ai.conversation.id": "conv-1",
         "gen_ai.request.model": "gpt-5",
         **about,
@@ -186,12 +216,12 @@ def test_a_span_is_its_instructions_its_input_and_its_output(spell, within):
     assert [loss.what for loss in read.losses] == ["the property 'gen_ai.request.model'"]
     assert render_messages(read.messages, FORMAT).value == {
         SYSTEM: [text("be brief")],
-        INPUT: [said("user", "hi"), said("assistant", "ho", finish_reason="stop")],
+        INPUT: [message_with("user", "hi"), message_with("assistant", "ho", finish_reason="stop")],
     }
 
 
 def test_instructions_may_be_a_plain_text():
-    read = parse_objects({SYSTEM: "be brief", INPUT: [said("user", "hi")]}, FORMAT)
+    read = parse_objects({SYSTEM: "be brief", INPUT: [message_with("user", "hi")]}, FORMAT)
     assert read.messages[0] == SystemMessage("be brief")
 
 
@@ -218,16 +248,16 @@ def test_other_files_are_of_no_format(value):
         ({"role": "user", "parts": [5]}, "a part must be an object"),
         ({"role": "user", "parts": [{"content": "x"}]}, "a part needs a type"),
         ({"role": "user", "parts": [{"type": ["text"]}]}, "a part needs a type"),
-        (said("user"), "its parts are empty"),
-        (said("tool"), "its parts are empty"),
-        (said("system"), "no text in its parts"),
-        (said("robot", "x"), "unknown role 'robot'"),
-        (said("user", text(5)), "content must be a string"),
-        (said("assistant", typed("tool_call", id=5)), "must be a string"),
-        (said("user", typed("uri", modality="image", uri="a b")), "Illegal character"),
+        (message_with("user"), "its parts are empty"),
+        (message_with("tool"), "its parts are empty"),
+        (message_with("system"), "no text in its parts"),
+        (message_with("robot", "x"), "unknown role 'robot'"),
+        (message_with("user", text(5)), "content must be a string"),
+        (message_with("assistant", typed("tool_call", id=5)), "must be a string"),
+        (message_with("user", typed("uri", modality="image", uri="a b")), "Illegal character"),
     ],
 )
 def test_a_malformed_message_is_refused_with_its_place(turn, why):
     with pytest.raises(UnreadableTranscript, match=why) as caught:
-        parse(said("user", "hi"), turn)
+        parse(message_with("user", "hi"), turn)
     assert caught.value.index == 1

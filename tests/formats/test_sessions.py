@@ -37,11 +37,11 @@ def read(records, format="auto") -> Transcript:
     return transcript
 
 
-def said(transcript):
+def texts_of_messages(transcript):
     return [text_of(message) for message in transcript.messages]
 
 
-def seen(transcript, at=None):
+def texts_in_window(transcript, at=None):
     """The texts that the agent saw, at the end or after some messages."""
     session = transcript.session
     places = window_of(session, len(session.messages) if at is None else at)
@@ -126,9 +126,9 @@ def test_messages_before_the_user_went_back_are_a_branch(claude):
     claude.user("4", "second attempt", parent="1")
     reading = read_transcripts(json.dumps(claude.records))
     main, branch = reading.transcripts
-    assert (main.name, said(main)) == ("s", ["Start", "second attempt"])
+    assert (main.name, texts_of_messages(main)) == ("s", ["Start", "second attempt"])
     assert (branch.name, branch.shared) == ("s-branch-1", 1)
-    assert said(branch) == ["Start", "first attempt", "first answer"]
+    assert texts_of_messages(branch) == ["Start", "first attempt", "first answer"]
     assert not any("reached" in loss for loss in what_is_missing(main))
 
 
@@ -137,7 +137,7 @@ def test_an_answer_that_was_given_anew_is_not_reached(claude):
     claude.ai("2", "m1", "one answer")
     claude.ai("3", "m2", "another answer", parent="1")
     transcript = read(claude.records)
-    assert said(transcript) == ["Start", "another answer"]
+    assert texts_of_messages(transcript) == ["Start", "another answer"]
     (loss,) = [each for each in transcript.losses if "not reached" in each.what]
     assert (loss.what, loss.place) == (
         "messages that are not reached from the last one (1)",
@@ -162,7 +162,7 @@ def test_subagents_and_progress_are_no_messages(claude):
     claude.ai("4", "m1", "done", parent="2")
     claude.ai("5", "m2", "API error", model="<synthetic>")
     transcript = read(claude.records)
-    assert said(transcript) == ["Start", "done"]
+    assert texts_of_messages(transcript) == ["Start", "done"]
     losses = what_is_missing(transcript)
     assert "records of subagents: only their results came back (1)" in losses
     assert "answers that the program gave in place of the model (1)" in losses
@@ -171,7 +171,7 @@ def test_subagents_and_progress_are_no_messages(claude):
 
 def test_the_file_of_a_subagent_is_read(claude):
     claude.user("1", "Find it.", isSidechain=True)
-    assert said(read(claude.records)) == ["Find it."]
+    assert texts_of_messages(read(claude.records)) == ["Find it."]
 
 
 @pytest.mark.parametrize("logical", ["2", "never written", None])
@@ -182,14 +182,14 @@ def test_a_compaction_replaces_the_window(claude, logical):
     claude.ai("4", "m2", "Going on", tokens=30)
     transcript = read(claude.records)
     (compaction,) = transcript.session.compactions
-    assert said(transcript) == ["Start", "Working", "Going on"]
+    assert texts_of_messages(transcript) == ["Start", "Working", "Going on"]
     assert (compaction.covered, compaction.window, compaction.kept) == ((0, 1), (2,), ())
     assert (compaction.trigger, compaction.tokens_before, compaction.tokens_after) == (
         *("auto", 90),
         30,
     )
-    assert seen(transcript, at=2) == ["Start", "Working"]
-    assert seen(transcript) == ["Summary: a start", "Going on"]
+    assert texts_in_window(transcript, at=2) == ["Start", "Working"]
+    assert texts_in_window(transcript) == ["Summary: a start", "Going on"]
     assert any("restored context" in loss for loss in what_is_missing(transcript))
 
 
@@ -215,13 +215,13 @@ def test_a_second_summary_replaces_the_first(claude):
     claude.compact("4", "Summary two", "3")
     transcript = read(claude.records)
     assert [each.covered for each in transcript.session.compactions] == [(0,), (1, 2)]
-    assert seen(transcript) == ["Summary two"]
+    assert texts_in_window(transcript) == ["Summary two"]
 
 
 def test_a_missing_parent_is_the_record_before(claude):
     claude.user("1", "Start")
     claude.user("2", "after a resume", parent="lost")
-    assert said(read(claude.records)) == ["Start", "after a resume"]
+    assert texts_of_messages(read(claude.records)) == ["Start", "after a resume"]
 
 
 KEPT = {"preservedMessages": {"anchorUuid": "9-summary", "uuids": ["4", "5", "6"]}}
@@ -238,8 +238,8 @@ def test_kept_records_stay_although_they_are_written_behind_the_boundary(claude)
     claude.user("7", "After", parent="6")
     transcript = read(claude.records)
     kept = ["second answer", "Keep going", "Kept going"]
-    assert said(transcript) == ["Start", "second attempt", *kept, "After"]
-    assert seen(transcript) == ["Summary", *kept, "After"]
+    assert texts_of_messages(transcript) == ["Start", "second attempt", *kept, "After"]
+    assert texts_in_window(transcript) == ["Summary", *kept, "After"]
     assert transcript.session.compactions[0].covered == (0, 1)
 
 
@@ -247,7 +247,7 @@ def test_kept_records_can_be_told_by_the_first_and_the_last(claude):
     for n in range(1, 6):
         claude.user(str(n), f"said {n}")
     claude.compact("9", "Summary", "5", preservedSegment={"headUuid": "3", "tailUuid": "5"})
-    assert seen(read(claude.records)) == ["Summary", "said 3", "said 4", "said 5"]
+    assert texts_in_window(read(claude.records)) == ["Summary", "said 3", "said 4", "said 5"]
 
 
 def test_microcompaction_clears_results(claude):
@@ -284,7 +284,7 @@ def test_contents_that_are_no_text_are_kept(claude):
 def test_titles_of_sessions_are_no_compactions(claude):
     claude.user("1", "Hello")
     transcript = read([{"type": "summary", "summary": "A title", "leafUuid": "1"}, *claude.records])
-    assert (transcript.name, said(transcript)) == ("s", ["Hello"])
+    assert (transcript.name, texts_of_messages(transcript)) == ("s", ["Hello"])
     assert transcript.session.compactions == ()
 
 
@@ -294,7 +294,7 @@ def test_an_unreadable_record_is_left_out_and_named(claude):
     claude.ai("3", "m1", "Hi")
     lines = "\n".join(map(json.dumps, claude.records))
     reading = read_transcripts(lines)
-    assert [said(each) for each in reading.transcripts] == [["Hello", "Hi"]]
+    assert [texts_of_messages(each) for each in reading.transcripts] == [["Hello", "Hi"]]
     assert [each.where for each in reading.refused] == ["line 2"]
     assert "a list of blocks" in reading.refused[0].why
 
@@ -367,7 +367,7 @@ def test_a_new_window_tells_what_was_kept():
             spoken("assistant", "Going on"),
         ]
     )
-    assert seen(transcript) == [text_of(transcript.messages[0]), "One", "S", "Going on"]
+    assert texts_in_window(transcript) == [text_of(transcript.messages[0]), "One", "S", "Going on"]
     assert transcript.session.compactions[0].covered == (2,)
 
 
@@ -379,7 +379,7 @@ def test_an_encrypted_summary_is_said():
     (compaction,) = transcript.session.compactions
     summary = transcript.session.messages[compaction.summary]
     assert compaction.is_opaque
-    assert seen(transcript) == ["One", "[encrypted summary]"]
+    assert texts_in_window(transcript) == ["One", "[encrypted summary]"]
     assert summary.attributes == {"codex": {"encrypted_content": ["x"]}}
     assert any("encrypted" in loss for loss in what_is_missing(transcript))
 
@@ -399,7 +399,7 @@ def test_an_older_compaction_keeps_the_latest_messages_of_the_user():
             compacted(message="Summary"),
         ]
     )
-    assert [text[:8] for text in seen(transcript)] == [
+    assert [text[:8] for text in texts_in_window(transcript)] == [
         *("Be brief", "<environ", "second w", "third", "Summary"),
     ]
     losses = what_is_missing(transcript)
@@ -463,7 +463,13 @@ def test_events_of_the_sdk(file):
     assert (answer.text, list(answer.tool_execution_requests)) == ("I list.", calls)
     assert (one.id, text_of(one), one.is_error) == ("1", "a b", None)
     assert (two.id, text_of(two), two.is_error) == ("2", "no such tool", True)
-    assert seen(transcript) == ["Be brief.", "List.", "Listed.", "Two files.", "And now?"]
+    assert texts_in_window(transcript) == [
+        "Be brief.",
+        "List.",
+        "Listed.",
+        "Two files.",
+        "And now?",
+    ]
     (compaction,) = transcript.session.compactions
     assert (compaction.covered, compaction.trigger) == ((2, 3, 4), "manual")
     assert what_is_missing(transcript) == ["events of kind 'PauseEvent' (1)"]
@@ -472,7 +478,7 @@ def test_events_of_the_sdk(file):
 def test_a_later_condensation_replaces_the_summary_before():
     condensed = {"forgotten_event_ids": ["e7"], "summary": "All was said.", "summary_offset": 1}
     transcript = read([*EVENTS, event("Condensation", "e12", **condensed)])
-    assert seen(transcript) == ["Be brief.", "All was said.", "List.", "And now?"]
+    assert texts_in_window(transcript) == ["Be brief.", "All was said.", "List.", "And now?"]
 
 
 def old(id, source, **more):
@@ -509,7 +515,7 @@ def test_events_of_version_0(forgotten):
     answer, result = transcript.messages[2:4]
     assert (answer.text, answer.tool_execution_requests) == ("I list.", (call,))
     assert (result.id, result.tool_name, text_of(result)) == ("1", "execute_bash", "a b")
-    assert seen(transcript) == ["Be brief.", "List.", "Ran ls.", "Two files."]
+    assert texts_in_window(transcript) == ["Be brief.", "List.", "Ran ls.", "Two files."]
 
 
 # All of them
@@ -625,7 +631,7 @@ def test_the_real_sessions_are_read(request, sessions, expected):
 def test_values_of_wrong_types_in_an_event_of_openhands_are_passed_over(event):
     hello = {"action": "message", "args": {"content": "Hello"}}
     events = [hello | {"id": "9" * 5000, "source": "user"}, event | {"id": "2", "source": "agent"}]
-    assert said(parse_messages(events, "openhands"))[0] == "Hello"
+    assert texts_of_messages(parse_messages(events, "openhands"))[0] == "Hello"
 
 
 def test_packed_records_are_a_list_of_them():

@@ -23,13 +23,13 @@ from ..messages.letters import CALL, RESULT
 LONG_WORDS = [UserMessage("übergrößenträger " * n) for n in range(1, 7)]
 
 
-def asked(at: int | None, msg: int, memory_id: str = "c"):
+def would_keep(at: int | None, msg: int, memory_id: str = "c"):
     query = ConversationQuery(at=at, msg=msg)
     return conversation_state(memory_id, query).would_keep
 
 
 def limit(at: int | None, msg: int, memory_id: str = "c") -> int | None:
-    return asked(at, msg, memory_id).keeping.limit
+    return would_keep(at, msg, memory_id).keeping.limit
 
 
 def shown(client, query: str, memory_id: str = "c") -> str:
@@ -83,8 +83,8 @@ def test_cleared_or_replaced_messages_have_no_keeping_limit(db):
         "c", MessageWindow(9), [SystemMessage("brief"), SystemMessage("kind"), *users("a")]
     )
     services.clear_messages("c")
-    assert asked(None, 1) is None
-    assert asked(None, 3) is None
+    assert would_keep(None, 1) is None
+    assert would_keep(None, 3) is None
 
 
 @pytest.mark.parametrize("policy", [None, MessageWindow(3).metering(), MessageWindow(3)])
@@ -93,7 +93,7 @@ def test_messages_that_a_client_left_out_have_no_keeping_limit(db, policy):
     for first in range(3):
         protocol.update_messages("c", numbered(5)[first : first + 3])
     assert windows.window("c").seqs == [3, 4, 5]
-    assert asked(None, 1) is None
+    assert would_keep(None, 1) is None
 
 
 def test_a_limit_that_is_only_measured_since_is_replayed_as_it_was(operator_client, db):

@@ -222,7 +222,7 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
 
 
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):
-    def asked(conversations: range) -> int:
+    def query_count(conversations: range) -> int:
         for n in conversations:
             create_and_add(f"c{n}", MessageWindow(9), numbered(5))
             services.change(f"c{n}", policy=MessageWindow(2))
@@ -233,4 +233,4 @@ def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):
             operator_client.get("/")
         return len(made)
 
-    assert asked(range(2)) == asked(range(2, 10))
+    assert query_count(range(2)) == query_count(range(2, 10))

@@ -62,7 +62,7 @@ def fill(conversations: range, messages: range) -> None:
         create_and_add(f"c{n}", MessageWindow(2), numbered(4, "said"))
 
 
-def asked(call) -> int:
+def query_count(call) -> int:
     cache.clear()
     _points.cache_clear()
     _stays_of.cache_clear()
@@ -91,9 +91,9 @@ def test_pages_forms_and_answers(operator_client, api):
     calls["a simulation"] = partial(simulated, operator_client)
     calls["an add"], calls["100 adds"] = partial(adding, api, 1), partial(adding, api, 100)
     fill(range(5), range(240))
-    little = {name: asked(call) for name, call in calls.items()}
+    little = {name: query_count(call) for name, call in calls.items()}
     fill(range(5, 50), range(340, 800))
-    much = {name: asked(call) for name, call in calls.items()}
+    much = {name: query_count(call) for name, call in calls.items()}
     few = dict.fromkeys(PAGES, 4)  # a page of little data may ask fewer than its kind
     allowed = {name: max(n, few.get(name, 0)) + 1 for name, n in little.items()}
     assert {name: n for name, n in much.items() if n > allowed[name]} == {}

@@ -233,7 +233,7 @@ class TestAnotherEstimator:
     def shown(self, **query) -> ConversationPage:
         return ConversationPage(conversation_state("c", ConversationQuery(**query)))
 
-    def when_said(self, seqs) -> int:
+    def original_tokens(self, seqs) -> int:
         return sum(message("c", seq).tokens for seq in seqs)
 
     def test_forgotten_messages_count_their_original_tokens(self):
@@ -245,24 +245,24 @@ class TestAnotherEstimator:
         for each in (page, ConversationPage(simulated)):
             gone = [said.row.seq for said in each.history_pane.rows if not said.is_in]
             assert len(gone) > 3
-            assert each.forgotten.load == self.when_said(gone)
-        assert page.history.load == self.when_said(range(1, 14)) + 3
+            assert each.forgotten.load == self.original_tokens(gone)
+        assert page.history.load == self.original_tokens(range(1, 14)) + 3
 
     def test_a_window_of_messages_tells_its_tokens_so_too(self):
         services.change("c", policy=MessageWindow(3, estimator="gpt-4"))
         services.add("c", [MORE])
-        assert self.shown().forgotten.tokens == self.when_said(range(1, 11))  # of 13
+        assert self.shown().forgotten.tokens == self.original_tokens(range(1, 11))  # of 13
 
     def test_history_counts_a_message_as_memory_does(self):
         page = self.shown()
         in_memory = {row.seq: row.amount for row in page.memory_pane.messages}
         assert {s.row.seq: s.tokens for s in page.history_pane.rows if s.is_in} == in_memory
         before = {said.row.seq: said.tokens for said in self.shown(at=12).history_pane.rows}
-        assert before == {seq: self.when_said([seq]) for seq in before}
+        assert before == {seq: self.original_tokens([seq]) for seq in before}
 
     def test_the_page_names_messages_that_count_differently(self, operator_client):
         page = operator_client.get("/c/c/?msg=12")
-        now, then = self.shown().window.rows[-1].tokens, self.when_said([12])
+        now, then = self.shown().window.rows[-1].tokens, self.original_tokens([12])
         assert NOTE in said(page, "tape-read")
         assert f"{now} tok, {then} when it was said" in said(page, "why")
         before = operator_client.get("/c/c/?msg=12&at=12")

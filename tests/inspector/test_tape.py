@@ -211,14 +211,14 @@ def timeline(memory_id: str, at: int | None = None):
 
 
 @pytest.fixture
-def told(db) -> DjangoChatMemoryStore:
-    """A store that a client tells whole lists."""
+def store(db) -> DjangoChatMemoryStore:
+    """A store whose client sends whole lists."""
     return DjangoChatMemoryStore()
 
 
-def test_a_step_with_several_messages_says_how_many(told):
-    told.update_messages("c", numbered(12))
-    told.update_messages("c", numbered(13)[10:])
+def test_a_step_with_several_messages_says_how_many(store):
+    store.update_messages("c", numbered(12))
+    store.update_messages("c", numbered(13)[10:])
     first, second = timeline("c").cells
     assert (first.mark, first.words) == ("12", "#1 to #12: 12 messages, 2 in memory")
     assert "is-many" in first.css
@@ -236,9 +236,9 @@ def test_a_step_without_a_message_is_a_tick(db):
     ]
 
 
-def test_a_message_is_forgotten_when_it_left_last(told):
+def test_a_message_is_forgotten_when_it_left_last(store):
     for words in ("a", "ab", "b", "ab", "c"):
-        told.update_messages("c", users(*words))
+        store.update_messages("c", users(*words))
     assert timeline("c").cells[0].words.endswith("forgotten at step 5")
     create_and_add("counted anew", TokenWindow(100, estimator="gpt-4o"), users("a"))
     services.change("counted anew", policy=TokenWindow(100, estimator="gpt-4"))

@@ -54,7 +54,7 @@ def rows(**query):
     return ConversationPage(conversation_state("c", ConversationQuery(**query))).history_pane.rows
 
 
-def told(html: str) -> list[str]:
+def days_and_times(html: str) -> list[str]:
     """The lines of days in the history, and the times that are always shown."""
     (history,) = (each for each in tree(html).iter("ol") if each.get("id") == "said")
     lines = []
@@ -73,7 +73,7 @@ def told(html: str) -> list[str]:
 
 def test_a_time_follows_a_pause_and_a_date_is_between_days(operator_client, db):
     say(*after(20, 599, 600, 9 * 3600))
-    assert told(operator_client.get("/c/c/").content.decode()) == [
+    assert days_and_times(operator_client.get("/c/c/").content.decode()) == [
         "24 November 2026 UTC",
         "14:30:00",
         "14:50:19",
@@ -91,7 +91,7 @@ def test_every_message_has_its_time_and_a_draft_has_none(operator_client, db):
 def test_times_are_in_the_zone_of_the_site(operator_client, db, settings):
     settings.TIME_ZONE = "Asia/Tokyo"
     say(*after(1_900))
-    assert told(operator_client.get("/c/c/").content.decode()) == [
+    assert days_and_times(operator_client.get("/c/c/").content.decode()) == [
         "24 November 2026 JST",
         "23:30:00",
         "25 November 2026 JST",

@@ -33,7 +33,7 @@ def calling(city: str) -> ChatMessage:
     return ChatMessage(role="assistant", blocks=[thought, TextBlock(text="I look."), call])
 
 
-def said(text: str) -> ChatMessage:
+def assistant_message(text: str) -> ChatMessage:
     return ChatMessage(role="assistant", content=text, additional_kwargs={"refusal": None})
 
 
@@ -65,7 +65,12 @@ def test_messages_equal_those_of_a_buffer_of_llamaindex(large_memory):
         ChatMemoryBuffer.from_defaults(tokenizer_fn=str.split),
     )
     for memory in (theirs, ours):
-        talk(Scripted(calling("Rome"), said("sunny"), said("bye")), memory, "weather?", "thanks")
+        talk(
+            Scripted(calling("Rome"), assistant_message("sunny"), assistant_message("bye")),
+            memory,
+            "weather?",
+            "thanks",
+        )
     assert async_to_sync(ours.aget)() == async_to_sync(theirs.aget)()
     assert async_to_sync(ours.aget_all)() == ours.get() == ours.get_all()
     asked, called, result, *_ = large_memory.messages()
@@ -75,7 +80,7 @@ def test_messages_equal_those_of_a_buffer_of_llamaindex(large_memory):
 
 def test_the_model_sees_the_window_and_the_history_keeps_everything(memory_of):
     memory = LlamaIndexMemory(memory_of(3))
-    model = Scripted(calling("Rome"), said("sunny"), said("bye"))
+    model = Scripted(calling("Rome"), assistant_message("sunny"), assistant_message("bye"))
     talk(model, memory, "weather?", "thanks")
     assert model.seen[-1] == ["sunny", "thanks"]  # the call has left together with its result
     assert [message.content for message in memory.get_all()] == [
@@ -85,7 +90,7 @@ def test_the_model_sees_the_window_and_the_history_keeps_everything(memory_of):
 
 def test_a_chat_engine_without_asyncio(memory_of):
     memory = LlamaIndexMemory.from_defaults(memory=memory_of(2))
-    model = Scripted(said("a"), said("b"))
+    model = Scripted(assistant_message("a"), assistant_message("b"))
     engine = SimpleChatEngine.from_defaults(llm=model.llm, memory=memory)
     for question in "AB":
         engine.chat(question)
@@ -100,7 +105,7 @@ def test_a_chat_engine_without_asyncio(memory_of):
 def test_a_list_that_is_set_is_the_window(memory_of, call):
     memory = LlamaIndexMemory(memory_of(3))
     async_to_sync(memory.aput)(ChatMessage("A"))
-    call(memory, [ChatMessage("A"), said("a")])
-    assert memory.get() == [ChatMessage("A"), said("a")]
+    call(memory, [ChatMessage("A"), assistant_message("a")])
+    assert memory.get() == [ChatMessage("A"), assistant_message("a")]
     async_to_sync(memory.areset)()
     assert (memory.get(), len(memory.get_all())) == ([], 2)

@@ -214,7 +214,7 @@ def memory() -> MessageWindowChatMemory:
     return MessageWindowChatMemory("agent", 20)
 
 
-def said_in(memory: ChatMemory) -> list[str]:
+def texts_in(memory: ChatMemory) -> list[str]:
     """The texts after the first message; the calls of a message are one text."""
     return [
         f"{len(text.splitlines())} calls" if "({" in text else text
@@ -236,7 +236,7 @@ def test_each_way_of_running_keeps_calls_and_results(memory, way):
     agent = agent_of(Scripted(calls("Rome", "Paris"), "sunny", "bye"), memory)
     for question in ("weather?", "thanks"):
         async_to_sync(way)(agent, question)
-    assert said_in(memory) == [
+    assert texts_in(memory) == [
         *("2 calls", "sunny in Rome", "sunny in Paris", "a picture", "sunny", "thanks", "bye")
     ]
 
@@ -250,7 +250,7 @@ def test_calls_beside_the_result_of_a_run_are_answered(memory, way, strategy):
     called, answered = answered_calls(memory)
     assert sorted(called) == sorted(answered) == ["Paris", "Rome", "o"]
     executed = ["sunny in Rome", "sunny in Paris", "a picture"]
-    assert [text in said_in(memory) for text in executed] == [strategy == "exhaustive"] * 3
+    assert [text in texts_in(memory) for text in executed] == [strategy == "exhaustive"] * 3
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -271,14 +271,14 @@ def test_a_result_is_kept_if_another_tool_fails(memory, way):
     agent.tool_plain(fails)
     with pytest.raises(ValueError, match="no such city"):
         async_to_sync(way)(agent, "weather?")
-    assert said_in(memory) == ["2 calls", "sunny in Rome"]
+    assert texts_in(memory) == ["2 calls", "sunny in Rome"]
 
 
 def test_a_tool_that_wants_another_call_after_the_result_has_said_so(memory):
     options = {"output_type": Answer, "end_strategy": "exhaustive"}
     agent = agent_of(Scripted(calls("Atlantis", output=True)), memory, **options)
     async_to_sync(run_stream)(agent, "weather?")
-    assert "which sea?" in said_in(memory)
+    assert "which sea?" in texts_in(memory)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -398,7 +398,7 @@ def have_twins(messages: list[ChatMessage]) -> bool:
     return any(known[message] != own for message, own in said)
 
 
-def told(name: str) -> list[object]:
+def account_of(name: str) -> list[object]:
     """Return the ledger's account of each step and each message, without attributes."""
     steps = [
         steps_reads.step(name, n) for n in range(1, conversations_reads.memory(name).last_step + 1)
@@ -433,7 +433,7 @@ def test_a_client_that_drops_attributes_makes_the_same_steps(db, limit, made):
         count = play("drops", limit, made, drops=True)
         play("keeps", limit, made[:count], drops=False)
         assert verify("drops") is verify("keeps") is None
-        assert told("drops") == told("keeps")
+        assert account_of("drops") == account_of("keeps")
         found = (attributes_of(messages_of(name)) for name in ("drops", "keeps"))
         for mine, theirs in zip(*found, strict=True):
             assert mine in (theirs, {}), "a list may tell that an equal message was said again"

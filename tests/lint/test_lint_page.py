@@ -24,7 +24,7 @@ EXCHANGES = {
 }
 
 
-def told(name: str, lines: Iterable[str]) -> None:
+def check_page(name: str, lines: Iterable[str]) -> None:
     """Compare lines with the lines between two comments of the page."""
     made = "".join(f"{line}\n" for line in lines)
     before, mark, rest = PAGE.read_text("utf-8").partition(f"<!-- {name} -->\n")
@@ -62,7 +62,7 @@ def test_recorded_exchanges_are_refused_as_they_were(data_file):
     for provider, was in sorted({key[:2] for key in counts}):
         said = [counts[provider, was, how] for how in ("clean", "mishandled", "refused")]
         rows.append(f"| {PROVIDERS[provider]} | {was} | {' | '.join(map(str, said))} |")
-    told("exchanges", rows)
+    check_page("exchanges", rows)
 
 
 def test_each_law_gives_its_verdict_on_both_examples_as_the_command_prints_it():
@@ -80,8 +80,8 @@ def test_the_rules_are_documented():
         repairs = ", ".join(f"`{each}`" for each in rule.repairs)
         link = f"[{rule.title}](#{rule.id})"
         rows.append(f"| {link} | {' | '.join(letters)} | {repairs} |")
-    told("rules", rows)
-    told("each rule", (line for rule in RULES.values() for line in section(rule)))
+    check_page("rules", rows)
+    check_page("each rule", (line for rule in RULES.values() for line in section(rule)))
 
 
 def section(rule: Rule) -> Iterator[str]:

@@ -9,7 +9,7 @@ from chatmemory.printing import Printer
 from chatmemory.reports import doctor
 
 
-def said(*roles: str) -> list[dict]:
+def openai_messages(*roles: str) -> list[dict]:
     call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
     known = {
         "user": {"role": "user", "content": "When?"},
@@ -30,7 +30,9 @@ def rows(*arguments: str) -> tuple[int, list[dict]]:
 
 def test_the_prompts_that_a_policy_would_let_a_provider_refuse(tmp_path):
     file = tmp_path / "chat.json"
-    file.write_text(json.dumps(said("user", "call", "result", "user", "answer", "call", "result")))
+    file.write_text(
+        json.dumps(openai_messages("user", "call", "result", "user", "answer", "call", "result"))
+    )
     policies = "message_window:3,message_window:3,snap_to_user=true,everything"
     code, found = rows(str(file), "--provider", "gemini", "--policies", policies)
     assert code == 0

@@ -107,15 +107,15 @@ def test_streams_end_cleanly_and_resume_with_the_new_version(deployed):
     stream = deployed.stream("watched")
     assert next(stream) == "retry: 1000"
     served.say("watched", "one")
-    assert told(stream) == 1
+    assert next_step(stream) == 1
     deployed.reload()
     # Ended, not cut off. What was derived of the step may have been kept before.
     assert not set(stream) - {"", ": heartbeat", "event: kept", "id: 1", "data: 1"}
     served.say("watched", "two", "three")
-    assert told(deployed.stream("watched", after=1)) == 3
+    assert next_step(deployed.stream("watched", after=1)) == 3
 
 
-def told(stream: Iterator[str]) -> int:
+def next_step(stream: Iterator[str]) -> int:
     """The next step of a stream."""
     data = next(line for line in stream if line.startswith("data: "))
     return int(data.removeprefix("data: "))

@@ -59,7 +59,7 @@ class OverRest:
             time.sleep(float(answer.headers["Retry-After"]))
 
     def add(self, memory_id: str, text: str) -> int:
-        answer = self.send("POST", f"{memory_id}/messages/", said(text))
+        answer = self.send("POST", f"{memory_id}/messages/", body_with(text))
         return answer["changes"][0]["seq"]
 
     def change(self, memory_id: str, limit: int) -> None:
@@ -70,10 +70,10 @@ class OverRest:
         self.send("DELETE", f"{memory_id}/messages/")
 
     def set(self, memory_id: str, text: str) -> None:
-        self.send("PUT", f"{memory_id}/messages/", said(text))
+        self.send("PUT", f"{memory_id}/messages/", body_with(text))
 
 
-def said(text: str) -> dict:
+def body_with(text: str) -> dict:
     return {"messages": [{"role": "user", "content": text}], "format": "openai_chat"}
 
 

@@ -13,7 +13,7 @@ import inspector
 from inspector.checks import check_project
 from inspector.live import with_live_streams
 from inspector.rooms.live.stream import is_stream, requested_memory
-from tests.mounted.test_mounted import MIDDLEWARE, PAGES, asked_in_chunks, without
+from tests.mounted.test_mounted import MIDDLEWARE, PAGES, post_in_chunks, without
 
 pytestmark = pytest.mark.django_db
 LOCALE = "django.middleware.locale.LocaleMiddleware"
@@ -76,7 +76,7 @@ def test_streams_and_bodies_are_known_beside_django(language):
     assert is_stream(scope)
     assert requested_memory(scope) == "order-7741"
     streams = with_live_streams(ASGIHandler())
-    assert asked_in_chunks(f"{root}theme/", b"a" * 2**17, streams) == (413, False)
+    assert post_in_chunks(f"{root}theme/", b"a" * 2**17, streams) == (413, False)
 
 
 def test_a_check_says_where_the_middleware_must_stand(project):

@@ -253,7 +253,7 @@ def test_bodies_of_the_project_are_left_alone(project):
     assert Client().post(f"{CHAT}theme/", "a" * 100, content_type=FORM).status_code == 413
 
 
-def asked_in_chunks(path: str, body: bytes, application) -> tuple[int, bool]:
+def post_in_chunks(path: str, body: bytes, application) -> tuple[int, bool]:
     """The status that an ASGI application answers to a chunked form, and whether all was read."""
     headers = [(b"host", b"testserver"), (b"content-type", FORM.encode())]
     headers.append((b"transfer-encoding", b"chunked"))
@@ -284,7 +284,7 @@ def test_a_form_in_chunks_is_counted(project, transactional_db, size, status):
     """Without the line in asgi.py, once Django has received it, or more than its own limit."""
     project.INSPECTOR = {"OPEN_FORM_BYTES": 2_000}
     project.DATA_UPLOAD_MAX_MEMORY_SIZE = 9_000
-    answer = asked_in_chunks(f"{CHAT}theme/", b"a" * size, ASGIHandler())
+    answer = post_in_chunks(f"{CHAT}theme/", b"a" * size, ASGIHandler())
     assert answer == (status, True)
 
 
@@ -299,9 +299,9 @@ def test_with_the_line_in_asgi_a_form_is_refused_before_django_has_it(project, m
         await send({"type": "http.response.start", "status": 200})
 
     application = with_live_streams(django)
-    assert asked_in_chunks(f"{CHAT}theme/", b"a" * 9_999, application) == (413, False)
+    assert post_in_chunks(f"{CHAT}theme/", b"a" * 9_999, application) == (413, False)
     assert len(received) == 2
-    assert asked_in_chunks("/", b"a" * 9_999, application)[0] == 200
+    assert post_in_chunks("/", b"a" * 9_999, application)[0] == 200
 
 
 # System checks

@@ -91,7 +91,7 @@ def test_uses_under_larger_windows(data_file):
 
 @pytest.mark.long
 def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
-    def said_in(name):
+    def messages_in(name):
         (file,) = (each for each in all_claude_sessions if each.name == name)
         session = read_transcripts(file.read_bytes()).transcripts[0].session
         messages = enumerate(recorded_messages(session))
@@ -99,7 +99,7 @@ def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
 
     rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" not in row]
     assert Counter(row["kind"] for row in rows)["call_repeated"] == 24
-    check_policies("source", rows, said_in)
+    check_policies("source", rows, messages_in)
 
 
 def test_what_a_user_had_to_say_again_is_right(data_file):

@@ -111,7 +111,7 @@ def naive_recalls(history, policy):
             yield from ((position, fact, fact in seen) for fact in own & known)
 
 
-def told(history, policy):
+def uses_unseen(history, policy):
     left = history.loads.departures(policy).of_texts
     found = (use for use in uses(history, left) if use.kind is IncidentKind.USED_UNSEEN)
     return sorted((use.position, use.parts[0][0], use.is_held) for use in found)
@@ -120,7 +120,7 @@ def told(history, policy):
 @examples(300)
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_recalls_are_held_as_a_replay_tells(history, policy):
-    assert told(history, policy) == sorted(naive_recalls(history, policy))
+    assert uses_unseen(history, policy) == sorted(naive_recalls(history, policy))
 
 
 @examples(150)

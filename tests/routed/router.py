@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Model
 
 
-def is_ours(app_label: str) -> bool:
+def is_of_chatmemory(app_label: str) -> bool:
     """Whether an app is chatmemory, or one of its rooms."""
     return app_label == "chatmemory" or app_label.startswith("chatmemory_")
 
@@ -16,13 +16,13 @@ class ConversationsRouter:
     """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        return "replica" if is_ours(model._meta.app_label) else None
+        return "replica" if is_of_chatmemory(model._meta.app_label) else None
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
-        return "conversations" if is_ours(model._meta.app_label) else None
+        return "conversations" if is_of_chatmemory(model._meta.app_label) else None
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        return db == ("conversations" if is_ours(app_label) else "default")
+        return db == ("conversations" if is_of_chatmemory(app_label) else "default")
 
 
 class TokensRouter:

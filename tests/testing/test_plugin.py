@@ -140,7 +140,7 @@ def test_why_a_phrase_is_not_held(runs):
 
 @pytest.mark.long
 def test_thousand_runs_say_the_same(runs):
-    def told() -> str:
+    def failures() -> str:
         found = []
         for param in REGRESSIONS:
             name, policy, ask, _ = param.values
@@ -150,7 +150,7 @@ def test_thousand_runs_say_the_same(runs):
             found.append(str(failed.value))
         return "\n".join(found)
 
-    assert len({told() for _ in range(1_000)}) == 1
+    assert len({failures() for _ in range(1_000)}) == 1
 
 
 TESTS = """

@@ -27,7 +27,7 @@ def infer(old: str, new: str) -> tuple[Window, Transition | None]:
     return window, inferred_add(window, before, entries(new, 1), after)
 
 
-def told(old: str, new: str) -> str | None:
+def fates_of(old: str, new: str) -> str | None:
     """What happened to each old message, a dot if it stayed; where something came, and how many."""
     window, add = infer(old, new)
     if add is None:
@@ -64,12 +64,12 @@ NO_ADDS = {
 
 @pytest.mark.parametrize(("old", "new"), ADDS)
 def test_the_only_add_that_explains_a_list_is_inferred(old, new):
-    assert told(old, new) == ADDS[old, new]
+    assert fates_of(old, new) == ADDS[old, new]
 
 
 @pytest.mark.parametrize("why", NO_ADDS)
 def test_a_list_that_no_add_or_more_than_one_explains_was_set(why):
-    assert [told(*lists) for lists in NO_ADDS[why]] == [None] * len(NO_ADDS[why])
+    assert [fates_of(*lists) for lists in NO_ADDS[why]] == [None] * len(NO_ADDS[why])
 
 
 def test_an_inferred_add_makes_the_list_of_the_window_under_a_policy_that_nobody_knows():
@@ -116,8 +116,8 @@ def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, 
 
 
 def test_long_windows_of_equal_messages_are_decided_by_their_length():
-    assert told("a" * 2_000 + "b", "a" * 1_500) is None
-    assert told("b" + "a" * 2_000, "a" * 1_500) == "c" * 502 + "." * 1_499 + " +1"
+    assert fates_of("a" * 2_000 + "b", "a" * 1_500) is None
+    assert fates_of("b" + "a" * 2_000, "a" * 1_500) == "c" * 502 + "." * 1_499 + " +1"
 
 
 # Lists that were set

@@ -31,7 +31,7 @@ CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found order A-1182 of today")
 
 
-def told(n):
+def order_message(n):
     return UserMessage(f"message {n} says that order A-{1000 + n} is on its way")
 
 
@@ -57,7 +57,7 @@ def kinds(memory):
 def test_nothing_is_summarized_while_there_is_room():
     summarize = Summarizer()
     memory = make(summarize)
-    memory.add(SystemMessage("S"), *map(told, range(5)))
+    memory.add(SystemMessage("S"), *map(order_message, range(5)))
     assert (summarize.got, len(memory.messages())) == ([], 6)
 
 
@@ -66,16 +66,16 @@ def test_the_oldest_are_replaced_and_nothing_is_evicted():
     memory = make(summarize, append_terms=3)
     memory.add(SystemMessage("S"))
     for n in range(20):
-        memory.add(told(n))
+        memory.add(order_message(n))
     system, summary, *kept = memory.messages()
     assert (system.text, is_summary(summary)) == ("S", True)
-    assert kept == [told(n) for n in range(20 - len(kept), 20)]
+    assert kept == [order_message(n) for n in range(20 - len(kept), 20)]
     assert summary.contents[0].text.startswith("They talked.\n\nExact terms: A-10")
     first, *later = summarize.got
-    assert first == [told(n) for n in range(len(first))]
+    assert first == [order_message(n) for n in range(len(first))]
     assert all(is_summary(messages[0]) for messages in later)
     said = [m for messages in summarize.got for m in messages if not is_summary(m)]
-    assert said == [told(n) for n in range(20 - len(kept))]
+    assert said == [order_message(n) for n in range(20 - len(kept))]
 
 
 @pytest.mark.parametrize("fails", [lambda messages: 1 / 0, lambda messages: "", lambda m: None])
@@ -83,16 +83,16 @@ def test_a_failure_is_logged_and_the_plain_window_decides(fails, caplog):
     memory = make(fails)
     with caplog.at_level(logging.ERROR):
         for n in range(30):
-            memory.add(told(n))
+            memory.add(order_message(n))
     assert "memory 'm' was not summarized" in caplog.text
-    assert memory.messages()[-1] == told(29)
+    assert memory.messages()[-1] == order_message(29)
     assert set(kinds(memory)) == {"USER"}
 
 
 def test_a_summary_that_is_too_long_is_not_applied():
     memory = make(Summarizer("word " * 500))
     for n in range(30):
-        memory.add(told(n))
+        memory.add(order_message(n))
     assert set(kinds(memory)) == {"USER"}
 
 
@@ -107,26 +107,26 @@ def test_messages_added_meanwhile_stay_and_one_summary_is_written_at_a_time():
         return "They talked."
 
     memory = make(summarize)
-    thread = Thread(target=memory.extend, args=([told(n) for n in range(19)],))
+    thread = Thread(target=memory.extend, args=([order_message(n) for n in range(19)],))
     thread.start()
     assert begun.wait(10)
-    memory.add(told(19))  # while the first summary is written
+    memory.add(order_message(19))  # while the first summary is written
     goes_on.set()
     thread.join(10)
     assert len(calls) == 1
     assert kinds(memory)[0] == "summary"
-    assert memory.messages()[-1] == told(19)
+    assert memory.messages()[-1] == order_message(19)
 
 
 def test_messages_that_left_meanwhile_are_not_summarized():
     memory = make(lambda messages: memory.clear() or "They talked.")
-    memory.extend([told(n) for n in range(19)])
+    memory.extend([order_message(n) for n in range(19)])
     assert memory.messages() == []
 
 
 def test_under_asyncio():
     memory = make(Summarizer())
-    asyncio.run(memory.aextend([told(n) for n in range(19)]))
+    asyncio.run(memory.aextend([order_message(n) for n in range(19)]))
     assert kinds(memory)[0] == "summary"
 
 
@@ -143,7 +143,7 @@ def test_the_ledger_has_the_compactions(transactional_db):
     memory = make(Summarizer(), store=DjangoChatMemoryStore())
     memory.add(SystemMessage("S"))
     for n in range(45):
-        memory.add(told(n))
+        memory.add(order_message(n))
     assert len(history.all_messages("m")) == 46
     assert Step.objects.filter(kind="compact").count() >= 2
     assert not [each for step in steps.steps("m", size=200) for each in evicted(step.n)]
@@ -155,9 +155,9 @@ def test_a_step_that_evicts_says_why_no_summary_took_the_place(transactional_db,
     store, words = DjangoChatMemoryStore(), "No summary took their place: "
     memory = make(lambda messages: 1 / 0, store=store)
     for n in range(30):
-        memory.add(told(n))
+        memory.add(order_message(n))
     # Another process has not tried yet, and does not know the error
-    make(Summarizer("too long " * 500), store=store).add(told(30))
+    make(Summarizer("too long " * 500), store=store).add(order_message(30))
     notes = {step.n: step.note for step in steps.steps("m", size=50)}
     assert {n for n, note in notes.items() if note} == {n for n in notes if evicted(n)}
     assert set(filter(None, notes.values())) == {
@@ -176,7 +176,10 @@ def evicted(step):
 
 
 @given(
-    st.lists(st.sampled_from([told(1), CALL, RESULT, AiMessage("yes"), told(2000)]), max_size=40),
+    st.lists(
+        st.sampled_from([order_message(1), CALL, RESULT, AiMessage("yes"), order_message(2000)]),
+        max_size=40,
+    ),
     st.integers(120, 500),
     st.integers(0, 3),
 )

@@ -42,16 +42,30 @@ FOUND = {
 }
 
 
-def said(role: str, content: str, **more: str) -> dict:
+def openai_message(role: str, content: str, **more: str) -> dict:
     return {"role": role, "content": content, **more}
 
 
 LISTS = [
-    [SYSTEM, said("user", "A flight to Denver?")],
-    [SYSTEM, said("user", "A flight to Denver?"), FOUND, said("tool", "NK204", tool_call_id="c1")],
-    [SYSTEM, FOUND, said("tool", "NK204", tool_call_id="c1"), said("user", "<b>Book</b> it.")],
+    [SYSTEM, openai_message("user", "A flight to Denver?")],
+    [
+        SYSTEM,
+        openai_message("user", "A flight to Denver?"),
+        FOUND,
+        openai_message("tool", "NK204", tool_call_id="c1"),
+    ],
+    [
+        SYSTEM,
+        FOUND,
+        openai_message("tool", "NK204", tool_call_id="c1"),
+        openai_message("user", "<b>Book</b> it."),
+    ],
 ]
-ANSWERS = [FOUND, said("assistant", "NK204 at 06:10."), said("assistant", "Done.")]
+ANSWERS = [
+    FOUND,
+    openai_message("assistant", "NK204 at 06:10."),
+    openai_message("assistant", "Done."),
+]
 
 
 @pytest.fixture
@@ -136,7 +150,7 @@ def test_memory_against_what_was_sent(desk, operator_client, django_assert_max_n
 
 def test_a_page_is_bounded_however_long_the_request_is(desk, operator_client):
     tools = [{**TOOLS[0], "n": n} for n in range(300)]
-    request = {"model": "m", "messages": [said("user", "x" * 400_000)], "tools": tools}
+    request = {"model": "m", "messages": [openai_message("user", "x" * 400_000)], "tools": tools}
     store(replace(a_call(4, LISTS[0]), request=request, body=None))
     text = operator_client.get("/c/desk/calls/4/").text
     assert len(text) < 150_000
@@ -214,7 +228,9 @@ def test_the_command_refuses_an_id_that_no_conversation_has(db):
 
 
 def test_a_redaction_reaches_requests_tools_parameters_and_errors(desk):
-    store(a_call(4, [SYSTEM, said("user", "More")], error="no desk D-6630", response=None))
+    store(
+        a_call(4, [SYSTEM, openai_message("user", "More")], error="no desk D-6630", response=None)
+    )
     named = ToolDefinition.objects.filter(name="cancel_booking")
     named.update(definition='{"name": "desk D-6630"}')
     services.redact("desk", 1)

@@ -60,7 +60,7 @@ def store(rule: str) -> None:
     protocol.update_messages("m", example(RULES[rule].bad, RULES[rule].example_provider))
 
 
-def told_to_agents(rule: str) -> dict:
+def answer_to_agents(rule: str) -> dict:
     server = mcp_server(Agent("http://site", Scope()))
     answer = asyncio.run(server.call_tool("doctor", {"rule": rule}))
     return answer.structured_content
@@ -114,7 +114,7 @@ def test_a_window_that_breaks_a_rule_is_listed_with_words_and_all_answers_agree(
         assert answer.answer.startswith("No.") == is_refused
     # the API and the agents' tool
     (row,) = operator_client.get(f"/api/v1/doctor/?rule={name}").json()["results"]
-    (told,) = told_to_agents(name)["conversations"]
+    (told,) = answer_to_agents(name)["conversations"]
     for each in (row, told):
         assert sorted(each["refused_by"]) == sorted(refused)
         assert [each["rule"] for each in each["problems"]] == [p.rule for p in diagnosis.listed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.said import URL, add
+from tests.api.messages import URL, add
 
 FOUND = {
     "kind": "user_repeated",

@@ -199,14 +199,14 @@ def test_a_redaction_takes_the_line_along(operator_client):
 
 
 def test_the_queries_do_not_depend_on_how_many_have_any(operator_client):
-    def asked() -> int:
+    def query_count() -> int:
         cache.clear()
         with CaptureQueriesContext(connection) as queries:
             operator_client.get("/")
         return len(queries)
 
     with_incidents("m0")
-    few = asked()
+    few = query_count()
     for n in range(1, 25):
         with_incidents(f"m{n}")
-    assert asked() == few <= 25
+    assert query_count() == few <= 25

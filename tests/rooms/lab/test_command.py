@@ -18,12 +18,12 @@ SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMe
 
 
 @pytest.fixture
-def said_once(db):
+def conversation(db):
     services.create("m", MessageWindow(20), {"team": "a"})
     services.add("m", SAID)
 
 
-def test_stored_conversations_become_a_row_for_each_policy(said_once, capsys):
+def test_stored_conversations_become_a_row_for_each_policy(conversation, capsys):
     call_command("recall", "--label", "team:a", "--policies", "message_window:2,everything")
     header, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert header[:6] == [
@@ -58,7 +58,7 @@ def test_files_are_read_and_not_stored(db, capsys, tmp_path):
     assert not any_memory()
 
 
-def test_stored_tokens_are_used_unless_another_estimator_counts(said_once):
+def test_stored_tokens_are_used_unless_another_estimator_counts(conversation):
     stored = recall_history("m")
     assert stored.tokens == recall_history("m", "gpt-4o").tokens
     services.change("m", policy=TokenWindow(900, estimator="gpt-3.5-turbo"))

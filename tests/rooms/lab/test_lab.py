@@ -56,12 +56,12 @@ def lab(operator_client, conversations):
 
 
 def computed(client, query: str = "") -> str:
-    while writes.compute_figures(asked(query).query, 60):
+    while writes.compute_figures(address_of(query).query, 60):
         pass
     return words(client.get(f"/lab/?{query}").content)
 
 
-def asked(query: str = MESSAGES) -> FleetAddress:
+def address_of(query: str = MESSAGES) -> FleetAddress:
     given = QueryDict(query).dict()
     return FleetAddress.read(given).with_usual_kind(given)
 
@@ -272,19 +272,19 @@ def test_outliers_and_conversations_that_clients_decide_are_left_out(operator_cl
 
 
 def test_figures_are_kept_until_the_conversation_changes(conversations):
-    query = asked().query
+    query = address_of().query
     assert writes.compute_figures(query, 60) == 0
     services.add("shop/1", [AiMessage("A-1182 again")])
     assert len(reads.fleet(query).known) == COUNT - 1
     assert writes.compute_figures(query, 0) == 0
     assert sum(each.figures.recalls for each in reads.fleet(query).known) == 2 * COUNT + 1
     for other in (f"{MESSAGES}&estimator=gpt-4", f"{MESSAGES}&provider=gemini"):
-        assert writes.compute_figures(asked(other).query, 0) == COUNT - 1
-    assert writes.compute_figures(asked(f"{MESSAGES}&input=5&cached=1").query, 0) == 0
+        assert writes.compute_figures(address_of(other).query, 0) == COUNT - 1
+    assert writes.compute_figures(address_of(f"{MESSAGES}&input=5&cached=1").query, 0) == 0
 
 
 def test_figures_go_with_a_redaction_and_with_the_conversation(conversations, monkeypatch):
-    writes.compute_figures(asked().query, 60)
+    writes.compute_figures(address_of().query, 60)
     services.redact("shop/1", 1)
     assert not Figures.objects.filter(memory_id="shop/1").exists()
     services.delete("shop/2")
@@ -302,7 +302,7 @@ def test_a_conversation_that_changes_while_it_is_computed_is_left_out(conversati
         return compute(*arguments)
 
     monkeypatch.setattr(writes, "figures_of", meanwhile)
-    writes.compute_figures(asked().query, 60)
+    writes.compute_figures(address_of().query, 60)
     assert set(Figures.objects.values_list("memory_id", flat=True)) == {
         f"shop/{n}" for n in range(1, COUNT)
     }
@@ -377,12 +377,12 @@ def test_a_limit_that_is_asked_for_has_a_row(operator_client, lab):
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
     monkeypatch.setattr(writes, "QUESTIONS_KEPT", 2)
     for share in ("0.5", "0.6", "0.7"):
-        writes.compute_figures(asked(f"{MESSAGES}&options=low_water={share}").query, 60)
+        writes.compute_figures(address_of(f"{MESSAGES}&options=low_water={share}").query, 60)
     keys = Figures.objects.values_list("key", flat=True).distinct()
     assert len(keys) == 3, "two, and the newest beside them"
-    assert writes.compute_figures(asked(f"{MESSAGES}&options=low_water=0.7").query, 60) == 0
+    assert writes.compute_figures(address_of(f"{MESSAGES}&options=low_water=0.7").query, 60) == 0
     Figures.objects.update(computed_at=timezone.now() - timedelta(days=31))
-    writes.compute_figures(asked(f"{MESSAGES}&options=low_water=0.8").query, 0)
+    writes.compute_figures(address_of(f"{MESSAGES}&options=low_water=0.8").query, 0)
     assert Figures.objects.count() == 1
     Figures.objects.update(computed_at=timezone.now() - timedelta(days=31))
     writes.forget_old_figures()
@@ -396,7 +396,7 @@ def test_conversations_are_locked_one_by_one(conversations):
     for n in range(COUNT):
         services.keep(f"shop/{n}")
     with CaptureQueriesContext(connection) as sent:
-        writes.compute_figures(asked().query, 60)
+        writes.compute_figures(address_of().query, 60)
     locks = [each["sql"] for each in sent if "FOR UPDATE" in each["sql"]]
     assert len(locks) == COUNT
     assert not [sql for sql in locks if " IN (" in sql]
@@ -409,7 +409,7 @@ def test_all_and_nothing_are_said_of_no_other_share():
 
 
 def test_it_is_computed_slice_by_slice(operator_client, conversations):
-    assert writes.compute_figures(asked("kind=token_window").query, 0) == COUNT - 1
+    assert writes.compute_figures(address_of("kind=token_window").query, 0) == COUNT - 1
     tokens = {"kind": "token_window"}
     assert f"1 of {COUNT} conversations" in operator_client.get("/lab/", tokens).text
     answer = operator_client.post("/lab/", tokens, headers={"HX-Request": "true"})
@@ -449,7 +449,7 @@ def test_conversations_are_chosen(operator_client, conversations, query, words):
 
 def test_a_sample_is_drawn_by_its_seed(conversations):
     drawn = [
-        tuple(each.id for each in reads.chosen_of(asked(f"sample=3&seed={seed}").query)[1])
+        tuple(each.id for each in reads.chosen_of(address_of(f"sample=3&seed={seed}").query)[1])
         for seed in (1, 1, *range(2, 9))
     ]
     assert drawn[0] == drawn[1]

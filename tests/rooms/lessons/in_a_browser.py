@@ -41,7 +41,9 @@ def answer(page, moment, is_right: bool) -> None:
     step = moment.step
     match step.ask:
         case Ask.LEAVES:
-            stays = [row.seq for row in moment.before.window.rows if row.seq in moment.after.seen]
+            stays = [
+                row.seq for row in moment.before.window.rows if row.seq in moment.after.in_memory
+            ]
             picks = moment.leaving if is_right else stays[:1]
             for seq in picks:
                 tab_to(page, page.locator(f"input[name=leaves][value='{seq}']"))

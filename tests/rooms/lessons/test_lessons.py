@@ -75,7 +75,7 @@ def test_it_is_short_and_each_step_asks_before_it_tells(staged):
     lesson = staged.lesson
     assert 3 <= len(lesson.steps) <= 6
     assert all(step.ask for step in lesson.steps)
-    said = [line.readable for line in staged.moments[-1].after.said]
+    said = [line.readable for line in staged.moments[-1].after.history]
     assert sum(len(text.split()) for text in [*texts(lesson), *said]) < 600  # three minutes
     assert len(lesson.remember.split()) < 25
 
@@ -110,7 +110,7 @@ def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
             policy = type(lesson.policy)(limit, estimator=lesson.policy.estimator)
             services.change(name, policy=policy)
 
-    def seen() -> list[int]:
+    def seqs_in_memory() -> list[int]:
         return [row.seq for row in windows.window(name).rows]
 
     for moment in staged.moments:
@@ -123,7 +123,7 @@ def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
         set_limit(step.limit)
         until = step.said or said
         services.add(name, lesson.messages[said:until])
-        before = seen()
+        before = seqs_in_memory()
         assert before == [place.seq for place in moment.before.window.rows]
         if told.summary:
             summary = until, told
@@ -135,7 +135,7 @@ def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
         said = until + step.adds
         services.add(name, lesson.messages[until:said])
         set_limit(step.becomes)
-        after = seen()
+        after = seqs_in_memory()
         assert after == [place.seq for place in moment.after.window.rows]
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
         messages = windows.window(name).messages
@@ -191,7 +191,7 @@ def answers(moment) -> tuple[str, str]:
     match step.ask:
         case Ask.LEAVES:
             rows = moment.before.window.rows
-            stays = next(row.seq for row in rows if row.seq in moment.after.seen)
+            stays = next(row.seq for row in rows if row.seq in moment.after.in_memory)
             right = "".join(f"leaves={seq}&" for seq in moment.leaving)
             return f"{right}check={1 if right else 'none'}", f"leaves={stays}&check=1"
         case Ask.LIMIT:

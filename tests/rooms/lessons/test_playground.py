@@ -226,9 +226,9 @@ def test_the_sums_and_the_rows_agree_with_the_core(seed):
         board, scene = page.board, page.scenes[at]
         kept = [row for row in board.memory if not row.is_gone]
         assert [row.line.seq for row in kept] == [place.seq for place in scene.window.rows]
-        assert {said.line.seq for said in board.history if not said.note} == scene.seen
-        known = page.scenes[at - 1].seen | {line.seq for line in board.arriving}
-        assert {row.line.seq for row in board.memory if row.is_gone} == known - scene.seen
+        assert {said.line.seq for said in board.history if not said.note} == scene.in_memory
+        known = page.scenes[at - 1].in_memory | {line.seq for line in board.arriving}
+        assert {row.line.seq for row in board.memory if row.is_gone} == known - scene.in_memory
         assert (board.fill == 100) is (board.load >= board.limit)
         assert not board.slots or sum(board.slots) == board.load
         if tally := board.tally:

@@ -64,7 +64,9 @@ def test_it_does_what_a_conversation_does(db, seed):
             row.seq for row in window.over_limit
         ]
         assert scene.window.load == window.load
-        assert [line.message for line in scene.said] == [row.message for row in history("m").rows]
+        assert [line.message for line in scene.history] == [
+            row.message for row in history("m").rows
+        ]
 
 
 def test_a_lowered_limit_does_not_hide_a_summary():

@@ -28,7 +28,7 @@ from ...serving import ROOT
 SECRET = "my card is 4111-1111-QUOKKA"
 
 
-def said(*words: str) -> dict:
+def body_with(*words: str) -> dict:
     messages = [{"role": "user", "content": each} for each in words]
     return {"messages": messages, "format": "openai_chat"}
 
@@ -174,7 +174,7 @@ def spans():
 @pytest.mark.django_db(transaction=True)
 def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     services.create("m", MessageWindow(1))
-    body = said(SECRET, SECRET)
+    body = body_with(SECRET, SECRET)
     url = "/api/v1/memories/m/messages/"
     api.post(url, body, headers={"traceparent": PARENT, "X-Request-ID": "r-1"})
     (span,) = spans()

@@ -65,7 +65,7 @@ def saying(rows):
     return {row.seq: row for row in rows if "key" in row.text.lower()}
 
 
-def held_at(step: int) -> bool:
+def is_mentioned_at(step: int) -> bool:
     """Whether the stored window holds a message that contains the phrase."""
     window = windows.window("m", step)
     return bool(saying((*window.rows, *window.over_limit)))
@@ -117,7 +117,7 @@ def check_every_answer(most: int) -> None:
         return
     spoke = {row.seq: speaker_of(row.type, row.seq in injected) for row in said}
     newest = {row.seq for row in said[-most:]}
-    held = [False, *(held_at(step) for step in range(1, last + 1))]
+    held = [False, *(is_mentioned_at(step) for step in range(1, last + 1))]
     is_partial = len(said) > most
     for at in range(last + 1):
         found = found_at(at)

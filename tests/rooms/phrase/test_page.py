@@ -40,7 +40,7 @@ def say(messages, window: int) -> None:
     create_and_add("said", MessageWindow(window), messages)
 
 
-def told(client, query: str = "") -> str:
+def answer_of(client, query: str = "") -> str:
     response = client.get(f"/c/said/?find=Anna&{query}")
     found = found_on(response.context["page"]).answer
     assert found.looked_at in response.content.decode()
@@ -178,7 +178,7 @@ def test_mentions_that_are_not_listed_are_counted(operator_client, request):
     request.getfixturevalue("few_looked_at")
     html = operator_client.get("/c/said/?find=Anna").content.decode()
     assert "and at least 40 more mentions" in html
-    assert told(operator_client).startswith("Yes, since step 81 or earlier. #11 to #100 are")
+    assert answer_of(operator_client).startswith("Yes, since step 81 or earlier. #11 to #100 are")
 
 
 PART = (
@@ -189,10 +189,10 @@ PART = (
 
 def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, few_looked_at):
     say([UserMessage(f"Anna {n}") for n in range(100)], 5)
-    assert told(operator_client, "at=90") == (
+    assert answer_of(operator_client, "at=90") == (
         f"At step 90: yes, since step 81 or earlier. #86 to #90 are in memory. {PART}"
     )
-    assert told(operator_client, "at=3") == (
+    assert answer_of(operator_client, "at=3") == (
         "At step 3: yes, since step 3 or earlier. #1, #2 and #3 are in memory. "
         f"Later: in memory, at step 81. {PART}"
     )
@@ -205,7 +205,7 @@ def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, fe
 
 def test_turns_are_found_though_very_many_followed(operator_client):
     say([UserMessage(("Anna", "hm")[n % 2]) for n in range(150)], 1)
-    assert told(operator_client, "at=3").startswith(
+    assert answer_of(operator_client, "at=3").startswith(
         "At step 3: yes, since #3. Forgotten at step 2, when #2 arrived, until #3 said it again. "
         "#3 is in memory. Later: forgotten when #4 arrived, at step 4."
     )

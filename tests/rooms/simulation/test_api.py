@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chatmemory import MessageWindow
 from chatmemory.reading import conversations
-from tests.api.said import URL, add, user
+from tests.api.messages import URL, add, user
 
 
 def test_a_simulation_changes_nothing(api, memory_id):

@@ -46,14 +46,14 @@ def sent(response) -> dict[str, str]:
     return {field.get("name"): field.get("value") for field in hidden}
 
 
-def told(page, query: str = POLICIES) -> list[dict]:
+def rows_of(page, query: str = POLICIES) -> list[dict]:
     return json.loads(page(f"{query}&as=json"))
 
 
 def test_the_numbers_equal_those_of_commands_and_the_api(page):
     policies = [MessageWindow(3), TokenWindow(1_000), None]
     which = MemoryFilter(id_prefix="order-7741")
-    for row, found in zip(told(page), recall_of_stored(which, policies).rows, strict=True):
+    for row, found in zip(rows_of(page), recall_of_stored(which, policies).rows, strict=True):
         for name in NUMBERS:
             assert row[name] == getattr(found, name), name
 
@@ -61,7 +61,7 @@ def test_the_numbers_equal_those_of_commands_and_the_api(page):
 def test_csv_has_the_same_rows(page):
     rows = list(csv.DictReader(io.StringIO(page(f"{POLICIES}&as=csv"))))
     assert [(row["policy"], int(row["held"])) for row in rows] == [
-        (row["policy"], row["held"]) for row in told(page)
+        (row["policy"], row["held"]) for row in rows_of(page)
     ]
 
 
@@ -75,16 +75,16 @@ def test_a_lost_fact_leads_to_the_limit_that_holds_it(page):
     html = page("?policy=message_window:3")
     link = next(part for part in html.split('"') if "phrase=A-1182" in part and "at=" in part)
     query = unescape(link).removeprefix(PAGE)
-    followed, (row,) = page(query), told(page, query)
+    followed, (row,) = page(query), rows_of(page, query)
     least = row["phrase_kept_by"]
     assert f"<b>{least} messages</b>" in followed
     at = int(link.partition("at=")[2].partition("&")[0])
-    lost = {n: told(page, f"?policy=message_window:{n}&at={at}")[0]["lost"] for n in (3, least)}
+    lost = {n: rows_of(page, f"?policy=message_window:{n}&at={at}")[0]["lost"] for n in (3, least)}
     assert lost[least] < lost[3]
 
 
 def test_a_phrase_is_followed_to_its_first_loss(page):
-    first, second, everything = told(page, f"{POLICIES}&phrase=order+number+is+A-1182")
+    first, second, everything = rows_of(page, f"{POLICIES}&phrase=order+number+is+A-1182")
     assert first["phrase_forgotten_at"] == 27  # beside the system message there is room for two
     assert everything["phrase_forgotten_at"] is None
     assert "nobody said it" in page(f"{POLICIES}&phrase=nothing+like+it")
@@ -114,7 +114,7 @@ def test_an_equal_system_message_is_ignored_and_not_forgotten(operator_client, d
 
 
 def test_without_policies_those_worth_a_look_are_compared(page):
-    rows = told(page, "?x=1")
+    rows = rows_of(page, "?x=1")
     assert rows[0]["policy"] == "token_window:800"
     assert rows[-1]["policy"] == "everything"
     assert rows[1]["held"] >= 0.95 * rows[1]["recalls"]
@@ -125,7 +125,7 @@ def test_prices_can_be_given_by_the_user(page):
     html = page(
         f"{POLICIES}&provider=own&input=2.5&cached=1,25&output=10&currency=€&source=the+bill&as_of=May"
     )
-    row = told(page, f"{POLICIES}&provider=own&input=2.5&cached=1.25&output=10")[1]
+    row = rows_of(page, f"{POLICIES}&provider=own&input=2.5&cached=1.25&output=10")[1]
     cost = (row["prompt_tokens"] - row["reusable_tokens"]) * 2.5 + row["reusable_tokens"] * 1.25
     cost = (cost + row["output_tokens"] * 10) / 1e6
     assert float(row["cost"]) == pytest.approx(cost)
@@ -189,7 +189,7 @@ def test_the_tokens_in_memory_are_the_same_as_on_the_conversation(page, operator
 
 
 def test_the_form_adds_a_policy(page):
-    rows = told(page, "?policy=message_window:3&kind=token_window&limit=500&options=")
+    rows = rows_of(page, "?policy=message_window:3&kind=token_window&limit=500&options=")
     assert [row["policy"] for row in rows] == ["message_window:3", "token_window:500"]
 
 
@@ -201,7 +201,7 @@ def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     assert "not said in the latest 10 messages" in html
     assert "nobody said it" not in html
     assert "never said" not in html
-    assert told(page)[0]["messages"] == 10
+    assert rows_of(page)[0]["messages"] == 10
 
 
 def test_a_suggestion_names_the_latest_messages_for_which_it_was_replayed(

@@ -45,7 +45,7 @@ def key_of(response) -> str:
     return response.context["page"].tried.get("trial", "")
 
 
-def seen(response) -> list[str]:
+def texts_in_memory(response) -> list[str]:
     """The texts that the model would see."""
     return [row.text for row in response.context["page"].memory_pane.messages]
 
@@ -59,7 +59,7 @@ class TestAPreview:
         response = preview(operator_client)
         page = response.context["page"]
         assert page.is_simulation
-        assert seen(response) == ["b", "c", "d"]
+        assert texts_in_memory(response) == ["b", "c", "d"]
         assert [row.seq for row in page.memory_pane.just_evicted.rows] == [1]
         assert SimulationView(page.state).verdict.summary == "Would evict. 1 message: #1"
         assert page.history_pane.rows[0].tag == "would leave · capacity"
@@ -71,7 +71,7 @@ class TestAPreview:
 
     def test_foretells_what_adding_does(self, operator_client, full):
         script = "user: one\ncall: find(7)\nresult: found\nai: two"
-        foreseen = seen(preview(operator_client, role="script", text=script))
+        foreseen = texts_in_memory(preview(operator_client, role="script", text=script))
         response = draft(operator_client, ADD, role="script", text=script)
         assert response["Location"] == PAGE
         assert [readable_text(row.message) for row in windows.window(full).rows] == foreseen
@@ -79,14 +79,14 @@ class TestAPreview:
 
     def test_starts_at_a_past_step_too(self, operator_client, full):
         response = preview(operator_client, text="x", at="1")
-        assert seen(response) == ["a", "x"]
+        assert texts_in_memory(response) == ["a", "x"]
         history = response.context["page"].history_pane.rows
         assert [row.row.text for row in history] == ["a", "x"]
-        assert seen(preview(operator_client, text="x", at="0")) == ["x"]
+        assert texts_in_memory(preview(operator_client, text="x", at="0")) == ["x"]
         assert b"/add/" not in response.content
         assert b"/add/" in operator_client.get(PAGE).content
         trial = key_of(response)
-        assert seen(operator_client.get(f"{PAGE}?at=2&trial={trial}")) == ["a", "b", "x"]
+        assert texts_in_memory(operator_client.get(f"{PAGE}?at=2&trial={trial}")) == ["a", "b", "x"]
 
     def test_keeps_the_selected_message(self, operator_client, full):
         page = preview(operator_client, msg="1").context["page"]
@@ -116,7 +116,7 @@ class TestALimit:
     def test_alone_speaks_of_no_draft(self, operator_client, full):
         response = preview(operator_client, text="", limit="1")
         page, why = response.context["page"], said(response, "why")
-        assert seen(response) == ["c"]
+        assert texts_in_memory(response) == ["c"]
         assert conversations.memory(full).policy == MessageWindow(3)
         words = "With a limit of 1, 2 messages would leave at the next add: #1 and #2."
         assert words in said(response, "tape-bar")
@@ -193,7 +193,7 @@ class TestDrafts:
         refused = draft(operator_client, role="script", text="hello", trial=trial)
         assert key_of(refused) == trial
         response = preview(operator_client, text="e", role="ai", trial=trial)
-        assert seen(response) == ["c", "d", "e"]
+        assert texts_in_memory(response) == ["c", "d", "e"]
         summary = response.context["page"].caption.summary
         assert summary.startswith("Your 2 drafts would arrive.")
         draft(operator_client, ADD, text="", trial=trial)
@@ -316,7 +316,7 @@ class TestTheVerdict:
 class TestSavingAsANewConversation:
     def test_saves_the_shown_window(self, operator_client, full):
         services.set_messages(full, users("c", "b"))
-        foreseen = seen(preview(operator_client, at="4"))
+        foreseen = texts_in_memory(preview(operator_client, at="4"))
         response = draft(operator_client, BRANCH, at="4", new_id="other/one")
         assert response["Location"] == "/c/other~2Fone/"
         assert window("other/one") == foreseen == ["c", "b", "d"]

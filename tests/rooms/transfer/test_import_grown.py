@@ -62,7 +62,7 @@ def imported(path: Path, capsys) -> str:
     return str(capsys.readouterr().out).partition(", ")[0]
 
 
-def said(memory_id: str) -> list[str]:
+def texts_of_history(memory_id: str) -> list[str]:
     return [text_of(message) for message in whole_history(memory_id)]
 
 
@@ -77,7 +77,7 @@ def test_new_messages_of_a_file_are_added_with_their_compactions(file, capsys):
     assert "0 conversations with 0 messages imported" in imported(file.write(), capsys)
     file.say("a3", "Bread added.")
     assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
-    assert said("x-s")[2:] == ["Add milk", "Milk added.", "Add bread", "Bread added."]
+    assert texts_of_history("x-s")[2:] == ["Add milk", "Milk added.", "Add bread", "Bread added."]
     assert verify("x-s") is None
 
 
@@ -87,8 +87,8 @@ def test_a_redacted_message_is_known_by_its_number_and_role(file, capsys):
     assert "0 conversations" in imported(file.write(), capsys)
     file.say("u2", "Add milk")
     assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
-    assert said("x-s")[1:] == ["List begun.", "Add milk"]
-    assert "Begin" not in said("x-s")[0]
+    assert texts_of_history("x-s")[1:] == ["List begun.", "Add milk"]
+    assert "Begin" not in texts_of_history("x-s")[0]
     assert verify("x-s") is None
 
 
@@ -99,7 +99,7 @@ def test_another_beginning_or_a_changed_conversation_is_refused(file, capsys):
     with pytest.raises(CommandError, match="1 refused"):
         imported(file.write(), capsys)
     assert "does not begin as the file does" in capsys.readouterr().err
-    assert said("x-s") == ["Begin the list", "List begun."]
+    assert texts_of_history("x-s") == ["Begin the list", "List begun."]
 
 
 @pytest.mark.parametrize("key", ["the key of before", "another key"])
@@ -113,7 +113,7 @@ def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, 
     settings.SECRET_KEY = key
     call_command("import_transcripts", path)
     assert "1 already imported, 0 refused" in capsys.readouterr().out
-    assert said("chat-1") == ["Begin", "Begun.", "Go on"]
+    assert texts_of_history("chat-1") == ["Begin", "Begun.", "Go on"]
 
 
 def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):
@@ -122,7 +122,7 @@ def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):
     for n in range(2, 9):
         file.say(f"u{n}", f"said {n}")
     assert "1 conversation with 7 messages imported" in imported(file.write(), capsys)
-    assert len(said("x-s")) == 9
+    assert len(texts_of_history("x-s")) == 9
     assert Memory.objects.get().imported is None
     assert verify("x-s") is None
 
@@ -139,7 +139,7 @@ def test_lines_of_chat_messages_that_have_grown_go_on(tmp_path, capsys):
     imported(path, capsys)
     path.write_text(json.dumps([*turns, {"role": "user", "content": "Go on"}]))
     assert "1 conversation with 1 message imported" in imported(path, capsys)
-    assert said("chat-1") == ["Be brief.", "Begin", "Begun.", "Go on"]
+    assert texts_of_history("chat-1") == ["Be brief.", "Begin", "Begun.", "Go on"]
 
 
 def test_a_fork_is_stored_as_a_branch(file, capsys):
@@ -147,8 +147,13 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     file.say("a2", "Tea added.")
     file.say("u3", "Add milk", parent="a1")
     assert "2 conversations" in imported(file.write(), capsys)
-    assert said("x-s") == ["Begin the list", "List begun.", "Add milk"]
-    assert said("x-s-branch-1") == ["Begin the list", "List begun.", "Add tea", "Tea added."]
+    assert texts_of_history("x-s") == ["Begin the list", "List begun.", "Add milk"]
+    assert texts_of_history("x-s-branch-1") == [
+        "Begin the list",
+        "List begun.",
+        "Add tea",
+        "Tea added.",
+    ]
     branch = Memory.objects.get(pk="x-s-branch-1")
     assert (branch.branched_from, branch.labels["from"]) == ("x-s", "x-s step 2")
     assert copies("x-s", 1) == [("x-s-branch-1", 1)]
@@ -162,8 +167,8 @@ def test_redacted_text_does_not_come_back_in_a_branch(file, capsys):
     services.redact("x-s", 1)
     file.say("u3", "Add milk", parent="a1")
     imported(file.write(), capsys)
-    assert said("x-s-branch-1")[1:] == ["List begun.", "Add milk"]
-    assert "Begin" not in said("x-s-branch-1")[0]
+    assert texts_of_history("x-s-branch-1")[1:] == ["List begun.", "Add milk"]
+    assert "Begin" not in texts_of_history("x-s-branch-1")[0]
     assert verify("x-s-branch-1") is None
 
 
@@ -173,11 +178,16 @@ def test_stored_messages_stay_if_the_user_goes_back_later(file, capsys):
     file.say("u3", "Add milk", parent="a1")
     file.say("a3", "Milk added.")
     imported(file.write(), capsys)
-    assert said("x-s") == ["Begin the list", "List begun.", "Add tea"]
-    assert said("x-s-branch-1") == ["Begin the list", "List begun.", "Add milk", "Milk added."]
+    assert texts_of_history("x-s") == ["Begin the list", "List begun.", "Add tea"]
+    assert texts_of_history("x-s-branch-1") == [
+        "Begin the list",
+        "List begun.",
+        "Add milk",
+        "Milk added.",
+    ]
     file.say("u4", "Add bread")
     assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
-    assert said("x-s-branch-1")[-1] == "Add bread"
+    assert texts_of_history("x-s-branch-1")[-1] == "Add bread"
 
 
 def test_page_and_command_report_the_same(file, operator_client, capsys):
@@ -197,7 +207,7 @@ def test_page_and_command_report_the_same(file, operator_client, capsys):
     assert [what.partition(", first at ")[2] for what in row["lost"]] == ["", "line 4"]
     for what in row["lost"]:
         assert f" {what} " in page
-    assert said("page-s") == said("x-s")
+    assert texts_of_history("page-s") == texts_of_history("x-s")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def imported(session: Session, policy=None) -> services.Imported:
     return result
 
 
-def seen(memory_id: str, at: int | None = None) -> list[int]:
+def positions_in_memory(memory_id: str, at: int | None = None) -> list[int]:
     """The positions that memory holds after a step: each message is a step and a seq."""
     return [row.seq - 1 for row in window(memory_id, at).rows]
 
@@ -65,7 +65,7 @@ def test_memory_equals_the_agents_window_at_each_step():
     result = imported(builder.session())
     assert (result.refused, result.messages, result.losses) == ("", 5, ())
     windows = [[0], [0, 1], [0, 1, 2], [3, 2], [3, 2, 4], [2, 5, 4], [2, 5, 4, 6]]
-    assert [seen("s", at) for at in range(1, 8)] == windows
+    assert [positions_in_memory("s", at) for at in range(1, 8)] == windows
     memory = Memory.objects.get(pk="s")
     assert (memory.policy, memory.said_count, memory.imported) == (None, 5, None)
     steps = Step.objects.order_by("n").values_list("kind", "note", "by_client")
@@ -103,7 +103,7 @@ def test_it_is_known_again_and_goes_on_as_any_memory():
 def test_a_session_without_compactions_is_seen_whole():
     result = imported(built(*"abcd").session(), MessageWindow(2))
     assert result.losses == (Loss("session", "the given policy: the agent decided what it saw"),)
-    assert (seen("s"), Memory.objects.get(pk="s").policy) == ([0, 1, 2, 3], None)
+    assert (positions_in_memory("s"), Memory.objects.get(pk="s").policy) == ([0, 1, 2, 3], None)
     assert verify("s") is None
 
 
@@ -112,7 +112,7 @@ def test_a_summary_of_unrecorded_messages_covers_nothing():
     builder.compact(UserMessage("S"))
     builder.add(UserMessage("a"))
     assert imported(builder.session()).refused == ""
-    assert (seen("s", 1), seen("s")) == ([0], [0, 1])
+    assert (positions_in_memory("s", 1), positions_in_memory("s")) == ([0], [0, 1])
     assert verify("s") is None
 
 
@@ -129,7 +129,7 @@ def test_what_memory_cannot_say_is_lost():
         "results that the agent's program had cleared, whose texts memory keeps (1)",
         "compactions that put messages back or in another order, which memory cannot follow (1)",
     ]
-    assert (seen("s", 4), seen("s")) == ([3], [4])
+    assert (positions_in_memory("s", 4), positions_in_memory("s")) == ([3], [4])
     assert verify("s") is None
 
 
@@ -165,7 +165,7 @@ def test_every_step_of_any_session_equals_the_agents_window(session, data):
     result = imported(session)
     assert (result.refused, result.losses) == ("", ())
     for at in range(1, len(session.messages) + 1):
-        assert seen("s", at) == window_of(session, at)
+        assert positions_in_memory("s", at) == window_of(session, at)
     assert verify("s") is None
 
 
@@ -204,8 +204,8 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
     assert time.monotonic() - begun < 30
     for each in session.compactions:
         for at in (each.summary, each.summary + 1, each.summary + 30):
-            assert seen("s", at) == window_of(session, at)
-    assert seen("s") == window_of(session, len(session.messages))
+            assert positions_in_memory("s", at) == window_of(session, at)
+    assert positions_in_memory("s") == window_of(session, len(session.messages))
     assert verify("s") is None
     assert imported(session).already
 
@@ -234,14 +234,14 @@ def test_the_real_sessions_are_what_the_agent_saw(request, capsys):
         assert memory.said_count == len(transcript.messages)
         for each in session.compactions:
             for at in (each.summary, each.summary + 1):
-                assert seen(memory.pk, at) == window_of(session, at)
+                assert positions_in_memory(memory.pk, at) == window_of(session, at)
             found = window(memory.pk, each.summary + 1)
             assert [text_of(message) for message in found.messages] == [
                 text_of(session.messages[place]) for place in each.window
             ]
             left = Stay.objects.filter(memory=memory, left_step=each.summary + 1)
             assert {stay.seq - 1 for stay in left} == set(each.covered)
-        assert seen(memory.pk) == window_of(session, len(session.messages))
+        assert positions_in_memory(memory.pk) == window_of(session, len(session.messages))
         compactions += len(session.compactions)
     assert Memory.objects.count() == len(files)
     assert Step.objects.filter(kind="compact").count() == compactions

@@ -17,9 +17,9 @@ def result(id: str, text: str) -> dict:
     return {"type": "TOOL_EXECUTION_RESULT", "id": id, "toolName": "f", "text": text}
 
 
-def said(*words: str, **more) -> dict:
+def body_with(*words: str, **more) -> dict:
     return {"messages": [user(word) for word in words], **more}
 
 
 def add(api, *words: str, **more):
-    return api.post(f"{URL}messages/", said(*words, **more))
+    return api.post(f"{URL}messages/", body_with(*words, **more))
