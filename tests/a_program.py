@@ -193,9 +193,9 @@ def rendered() -> list[str]:
 def linted() -> list[str]:
     messages = conversation()[2:3]
     found: list[cm.Finding] = cm.lint(messages, provider="openai")
-    mended: cm.Repaired = cm.repair(messages, provider="openai", numbers=[7])
-    assert not mended.left
-    return [each.rule for each in found] + [each.what for each in mended.done]
+    repaired: cm.Repaired = cm.repair(messages, provider="openai", numbers=[7])
+    assert not repaired.left
+    return [each.rule for each in found] + [each.what for each in repaired.done]
 
 
 def main() -> None:

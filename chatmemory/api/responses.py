@@ -238,7 +238,7 @@ class FindingSerializer(Json):
     message = serializers.CharField(help_text="What is wrong, in a sentence.")
     error = serializers.CharField(help_text="What the provider's error reads like.")
     repairs = serializers.ListField(
-        child=serializers.CharField(), help_text="What would mend it: see `repair`."
+        child=serializers.CharField(), help_text="The repairs that would correct it: see `repair`."
     )
     source = serializers.URLField(  # type: ignore[assignment]
         help_text="Where the rule is from."

@@ -74,8 +74,8 @@ def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
         name = "a tool call" if first.calls else _SPOKEN[first.type]
         after = "" if sent.turns[0] is first else " after system"
         what = f"The first message{after} is {name} ({first.name}), not User."
-        is_mendable = sent.provider == BEDROCK and first_user(sent) is not None
-        yield Fault([first], what, is_mendable=is_mendable)
+        is_repairable = sent.provider == BEDROCK and first_user(sent) is not None
+        yield Fault([first], what, is_repairable=is_repairable)
 
 
 def first_user(sent: ProviderWindow) -> int | None:
@@ -107,7 +107,7 @@ def several_systems(sent: ProviderWindow) -> Iterator[Fault]:
         texts = {text_of(turn.message) for turn in sent.systems if turn.message}
         numbers = " and ".join(turn.name for turn in sent.systems[:2])
         what = f"There are {len(sent.systems)} system messages: {numbers}."
-        yield Fault(sent.systems, what, is_mendable=len(texts) < len(sent.systems))
+        yield Fault(sent.systems, what, is_repairable=len(texts) < len(sent.systems))
 
 
 # Calls and results
@@ -176,7 +176,7 @@ def call_after_model(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.listed:
         if turn.calls and (before is None or before.type is MessageType.AI):
             what = f"Tool call {turn.name} does not follow a user or a tool result."
-            yield Fault([turn], what, is_mendable=turn.position < (first_user(sent) or 0))
+            yield Fault([turn], what, is_repairable=turn.position < (first_user(sent) or 0))
         before = turn
 
 

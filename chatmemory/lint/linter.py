@@ -82,8 +82,8 @@ def repair(
     bench = Bench(
         [BenchMessage(*each) for each in zip(window, shown, range(len(window)), strict=True)]
     )
-    for mend in REPAIRS:
-        mend(ProviderWindow(turns_of(bench.messages, provider, bench.numbers), provider), bench)
+    for apply in REPAIRS:
+        apply(ProviderWindow(turns_of(bench.messages, provider, bench.numbers), provider), bench)
     left = lint(bench.messages, provider=provider, model=model, numbers=bench.numbers)
     return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
 

@@ -28,7 +28,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Mending:
+class RepairChange:
     """A change that a repair makes, in words that fit before and after it. `position` is the
     index of the message in the original window; for a placeholder, the index of its call.
     """
@@ -46,7 +46,7 @@ class Repaired:
 
     messages: Sequence[ChatMessage]
     sources: Sequence[int | None]
-    done: Sequence[Mending] = ()
+    done: Sequence[RepairChange] = ()
     left: Sequence[Finding] = ()
 
 
@@ -64,7 +64,7 @@ class Bench:
     """A window in repair."""
 
     places: list[BenchMessage]
-    done: list[Mending] = field(default_factory=list)
+    done: list[RepairChange] = field(default_factory=list)
 
     @property
     def messages(self) -> list[ChatMessage]:
@@ -75,11 +75,11 @@ class Bench:
         return [place.number for place in self.places]
 
     def record(self, repair: str, place: BenchMessage, what: str) -> None:
-        assert place.source is not None, "placeholders are not mended"
+        assert place.source is not None, "placeholders are not repaired"
         is_call = isinstance(place.message, AiMessage) and place.message.tool_execution_requests
         name = "Tool call" if is_call else _NAMES[place.message.type]
         message = f"{name} {named(place.number)}"
-        self.done.append(Mending(repair, place.source, f"{message}: {what}."))
+        self.done.append(RepairChange(repair, place.source, f"{message}: {what}."))
 
 
 Repair = Callable[[ProviderWindow, Bench], None]
@@ -123,7 +123,7 @@ def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
     """Let memory begin with a user message where the provider refuses the messages before it."""
     first = first_user(sent)
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
-    if first is None or check is None or not any(fault.is_mendable for fault in check(sent)):
+    if first is None or check is None or not any(fault.is_repairable for fault in check(sent)):
         return
     dropped = {turn.position for turn in sent.turns if turn.position < first} - {
         turn.position for turn in sent.systems

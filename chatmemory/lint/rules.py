@@ -21,14 +21,14 @@ _BRACES = re.compile(r"\{(\w+)\}")
 class Fault(NamedTuple):
     """Turns at fault, with a sentence about the fault.
 
-    `error` has the values for the provider's error message. `is_mendable` is False if no repair
+    `error` has the values for the provider's error message. `is_repairable` is False if no repair
     applies. A fault that `is_pending` ends with the messages that must come next anyway.
     """
 
     turns: Sequence[Turn]
     message: str
     error: Mapping[str, object] = {}
-    is_mendable: bool = True
+    is_repairable: bool = True
     is_pending: bool = False
 
 
@@ -181,7 +181,7 @@ def _found(sent: ProviderWindow, rule: Rule) -> Iterator[Finding]:
             tuple(turn.position for turn in fault.turns),
             _under(law.condition, fault.message),
             law.answer({"at": at, **fault.error}),
-            rule.repairs if fault.is_mendable else (),
+            rule.repairs if fault.is_repairable else (),
             law.source,
             law.basis,
             fault.is_pending,

@@ -26,7 +26,7 @@ HELP = (
 )
 
 
-# Faults that the next message of the user mends: the window of a file is not sent next.
+# Faults that end with the next message of the user: the window of a file is not sent next.
 NEXT = ("answer_at_the_end",)
 
 

@@ -93,8 +93,8 @@ class Headlines:
     cached.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
-    each counted once, and `questions` are the questions of rooms. `mended` causes had cases earlier
-    today, and have no cases any more.
+    each counted once, and `questions` are the questions of rooms. `resolved` causes had cases
+    earlier today, and have none any more.
     """
 
     at: datetime
@@ -104,7 +104,7 @@ class Headlines:
     needing: int = 0
     causes: tuple[Cause, ...] = ()
     folded: tuple[Folded, ...] = ()
-    mended: tuple[Folded, ...] = ()
+    resolved: tuple[Folded, ...] = ()
     questions: tuple[room.Fragment, ...] = ()
 
     @property
@@ -179,7 +179,7 @@ def counted_headlines(moment: int) -> Headlines:
         needing=_needing(lines, stats),
         causes=tuple(_causes(lines, at)),
         folded=tuple(folded),
-        mended=tuple(_mended(stats)),
+        resolved=tuple(_resolved(stats)),
         questions=tuple(rooms.questions()),
     )
 
@@ -194,7 +194,7 @@ def _is_muted(flag: Flag, stats: OverviewStats, muted: Mapping[str, room.Muted])
     return mute is not None and 2 * stats.flagged[flag.name] < 3 * mute.count
 
 
-def _mended(stats: OverviewStats) -> Iterator[Folded]:
+def _resolved(stats: OverviewStats) -> Iterator[Folded]:
     """Yield the causes whose last case ended today, with their last number. The cache remembers the
     counts of a day.
     """
@@ -219,13 +219,13 @@ def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
     days = [today - timedelta(days=n) for n in reversed(range(DAYS))]
     changed = newest_policy_change(days[0]) if lines else None
     for flag in lines:
-        cases = _with_mended(flag.name, cases_of(flag, days, now, changed), days)
+        cases = _with_resolved(flag.name, cases_of(flag, days, now, changed), days)
         words = flag.newest(cases.newest) if flag.newest and cases.newest else ""
         yield Cause(flag.name, cases, words, _address(flag))
 
 
-def _with_mended(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
-    """Return cases including the mended ones: the cache remembers the highest count of each day."""
+def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
+    """Return cases with the resolved ones: the cache remembers the highest count of each day."""
     if not cases.by_day:
         return cases
     key = f"{COUNTED_AS}.days.{name}"

@@ -9,7 +9,7 @@ COMPACTED = {"summary": "So far.", "step": "4", "first": "1", "last": "2", "appe
 # The conversation of some forms, where it is not "m"
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "repair": {"memory_id": "torn"},
-    "undo-repair": {"memory_id": "mended", "step": 4},
+    "undo-repair": {"memory_id": "repaired", "step": 4},
 }
 POSTS: dict[str, list[dict[str, Any]]] = {
     "bulk": [
@@ -27,7 +27,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     "undo-repair": [{}],
     "repair-many": [{"rule": "dangling_call"}, {"versions": '{"torn": 3}'}],
     "raise-limits": [{}, {"versions": '{"torn": 3}'}],
-    "undo-many": [{"steps": '{"mended": 4}'}],
+    "undo-many": [{"steps": '{"repaired": 4}'}],
     "doctor-error": [{"error": "Overloaded"}],
     "doctor-providers": [{"providers": ["openai"], "beginning": "acme/"}],
     "doctor-providers-forget": [{"beginning": "acme/"}],

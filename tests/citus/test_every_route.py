@@ -28,7 +28,7 @@ SAID = [
     AiMessage("In Dijon."),
     UserMessage("When does A-1182 come?"),
 ]
-OWN = ("m", "branch", "other", "torn", "mended", "new", "file", "transcript")
+OWN = ("m", "branch", "other", "torn", "repaired", "new", "file", "transcript")
 FIRST = [UserMessage("first")]
 ROWS = [{"role": "user", "content": "A-1182?"}, {"role": "assistant", "content": "In Dijon."}]
 
@@ -39,9 +39,9 @@ def stored(cluster):
     create_and_add("m", MessageWindow(3), SAID)
     services.branch("m", "branch", FIRST)
     create_and_add("other", MessageWindow(3), SAID)
-    for memory_id in ("torn", "mended"):
+    for memory_id in ("torn", "repaired"):
         create_and_add(memory_id, MessageWindow(9), [*FIRST, CALL, *FIRST])
-    services.repair("mended", "openai")
+    services.repair("repaired", "openai")
     yield
     services.delete_all(Memory.objects.filter(pk__in=OWN).values_list("pk", flat=True))
 

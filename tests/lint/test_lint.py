@@ -1,4 +1,4 @@
-"""The rules of providers: two examples each, pairing, and what mends a window."""
+"""The rules of providers: two examples each, pairing, and the repairs of a window."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_linted(messages, provider, error):
 
 
 @pytest.mark.parametrize(
-    ("letters", "provider", "mended", "done"),
+    ("letters", "provider", "repaired", "done"),
     [
         ("SBbAUA", "gemini", "SUA", ["begin_with_user"] * 3),
         ("ABbUA", "bedrock", "UA", ["begin_with_user"] * 3),
@@ -195,9 +195,9 @@ def test_what_cannot_be_linted(messages, provider, error):
         ("USA", "openai", "USA", []),
     ],
 )
-def test_repairs_of_a_window(letters, provider, mended, done):
+def test_repairs_of_a_window(letters, provider, repaired, done):
     found = repair(window(letters), provider=provider)
-    expected = window(mended)
+    expected = window(repaired)
     assert [(each.type, getattr(each, "id", None)) for each in found.messages] == [
         (each.type, getattr(each, "id", None)) for each in expected
     ]

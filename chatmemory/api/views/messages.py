@@ -108,20 +108,20 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
 @one_snapshot()
 def _window_answer(memory_id: str, parameters: Parameters) -> tuple[int, HttpResponse]:
     """Return the step of a window, and the answer with the window."""
-    at, linted, mended = (parameters.get(name) for name in ("at", "lint", "repair"))
-    if linted is None and mended is None:
+    at, lint_for, repair_for = (parameters.get(name) for name in ("at", "lint", "repair"))
+    if lint_for is None and repair_for is None:
         window, messages = window_in_parts(memory_id, at)
         return window.step, whole_json(
             _window(memory_id, window, render_each(messages, parameters["as"]))
         )
     checked = windows.window(memory_id, at)
-    messages, more = _checked(checked, linted, mended)
+    messages, more = _checked(checked, lint_for, repair_for)
     rendering = render_each(messages, parameters["as"])
     return checked.step, whole_json(_window(memory_id, checked, rendering, more))
 
 
 def _checked(
-    window: WindowView, linted: str | None, mended: str | None
+    window: WindowView, lint_for: str | None, repair_for: str | None
 ) -> tuple[Iterable[ChatMessage], dict[str, Any]]:
     """Return the messages of a window, repaired for one provider, and members of the answer: the
     repairs, and a provider's objections.
@@ -129,17 +129,17 @@ def _checked(
     messages, seqs = window.messages, window.seqs
     found = Repaired(messages, range(len(messages)))
     more: dict[str, Any] = {}
-    if mended is not None:
-        found = repair(messages, provider=mended, numbers=seqs)
+    if repair_for is not None:
+        found = repair(messages, provider=repair_for, numbers=seqs)
         more["repair"] = {
-            "provider": mended,
+            "provider": repair_for,
             "seqs": [None if source is None else seqs[source] for source in found.sources],
             "done": [{**vars(each), "seq": seqs[each.position]} for each in found.done],
         }
     findings = found.left
-    if linted not in (None, mended):
+    if lint_for not in (None, repair_for):
         numbers = [0 if source is None else seqs[source] for source in found.sources]
-        findings = lint(found.messages, provider=linted, numbers=numbers)
+        findings = lint(found.messages, provider=lint_for, numbers=numbers)
     return found.messages, {"findings": findings[:PAGE_MAX], **more}
 
 

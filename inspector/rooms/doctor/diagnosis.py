@@ -32,9 +32,9 @@ class Problem:
 
     For providers in `conditional_for` it depends on the model or a parameter. `seq` is the message
     at fault, 0 for the window as a whole. The problem began with step `since`, at the time `at`;
-    None if unknown. A repair for a provider in `mendable_for` makes the window acceptable to it. A
-    problem that `is_pending` ends with the messages that must come next anyway, such as the results
-    of a call.
+    None if unknown. A repair for a provider in `repairable_for` makes the window acceptable to it.
+    A problem that `is_pending` ends with the messages that must come next anyway, such as the
+    results of a call.
     """
 
     rule: str
@@ -45,7 +45,7 @@ class Problem:
     conditional_for: tuple[str, ...] = ()
     is_pending: bool = False
     at: datetime | None = None
-    mendable_for: tuple[str, ...] = ()
+    repairable_for: tuple[str, ...] = ()
 
     @property
     def is_listed(self) -> bool:
@@ -81,7 +81,7 @@ class Problem:
             refused_by=_of("refused", severities),
             mishandled_by=_of("mishandled", severities),
             conditional_for=_of("conditional", severities),
-            mendable_for=tuple(name for name in self.mendable_for if name in use.models),
+            repairable_for=tuple(name for name in self.repairable_for if name in use.models),
         )
 
     def _severity(self, provider: str, models: Sequence[str]) -> str:
@@ -164,7 +164,7 @@ def _written(problem: Problem) -> dict[str, Any]:
         "conditional_for": list(problem.conditional_for),
         "is_pending": problem.is_pending,
         "at": problem.at and problem.at.isoformat(),
-        "mendable_for": list(problem.mendable_for),
+        "mendable_for": list(problem.repairable_for),
     }
 
 
@@ -221,7 +221,7 @@ def diagnose(
             found[rule.id, False] = {(): {}}
     since = _since(found, past_of) if past_of else {}
     problems = [_problem(*key, of_rule, since.get(key)) for key, of_rule in found.items()]
-    problems = _with_mends(problems, messages)
+    problems = _with_repairs(problems, messages)
     problems.sort(key=lambda each: (not each.refused_by, each.since or step, each.rule))
     return Diagnosis(step, tuple(problems))
 
@@ -262,13 +262,13 @@ def _problem(
     )
 
 
-def _with_mends(problems: Sequence[Problem], messages: Sequence[ChatMessage]) -> list[Problem]:
+def _with_repairs(problems: Sequence[Problem], messages: Sequence[ChatMessage]) -> list[Problem]:
     """Return problems with the providers for which a repair ends them, so that the provider accepts
     the window.
     """
     plans: dict[str, Collection[str] | None] = {}  # by provider: the rules that are still broken
 
-    def mends(rule: str, provider: str) -> bool:
+    def is_repaired(rule: str, provider: str) -> bool:
         if provider not in plans:
             plan = repair(messages, provider=provider)
             is_possible = plan.done and not any(each.severity == "refused" for each in plan.left)
@@ -279,8 +279,10 @@ def _with_mends(problems: Sequence[Problem], messages: Sequence[ChatMessage]) ->
     return [
         replace(
             each,
-            mendable_for=tuple(
-                name for name in (*each.refused_by, *each.mishandled_by) if mends(each.rule, name)
+            repairable_for=tuple(
+                name
+                for name in (*each.refused_by, *each.mishandled_by)
+                if is_repaired(each.rule, name)
             ),
         )
         if each.is_listed and RULES[each.rule].repairs

@@ -105,11 +105,11 @@ class CauseLine(Line):
         # A provider in use would refuse these windows now
         self.is_red = is_used and issue.severity == "refused"
         self.prevention = RULES[issue.rule].prevention
-        provider = issue.mendable_for or next(iter(issue.providers), "")
+        provider = issue.repairable_for or next(iter(issue.providers), "")
         named = {"provider": provider, "rule": issue.rule}
         self.fields = {name: value for name, value in named.items() if value}
         self.address = f"{reverse('inspector:doctor')}?{urlencode(self.fields)}"
-        self.verb = words.verb_of(issue) if issue.mendable_for else ""
+        self.verb = words.verb_of(issue) if issue.repairable_for else ""
 
     @property
     def rows(self) -> list[Row]:
@@ -193,4 +193,4 @@ class CausePage:
         self.verb = words.verb(visit.rule) if visit.rule else "Repair these…"
         counts = doctor_counts("", visit.which.choices)
         self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused
-        self.is_mendable = bool(self.verb) and any(row.is_mendable for row in rows)
+        self.is_repairable = bool(self.verb) and any(row.is_repairable for row in rows)

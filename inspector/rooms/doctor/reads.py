@@ -56,9 +56,9 @@ class IllConversation:
         return self.diagnosis.refused_by
 
     @property
-    def is_mendable(self) -> bool:
+    def is_repairable(self) -> bool:
         """Whether a repair would make a provider in use accept the window that it refuses now."""
-        return any(each.mendable_for for each in self.problems)
+        return any(each.repairable_for for each in self.problems)
 
     @property
     def known_until(self) -> int:
@@ -229,10 +229,10 @@ class Issue:
         return max(self.times, default=None)
 
     @property
-    def mendable_for(self) -> str:
+    def repairable_for(self) -> str:
         """The first provider for which a repair would help one of the windows, or ""."""
-        mended = {name for case in self.cases for name in case.problem.mendable_for}
-        return next((name for name in self.providers if name in mended), "")
+        repairable = {name for case in self.cases for name in case.problem.repairable_for}
+        return next((name for name in self.providers if name in repairable), "")
 
 
 def by_day(times: Iterable[datetime], today: datetime) -> list[int]:

@@ -23,7 +23,7 @@ from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry
-from inspector.rooms.doctor.mending import before_repair, mended
+from inspector.rooms.doctor.repair_transitions import before_repair, repair_transition
 
 NOTE = 255
 
@@ -85,7 +85,7 @@ def repair(
     """
 
     def change(recorder: Recorder) -> ChangeResult:
-        transition, words = _mended(recorder, provider)
+        transition, words = _repaired(recorder, provider)
         return recorder.repair(transition, _note(reason, words))
 
     plan = planned(memory_id, change, actor=actor, expected_version=expected_version)
@@ -127,7 +127,7 @@ def _undone(recorder: Recorder, step: int) -> Transition:
     if [each.seq for each in new] == [each.seq for each in old]:
         raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
     _check_room(recorder.policy, old, new)
-    return mended(memory, recorder.window, old, new)
+    return repair_transition(memory, recorder.window, old, new)
 
 
 def _note(reason: str, words: str) -> str:
@@ -263,12 +263,12 @@ def _summary(provider: str, done: Sequence[tuple[str, int]]) -> str:
     return f"Repaired for {PROVIDERS[provider]}: {', '.join(phrases)}."
 
 
-def _mended(recorder: Recorder, provider: str) -> tuple[Transition, str]:
+def _repaired(recorder: Recorder, provider: str) -> tuple[Transition, str]:
     """Return the transition to the repaired window, and its summary. Raises NotRepairable."""
     plan, old, new = _planned(recorder, provider)
     if not plan.is_possible:
         raise NotRepairable(_why_not(plan))
-    transition = mended(recorder.memory, recorder.window, old, new)
+    transition = repair_transition(recorder.memory, recorder.window, old, new)
     left = {each.entry for each in transition.evictions}
     entries = [each for each in transition.arrivals if each not in left]
     numbers = [each.seq for each in entries]

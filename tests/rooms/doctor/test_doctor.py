@@ -1,6 +1,6 @@
 """The doctor finds ill windows and nothing else: in a fleet, on its page, over HTTP and in CI.
 
-A repair mends a stored window in one step, and one more step undoes it.
+A repair changes a stored window in one step, and one more step undoes it.
 """
 
 from __future__ import annotations
@@ -272,10 +272,10 @@ def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
             services.repair("m", provider)
         return
     made = services.repair("m", provider, reason="it was refused", actor="ada")
-    mended = windows.window("m")
-    left = lint(mended.messages, provider=provider)
+    repaired = windows.window("m")
+    left = lint(repaired.messages, provider=provider)
     assert not [each for each in left if each.severity == "refused"]
-    assert [row.message for row in mended.rows] == [message for _, message in plan.after]
+    assert [row.message for row in repaired.rows] == [message for _, message in plan.after]
     assert (made.kind, made.step) == ("repair", len(said) + 1)
     assert conversations.memory("m").said_count == len(said), (
         "a placeholder is no part of the history"

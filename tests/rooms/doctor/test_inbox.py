@@ -90,15 +90,15 @@ def test_later_puts_the_question_off_until_tomorrow(operator_client, admin_clien
 
 def test_a_cause_without_cases_is_struck_until_tomorrow(operator_client, fleet):
     choose_providers("", ["openai"])
-    assert not counted_headlines(0).mended
+    assert not counted_headlines(0).resolved
     services.clear_messages("refused")
     keep()
     (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "refused")
     assert (line.count, line.cases.new_today) == (1, 1)
-    assert line.cases.begun[-1] == 2, "the spark keeps the one that was mended"
+    assert line.cases.begun[-1] == 2, "the spark keeps the resolved one"
     services.clear_messages("both")
     keep()
     found = counted_headlines(0)
-    assert [(each.name, each.count) for each in found.mended] == [("refused", 1)]
+    assert [(each.name, each.count) for each in found.resolved] == [("refused", 1)]
     assert "refused" not in [cause.name for cause in found.causes]
     assert "none left, today" in words(operator_client.get("/").content)

@@ -43,7 +43,7 @@ def test_the_repairs_of_each_line_do_what_their_preview_shows(fleet, operator_cl
     for line in lines:
         shown = operator_client.post("/doctor/repair/", line.fields)
         would = shown.context["repairs"]
-        assert would.done, line.title  # a verb that mends nothing is not shown
+        assert would.done, line.title  # a verb that repairs nothing is not shown
         done = operator_client.post(
             "/doctor/repair/", {**line.fields, "versions": shown.context["versions"]}
         )
@@ -52,8 +52,8 @@ def test_the_repairs_of_each_line_do_what_their_preview_shows(fleet, operator_cl
         assert not did.refused
         for name in did.done:
             diagnosed(name)
-        mended = IllFilter(provider=line.fields["provider"])
-        assert not set(ill_ids(mended, 99)) & set(did.done)
+        repairable = IllFilter(provider=line.fields["provider"])
+        assert not set(ill_ids(repairable, 99)) & set(did.done)
         back = operator_client.post("/doctor/undo/", {"steps": done.context["steps"]})
         assert not back.context["refused"]
         for name in did.done:

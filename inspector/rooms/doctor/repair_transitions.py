@@ -23,7 +23,7 @@ from chatmemory.windows.window import Entry, Window
 SYNTHETIC = str(Message.Origin.SYNTHETIC)
 
 
-class _Mended(Replacement):
+class _RepairList(Replacement):
     """A list of known messages and placeholders. `before` and `payloads` are their numbers."""
 
     def numbered_with(self, memory: Memory, returning: Mapping[int, Entry]) -> Transition:
@@ -34,7 +34,7 @@ class _Mended(Replacement):
         return origins | {position: row.origin for position, row in returning.items()}
 
 
-def mended(
+def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
     """Return the numbered transition from a loaded window to a new list of its entries, of others
@@ -43,7 +43,7 @@ def mended(
     names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
     transition = refill(window, list(new), memory.policy if can_decide(memory.policy) else None)
-    replacement = _Mended(old, transition, before, names, by_client=False)
+    replacement = _RepairList(old, transition, before, names, by_client=False)
     returning = {
         position: each for position, each in enumerate(new) if each.n and each.seq not in known
     }
