@@ -24,11 +24,11 @@ def figures(_: str) -> Iterator[Figure]:
     from chatmemory import UserMessage, services
     from inspector.rooms.integrity import chain
 
-    said = texts()
-    fill("m", said)
+    lines = texts()
+    fill("m", lines)
 
     def milliseconds(*, without: tuple[str, ...] = ()) -> float:
-        message = UserMessage(next(said))
+        message = UserMessage(next(lines))
         with ExitStack() as patches:
             for name in without:
                 patches.enter_context(patch.object(chain, name, lambda *_: b""))

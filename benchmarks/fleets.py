@@ -66,14 +66,14 @@ def _import_models(number: int) -> None:
 
     def text() -> str:
         start = chance.randrange(len(words) - WORDS.stop)
-        said = words[start : start + chance.choice(WORDS)]
-        return " ".join([*said, f"about the {COMMON}"] if chance.random() < 0.4 else said)
+        line = words[start : start + chance.choice(WORDS)]
+        return " ".join([*line, f"about the {COMMON}"] if chance.random() < 0.4 else line)
 
     for name in (*range(number), "rare"):
-        said = [text() for _ in range(MESSAGES)]
+        lines = [text() for _ in range(MESSAGES)]
         if name == "rare":
-            said[3] += f" {RARE} coast"
-        messages = [(UserMessage, AiMessage)[n % 2](text) for n, text in enumerate(said)]
+            lines[3] += f" {RARE} coast"
+        messages = [(UserMessage, AiMessage)[n % 2](text) for n, text in enumerate(lines)]
         services.import_conversation(f"model-{name}", messages, MessageWindow(KEPT))
         assert verify(f"model-{name}") is None
 

@@ -64,8 +64,8 @@ def changes() -> Iterator[tuple[str, Callable[[], object]]]:
     from chatmemory import MessageWindow, UserMessage, services
     from chatmemory.ledger import protocol
 
-    said = texts()
-    first, second = ([UserMessage(text) for text in islice(said, MANY)] for _ in range(2))
+    lines = texts()
+    first, second = ([UserMessage(text) for text in islice(lines, MANY)] for _ in range(2))
     long = "".join(random.Random(1).choices(BASE64, k=LONG))
     whole = MessageWindow(MANY)
     for name in ("added", "set", "client", "long"):

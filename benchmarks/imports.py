@@ -62,12 +62,12 @@ def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import TokenWindow, UserMessage, services
     from chatmemory.messages.estimators import estimator_for
 
-    said, numbers = texts(), count()
+    source, numbers = texts(), count()
     by_hand = Raw(estimator_for("gpt-4o").estimate_token_count_in_text)
 
     def import_one() -> float:
         name = f"c{next(numbers)}"
-        lines = list(islice(said, EACH))
+        lines = list(islice(source, EACH))
         messages = [UserMessage(line) for line in lines]
         start = time.perf_counter()
         services.import_conversation(name, messages, TokenWindow(WINDOW_TOKENS))

@@ -32,15 +32,15 @@ def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import MessageWindowChatMemory, TokenWindowChatMemory, UserMessage
     from chatmemory.messages.estimators import estimator_for
 
-    said = texts()
+    lines = texts()
     estimator = estimator_for("gpt-4o")
     tokens = TokenWindowChatMemory(max_tokens=8_000)
     messages = MessageWindowChatMemory(max_messages=20)
-    tokens.extend(UserMessage(next(said)) for _ in range(200))
+    tokens.extend(UserMessage(next(lines)) for _ in range(200))
     calls: dict[str, Callable[[], object]] = {
-        "token window": lambda: tokens.add(UserMessage(next(said))),
-        "message window": lambda: messages.add(UserMessage(next(said))),
-        "tokenising": lambda: estimator.estimate_token_count_in_message(UserMessage(next(said))),
+        "token window": lambda: tokens.add(UserMessage(next(lines))),
+        "message window": lambda: messages.add(UserMessage(next(lines))),
+        "tokenising": lambda: estimator.estimate_token_count_in_message(UserMessage(next(lines))),
     }
     times = in_turns(calls, ROUNDS)
     for what, limit in (("token window", 2.5), ("message window", 1.0)):

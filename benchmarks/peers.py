@@ -102,18 +102,18 @@ def _beside_raw(figure: Figure, times: dict[str, float]) -> Figure:
 
 def _add() -> Callable[[], object]:
     """Return a call that adds to a conversation whose window is full."""
-    said = texts()
-    fill("short", said)
-    return partial(add_one, "short", said)
+    lines = texts()
+    fill("short", lines)
+    return partial(add_one, "short", lines)
 
 
 def _raw() -> Callable[[], object]:
     """Return a call that writes the rows of an add by hand."""
-    said = texts()
-    fill("raw", said)
+    lines = texts()
+    fill("raw", lines)
     statement, _ = LEVELS["synchronous FULL"]
     by_hand = Raw("raw", statement)
-    return lambda: by_hand.add(next(said))
+    return lambda: by_hand.add(next(lines))
 
 
 def _turn() -> Callable[[], object]:
@@ -121,14 +121,14 @@ def _turn() -> Callable[[], object]:
     from chatmemory import AiMessage, TokenWindow, TokenWindowChatMemory, UserMessage, services
     from chatmemory.stores.database import DjangoChatMemoryStore
 
-    said = texts()
-    old = [(UserMessage, AiMessage)[n % 2](next(said)) for n in range(MESSAGES)]
+    lines = texts()
+    old = [(UserMessage, AiMessage)[n % 2](next(lines)) for n in range(MESSAGES)]
     services.import_conversation("long", old, TokenWindow(WINDOW_TOKENS))
     memory = TokenWindowChatMemory("long", WINDOW_TOKENS, store=DjangoChatMemoryStore())
 
     def turn() -> None:
-        memory.add(UserMessage(next(said)))
-        memory.add(AiMessage(next(said)))
+        memory.add(UserMessage(next(lines)))
+        memory.add(AiMessage(next(lines)))
         memory.messages()
 
     return turn

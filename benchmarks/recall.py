@@ -30,15 +30,15 @@ def figures(folder: str) -> Iterator[Figure]:
     lines = list(islice(texts(), MESSAGES))
     policies = [MessageWindow(20), TokenWindow(1_000), TokenWindow(4_000), None]
 
-    def said() -> list[ChatMessage]:
+    def uncounted_messages() -> list[ChatMessage]:
         """The messages, not yet counted."""
         return [(UserMessage, AiMessage)[n % 2](line) for n, line in enumerate(lines)]
 
     def count() -> None:
-        for message in said():
+        for message in uncounted_messages():
             count_tokens(estimator, message)
 
-    known = said()
+    known = uncounted_messages()
     history = history_of(known, estimator)
 
     def compare_four() -> None:
@@ -90,11 +90,11 @@ def support_conversations() -> Iterator[list[ChatMessage]]:
     lines = texts()
     rules = " ".join(islice(lines, 20))
     for number in range(CONVERSATIONS):
-        said: list[ChatMessage] = [SystemMessage(rules)]
+        messages: list[ChatMessage] = [SystemMessage(rules)]
         for turn, line in enumerate(islice(lines, 24)):
             fact = f" A-{number}-{turn // 6}"
-            said.append((UserMessage, AiMessage)[turn % 2](line + fact))
-        yield said
+            messages.append((UserMessage, AiMessage)[turn % 2](line + fact))
+        yield messages
 
 
 def agents_conversations() -> Iterator[list[ChatMessage]]:
@@ -102,10 +102,10 @@ def agents_conversations() -> Iterator[list[ChatMessage]]:
     from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage
 
     lines = texts()
-    for said in support_conversations():
-        found = said[:1]
-        for turn, asked in enumerate(said[1::2]):
+    for conversation in support_conversations():
+        found = conversation[:1]
+        for turn, question in enumerate(conversation[1::2]):
             call = ToolExecutionRequest(str(turn), "find", "{}")
             result = ToolExecutionResultMessage(str(turn), "find", " ".join(islice(lines, 5)))
-            found += [asked, AiMessage(None, (call,)), result]
+            found += [question, AiMessage(None, (call,)), result]
         yield found

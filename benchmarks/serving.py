@@ -88,9 +88,9 @@ def streams(folder: Path) -> Iterator[Figure]:
     services.create("followed", MessageWindow(20))
     tokens = [create_token(f"reader {n}") for n in range(STREAMS // STREAMS_OF_A_TOKEN)]
     opened = [request("GET", "/c/followed/live/", token) for token in tokens] * STREAMS_OF_A_TOKEN
-    said = texts()
+    lines = texts()
     path = "/api/v1/memories/followed/messages/"
-    changes = [request("POST", path, tokens[0], _body(next(said))) for _ in range(1 + CHANGES)]
+    changes = [request("POST", path, tokens[0], _body(next(lines))) for _ in range(1 + CHANGES)]
     with Served(os.environ["DATABASE_URL"], folder, tokens[0], SITE) as served:
         served.start()
         followed = in_own_process(following, served.port, served.pid, opened, changes, IDLE_SECONDS)

@@ -34,9 +34,9 @@ def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import TokenWindow, UserMessage, services
     from chatmemory.models import Message
 
-    said = texts()
+    lines = texts()
     for n in range(MESSAGES // EACH):
-        messages = [UserMessage(text) for text in islice(said, EACH)]
+        messages = [UserMessage(text) for text in islice(lines, EACH)]
         services.import_conversation(f"c{n}", messages, TokenWindow(4_000))
     payload = sum(len(row.payload) for row in Message.objects.iterator())
     with connection.cursor() as cursor:

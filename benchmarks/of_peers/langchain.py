@@ -15,13 +15,13 @@ with warnings.catch_warnings(action="ignore"):  # the package warns that nobody 
 
 
 async def calls_in(folder: str) -> Calls:
-    said, turns = texts(), count()
+    lines, turns = texts(), count()
     history = SQLChatMessageHistory("long", connection=f"sqlite:///{folder}/langchain.sqlite3")
-    history.add_messages([_message(next(turns), text) for text in islice(said, MESSAGES)])
+    history.add_messages([_message(next(turns), text) for text in islice(lines, MESSAGES)])
 
     async def turn() -> None:
-        history.add_message(_message(next(turns), next(said)))
-        history.add_message(_message(next(turns), next(said)))
+        history.add_message(_message(next(turns), next(lines)))
+        history.add_message(_message(next(turns), next(lines)))
         trim_messages(
             history.messages,
             max_tokens=WINDOW_TOKENS,

@@ -22,7 +22,7 @@ SLICE = 500  # messages in one statement
 
 
 async def calls_in(folder: str) -> Calls:
-    said, turns = texts(), count()
+    lines, turns = texts(), count()
     memory = Memory.from_defaults(
         session_id="long",
         token_limit=int(WINDOW_TOKENS / RATIO),
@@ -31,13 +31,13 @@ async def calls_in(folder: str) -> Calls:
         async_database_uri=f"sqlite+aiosqlite:///{folder}/llama_index.sqlite3",
     )
     for _ in range(MESSAGES // SLICE):
-        old = [_message(next(turns), text) for text in islice(said, SLICE)]
+        old = [_message(next(turns), text) for text in islice(lines, SLICE)]
         await memory.sql_store.add_messages("long", old, MessageStatus.ARCHIVED)
-    await memory.aput_messages([_message(next(turns), text) for text in islice(said, ACTIVE)])
+    await memory.aput_messages([_message(next(turns), text) for text in islice(lines, ACTIVE)])
 
     async def turn() -> None:
-        await memory.aput(_message(next(turns), next(said)))
-        await memory.aput(_message(next(turns), next(said)))
+        await memory.aput(_message(next(turns), next(lines)))
+        await memory.aput(_message(next(turns), next(lines)))
         await memory.aget()
 
     return {"turn": turn}

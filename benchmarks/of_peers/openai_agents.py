@@ -15,13 +15,13 @@ from benchmarks.texts import MESSAGES, TOKENS_PER_MESSAGE, WINDOW_TOKENS, texts
 
 
 async def calls_in(folder: str) -> Calls:
-    said, turns = texts(), count()
+    lines, turns = texts(), count()
     short = SQLiteSession("short", f"{folder}/openai_agents.sqlite3")
     long = SQLiteSession("long", f"{folder}/openai_agents.sqlite3")
-    await long.add_items([_item(next(turns), text) for text in islice(said, MESSAGES)])
+    await long.add_items([_item(next(turns), text) for text in islice(lines, MESSAGES)])
 
     async def add(session: SQLiteSession = short) -> None:
-        await session.add_items([_item(next(turns), next(said))])
+        await session.add_items([_item(next(turns), next(lines))])
 
     async def turn() -> None:
         await add(long)

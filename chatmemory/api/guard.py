@@ -75,7 +75,7 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 class HasRole(BasePermission):
     """Safe methods need READ and others WRITE, unless the view's `needs` names another permission.
 
-    For a token with a prefix, other conversations do not exist.
+    Raises MemoryNotFound for ids outside of a token's prefix.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
