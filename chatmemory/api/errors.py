@@ -93,8 +93,8 @@ TITLES = {
 
 def titles_of(status: int) -> list[str]:
     """Return the titles of all problems with a status."""
-    ours = [title for _, each, title in KINDS if each == status]
-    return [*([TITLES[status]] if status in TITLES else []), *ours]
+    own = [title for _, each, title in KINDS if each == status]
+    return [*([TITLES[status]] if status in TITLES else []), *own]
 
 
 @dataclass(frozen=True)

@@ -167,11 +167,11 @@ class _Difference:
         items = [
             self._item(labelled, partners.get(place), value) for place, value in enumerate(original)
         ]
-        unsaid = labelled.keys() - partners.values()
+        without_partner = labelled.keys() - partners.values()
         gone = [
             {"at": label, **self._guard(value)}
             for label, value in labelled.items()
-            if label in unsaid
+            if label in without_partner
         ]
         return {"items": items + gone}
 

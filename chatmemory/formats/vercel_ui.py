@@ -194,9 +194,9 @@ class _Reader(Reader):
     def spoken(self, step: Sequence[dict[str, Any]]) -> AiMessage:
         calls = [self.request(part) for part in step if part.get("type") == "tool"]
         text, thinking = _texts(step, "text"), _texts(step, "reasoning")
-        unsaid = [part for part in step if part.get("type") != "step-start"]
-        if text is None and thinking is None and not calls and unsaid:
-            text = "\n".join(_stand_in(part).text for part in unsaid)
+        other_parts = [part for part in step if part.get("type") != "step-start"]
+        if text is None and thinking is None and not calls and other_parts:
+            text = "\n".join(_stand_in(part).text for part in other_parts)
         return AiMessage(text, calls, thinking)
 
     def request(self, part: dict[str, Any]) -> ToolExecutionRequest:

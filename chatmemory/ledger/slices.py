@@ -113,7 +113,7 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
     """
     count = counter(policy.estimator)
-    window, size_held = Window(), 0
+    window, bytes_held = Window(), 0
     sizes: dict[Entry, int] = {}
     for index, each in enumerate(new):
         arrival = Entry.of(each.message, count(each.message))
@@ -121,9 +121,9 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
             transition = admit(window, arrival, policy)
             transition.apply_to(window)
             sizes[arrival] = frame_and_size(each.message)[1] if transition.arrivals else 0
-            size_held += sizes[arrival]
-            size_held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
-            check_bounds(window.totals.count, size_held)
+            bytes_held += sizes[arrival]
+            bytes_held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
+            check_bounds(window.totals.count, bytes_held)
         except (OversizedMessage, WindowTooLarge) as error:
             error.index = index
             raise

@@ -330,8 +330,10 @@ class _Replay:
         if step.by_client or step.kind not in DECIDED:
             return False
         policies = (self.policy_before, self.policy)
-        is_policy_asked = step.kind in (Step.Kind.ADD, Step.Kind.SET)
-        return not (is_policy_asked and any(isinstance(p, UnavailablePolicy) for p in policies))
+        is_decided_by_policy = step.kind in (Step.Kind.ADD, Step.Kind.SET)
+        return not (
+            is_decided_by_policy and any(isinstance(p, UnavailablePolicy) for p in policies)
+        )
 
     def stored(self) -> Transition:
         """Return the transition from the stored stays of the step."""

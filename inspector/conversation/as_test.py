@@ -20,13 +20,13 @@ def copied_test(
 
 
 def copied_incident(
-    memory_id: str, policy: Policy | None, kind: str, fact: str, said_before: int, why: str
+    memory_id: str, policy: Policy | None, kind: str, fact: str, message_count: int, why: str
 ) -> str:
     """Return assertions that memory keeps a fact, if there is one, and that no such incident
     happens.
 
-    The history had `said_before` messages before the fact came up again.
+    The history had `message_count` messages before the fact came up again.
     """
-    assertions = [snippets.holds(fact, said_before)] if fact else []
+    assertions = [snippets.holds(fact, message_count)] if fact else []
     asserted = [*assertions, snippets.no_incident(kind)]
     return copied_test(memory_id, policy, f"keeps {fact}" if fact else kind, asserted, why)

@@ -108,7 +108,7 @@ class HistoryPane:
         """
         messages, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
-        before = self._state.said_before
+        before = self._state.time_before_part
         for row, paired in zip(messages, pairings(messages), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"

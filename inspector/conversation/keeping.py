@@ -39,8 +39,8 @@ class KeepingLimit:
     next needed, just before message `needed.again`, or else until `step`. `fact` is the part of it
     that had been forgotten.
 
-    The history had `said_before` messages by then. Whether the message was needed later is known up
-    to step `known_until`, or not at all if this is None. `keeping` is None if it is unknown;
+    The history had `message_count` messages by then. Whether the message was needed later is known
+    up to step `known_until`, or not at all if this is None. `keeping` is None if it is unknown;
     `deferred` is then the number of messages to replay, if nobody has asked for the replay yet.
     `leaves_out_changes` is True if memory was cleared or set as a whole, and `leaves_out_pins` if
     messages were pinned: a replay of the history leaves both out.
@@ -49,7 +49,7 @@ class KeepingLimit:
     seq: int
     step: int
     policy: Policy
-    said_before: int
+    message_count: int
     needed: Incident | None = None
     fact: Forgotten | None = None
     known_until: int | None = None
@@ -88,7 +88,7 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
         row.seq,
         step.n,
         policy,
-        said_before=step.said_count - (step.last_seq - last_seq),
+        message_count=step.said_count - (step.last_seq - last_seq),
         needed=needed,
         fact=fact,
         known_until=until,

@@ -184,7 +184,7 @@ class Why:
             return ""
         policies = (answer.policy, replace(answer.policy, limit=limit))
         phrase = answer.needed.fact if answer.needed else ""
-        return comparison_url(self._state, policies, answer.said_before, phrase)
+        return comparison_url(self._state, policies, answer.message_count, phrase)
 
     @property
     def can_replay(self) -> bool:

@@ -98,7 +98,7 @@ class ConversationState:
       history.
     - `original_tokens` has the original token counts of messages that count differently in the
       window; of these, `cleared` are stubs, with their texts.
-    - `said_before` is the time of the message before the shown part of the history.
+    - `time_before_part` is the time of the message before the shown part of the history.
     - `summaries` are the summaries in the window or selected, with the messages that they cover,
       and `media` are the messages of the window with images, audio, video or files. If the selected
       message is redacted, `left_summaries` are summaries that cover it and are not redacted.
@@ -129,7 +129,7 @@ class ConversationState:
     injected: frozenset[int] = frozenset()
     original_tokens: Mapping[int, int] = field(default_factory=dict)
     cleared: Mapping[int, str] = field(default_factory=dict)
-    said_before: datetime | None = None
+    time_before_part: datetime | None = None
     is_replay: bool = False
     summaries: Mapping[int, Coverage] = field(default_factory=dict)
     media: frozenset[int] = frozenset()
@@ -260,7 +260,7 @@ def _with_texts(state: ConversationState) -> ConversationState:
         state,
         history=history,
         texts=texts_of(memory_id, known, state.window, state.part, changes),
-        said_before=time_before(memory_id, history.rows[0].seq) if history.earlier else None,
+        time_before_part=time_before(memory_id, history.rows[0].seq) if history.earlier else None,
     )
 
 

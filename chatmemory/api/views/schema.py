@@ -62,8 +62,8 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
     @property
     def template_name(self) -> str:  # type: ignore[override]
         """The page, in the inspector's frame if that is installed."""
-        ours = apps.is_installed("inspector")
-        return "inspector/shared/api.html" if ours else "drf_spectacular/swagger_ui.html"
+        has_inspector = apps.is_installed("inspector")
+        return "inspector/shared/api.html" if has_inspector else "drf_spectacular/swagger_ui.html"
 
     @staticmethod
     def _swagger_ui_resource(filename: str) -> str:

@@ -110,7 +110,7 @@ class IncidentCard:
         if remedy is None:
             return ""
         fact = self._incident.fact if self._incident.facts else ""
-        return comparison_url(self._state, (policy, remedy), self._shown.said_before, fact)
+        return comparison_url(self._state, (policy, remedy), self._shown.message_count, fact)
 
     @property
     def markdown(self) -> str:
@@ -124,7 +124,7 @@ class IncidentCard:
         """The card as a test, for the project's own suite."""
         incident, shown = self._incident, self._shown
         fact, why = incident.fact if incident.facts else "", incident_words(incident)
-        about = incident.kind.value, fact, shown.said_before, why
+        about = incident.kind.value, fact, shown.message_count, why
         return copied_incident(self._state.memory.id, shown.policy, *about)
 
     @cached_property

@@ -61,10 +61,10 @@ def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
     prevented them, under the policies in force at their steps.
     """
     rows = _rows(memory, first, last)
-    said_rows = [row for row in rows if row.origin == Message.Origin.SAID]
-    if not said_rows:
+    history_rows = [row for row in rows if row.origin == Message.Origin.SAID]
+    if not history_rows:
         return []
-    messages, history = messages_with_history(memory, said_rows)
+    messages, history = messages_with_history(memory, history_rows)
     arrivals = dict(zip(history.numbers, zip(messages, history.read, strict=True), strict=True))
     for row in rows:
         if row.seq not in arrivals:
@@ -84,7 +84,8 @@ def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
     )
     new = [each for each in found if each.again >= first]
     return [
-        _with_what_is_known(each, first) for each in _with_limits(memory, new, history, said_rows)
+        _with_what_is_known(each, first)
+        for each in _with_limits(memory, new, history, history_rows)
     ]
 
 

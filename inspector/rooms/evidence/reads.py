@@ -39,7 +39,7 @@ class ShownIncident:
 
     At its own step it is number `number_then`. `left` is the change by which the last mention of
     its fact left memory, and `policy` the one in force at its step. `texts` are its messages as
-    people read them. The fact was said at `said_step`, and the history had `said_before` messages
+    people read them. The fact was said at `said_step`, and the history had `message_count` messages
     before `again`.
     """
 
@@ -51,7 +51,7 @@ class ShownIncident:
     policy: Policy | None
     texts: Mapping[int, str]
     said_step: int
-    said_before: int
+    message_count: int
 
 
 class UnseenUses(NamedTuple):
@@ -151,7 +151,7 @@ def _shown(
     seqs = {seq for seq in (first.said, row.asked, row.again) if seq}
     messages = messages_of(memory.pk, seqs)
     step = find_step(memory, row.step)
-    said_steps = Stay.objects.filter(memory=memory, seq=first.said).values_list("entered_step")
+    first_steps = Stay.objects.filter(memory=memory, seq=first.said).values_list("entered_step")
     return ShownIncident(
         incident=incident_of_row(row, messages[row.again]),
         number=number,
@@ -160,8 +160,8 @@ def _shown(
         left=change_at(memory, first.left_step, detail),
         policy=step.policy,
         texts={seq: readable_text(message) for seq, message in messages.items()},
-        said_step=min(said_steps)[0],
-        said_before=step.said_count - (step.last_seq - row.again + 1),
+        said_step=min(first_steps)[0],
+        message_count=step.said_count - (step.last_seq - row.again + 1),
     )
 
 

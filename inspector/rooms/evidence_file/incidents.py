@@ -99,10 +99,10 @@ def _test(shown: Shown, incident: Incident, policy: Policy | None) -> str:
     """Return the incident as a test, or "" if a part of it is masked."""
     if min(shown.steps) != 1:
         return ""
-    said_before = sum(
+    message_count = sum(
         row.origin == "SAID" for seq, row in shown.rows.items() if seq < incident.again
     )
     fact, why = incident.fact if incident.facts else "", incident_words(incident)
-    about = incident.kind.value, fact, said_before, why
+    about = incident.kind.value, fact, message_count, why
     test = copied_incident(shown.memory_id, policy, *about)
     return test if shown.masker.text(test) == test else ""

@@ -118,7 +118,7 @@ def relative_costs(
         return list(accumulate(bill_of([call], provider.rules) for call in calls))
 
     pairs = zip(sums(sent), sums(everything), strict=True)
-    return [int(100 * (prices.relative(ours, whole) or 0)) for ours, whole in pairs]
+    return [int(100 * (prices.relative(part, whole) or 0)) for part, whole in pairs]
 
 
 def _step_of(memory: Memory, seq: int) -> int | None:

@@ -72,8 +72,8 @@ def forget_old_figures(**_: object) -> None:
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
     oldest = timezone.now() - KEPT_FOR
-    for n, (key, last_asked) in enumerate(questions):
-        if n >= QUESTIONS_KEPT or last_asked < oldest:
+    for n, (key, computed_at) in enumerate(questions):
+        if n >= QUESTIONS_KEPT or computed_at < oldest:
             models.Figures.objects.filter(key=key).delete()
 
 

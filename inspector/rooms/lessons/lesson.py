@@ -201,7 +201,7 @@ def _step(table: Table) -> LessonStep:
     ask = Ask(table.one_of("ask", list(Ask)))
     becomes = table.optional_number("becomes")
     table.only((*STEP, *QUESTION, *OF_ASK[ask]))
-    is_next_asked = ask is Ask.LEAVES and becomes is None and "summary" not in table
+    has_question_next = ask is Ask.LEAVES and becomes is None and "summary" not in table
     return LessonStep(
         text=table.line("text", default=""),
         said=said,
@@ -213,7 +213,7 @@ def _step(table: Table) -> LessonStep:
         summary=table.line("summary") if "summary" in table else "",
         keep_last=table.number("keep_last") if "summary" in table else 0,
         append_terms=table.number("append_terms", default=0),
-        adds=table.number("adds", default=1 if is_next_asked else 0, least=0),
+        adds=table.number("adds", default=1 if has_question_next else 0, least=0),
         becomes=becomes,
         choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),
         keep=table.number("keep") if ask is Ask.LIMIT and "fact" not in table else 0,

@@ -30,7 +30,7 @@ class Offer(NamedTuple):
     value: int
     letter: str
     text: SafeString
-    is_given: bool
+    is_chosen: bool
     is_right: bool
 
 
@@ -77,7 +77,7 @@ class StepTexts:
                 value,
                 letter,
                 marked_up(text, is_linked=False),
-                is_given=answer is not None and answer.value == value,
+                is_chosen=answer is not None and answer.value == value,
                 is_right=is_revealed and is_right,
             )
             for letter, (value, text, is_right) in zip(LETTERS, known, strict=False)

@@ -173,12 +173,12 @@ def _results(
 
 
 @contextmanager
-def _progress(file: IO[bytes], is_wanted: bool) -> Iterator[Callable[[Report], None]]:
-    """Show the progress of reading a file, at a terminal or if it `is_wanted`. Yield the function
+def _progress(file: IO[bytes], is_forced: bool) -> Iterator[Callable[[Report], None]]:
+    """Show the progress of reading a file, at a terminal or if it `is_forced`. Yield the function
     that shows each result.
     """
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
-    console = Console(stderr=True, force_terminal=is_wanted or None)
+    console = Console(stderr=True, force_terminal=is_forced or None)
     hidden = not console.is_terminal
     with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as progress:
         task = progress.add_task("", total=os.fstat(file.fileno()).st_size)
