@@ -275,7 +275,7 @@ def test_a_replay_clears_what_live_adds_clear(said, limit, options):
                 common = before[: [*same, False].index(False)]
                 others = {*map(id, last)} - {*map(id, common)}
                 again = [each for each in before if id(each) in others]
-                sums += Counter(shared=counted(common), again=counted(again))
+                sums += Counter(shared=token_sum(common), again=token_sum(again))
                 sums += Counter(breaks=len(common) < len(last))
             last = before
         memory.add(message)
@@ -292,12 +292,12 @@ def test_a_replay_clears_what_live_adds_clear(said, limit, options):
     assert found.held == held
 
 
-def counted(messages) -> int:
+def token_sum(messages) -> int:
     return sum(count_tokens(estimator_for("gpt-4o"), each) for each in messages)
 
 
 def tokens_of(messages) -> int:
-    return counted(messages) + 3 if messages else 0
+    return token_sum(messages) + 3 if messages else 0
 
 
 def own_facts(history, position: int) -> set[str]:

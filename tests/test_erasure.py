@@ -54,7 +54,7 @@ def redacted() -> set[tuple[str, int]]:
     return set(rows.values_list("memory_id", "seq"))
 
 
-def left() -> set[str]:
+def ids_left() -> set[str]:
     return set(Memory.objects.values_list("pk", flat=True))
 
 

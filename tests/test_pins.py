@@ -39,7 +39,7 @@ URL = "/api/v1/memories/m/messages/"
 A = UserMessage("a")
 
 
-def pinned(memory_id: str = "m", at: int | None = None) -> list[int]:
+def pinned_seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
     return [row.seq for row in windows.window(memory_id, at).rows if row.pinned]
 
 
@@ -77,7 +77,7 @@ def test_a_result_is_pinned_with_its_call(db):
     create_and_add("m", MessageWindow(4), [*users("one"), CALL, RESULT, *users("two")])
     services.pin("m", 3)
     services.add("m", users("three", "four"))
-    assert (seqs(), pinned()) == ([2, 3, 5, 6], [2, 3])
+    assert (seqs(), pinned_seqs()) == ([2, 3, 5, 6], [2, 3])
     assert verify("m") is None
 
 
@@ -161,11 +161,11 @@ def test_one_that_an_earlier_version_took_is_explained_by_pins():
 
 def test_a_list_keeps_it_while_it_is_in_it(order):
     services.set_messages(order, users("three", "my order is A-1182", "new", "newer", "newest"))
-    assert (seqs(), pinned()) == ([1, 5, 6], [1])
+    assert (seqs(), pinned_seqs()) == ([1, 5, 6], [1])
     protocol.update_messages(order, users("my order is A-1182", "newest"))
-    assert pinned() == [1]
+    assert pinned_seqs() == [1]
     protocol.update_messages(order, users("newest"))
-    assert pinned() == []
+    assert pinned_seqs() == []
     assert verify(order) is None
 
 
@@ -177,7 +177,7 @@ def test_it_ends_when_memory_is_cleared_and_can_be_taken_off_where_nothing_leave
     services.pin(order, 1)
     services.clear_messages(order)
     services.set_messages(order, users("my order is A-1182"))
-    assert (seqs(), pinned()) == ([1], [])
+    assert (seqs(), pinned_seqs()) == ([1], [])
     assert verify(order) is None
 
 
@@ -212,7 +212,7 @@ def test_the_page_pins_and_says_what_it_would_do(order, operator_client):
     assert operator_client.post("/c/m/pin/2/", {"pinned": "no"}).status_code == 302
     page = operator_client.get("/c/m/?msg=1").content.decode()
     assert "Without this pin, nothing would be pinned." in page
-    assert pinned() == [1]
+    assert pinned_seqs() == [1]
     assert operator_client.post("/c/m/pin/99/").status_code == 404
     services.add("m", [*users("four"), CALL])
     late = operator_client.post("/c/m/pin/2/", {"pinned": "yes"})
@@ -248,10 +248,10 @@ def test_pinned_messages_stay_and_the_room_beside_them_is_as_previewed(db, polic
     with transaction.atomic():
         services.create("m", policy)
         for kind, value in sequence:
-            before = set(pinned())
+            before = set(pinned_seqs())
             make("m", kind, value)
             if kind in ("add", "policy"):
-                assert set(pinned()) == before
+                assert set(pinned_seqs()) == before
         check_room(place)
         assert verify("m") is None
         transaction.set_rollback(True)

@@ -83,7 +83,7 @@ def conversation(installed, db) -> str:
 
 
 @pytest.fixture
-def gone(conversation) -> str:
+def uninstalled(conversation) -> str:
     KINDS.unregister(FrugalWindow.kind)
     return conversation
 
@@ -127,36 +127,36 @@ def test_its_pages_show_its_name_and_unit(conversation, operator_client):
     assert "Frugal" in overview
 
 
-def test_without_its_package_the_history_is_shown(gone, operator_client, api):
-    assert len(history(gone).rows) == len(SAID)
-    window, policy = windows.window(gone), conversations.policy(gone)
-    assert (policy.kind, conversations.memory(gone).load) == ("frugal_window", None)
+def test_without_its_package_the_history_is_shown(uninstalled, operator_client, api):
+    assert len(history(uninstalled).rows) == len(SAID)
+    window, policy = windows.window(uninstalled), conversations.policy(uninstalled)
+    assert (policy.kind, conversations.memory(uninstalled).load) == ("frugal_window", None)
     for same in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
         assert (same, same.to_dict()) == (policy, policy.to_dict())
     why = why_in(window, window.seqs[-1])
     assert why.cause == "Nothing has pushed it out."
     assert "frugal_window is not installed" in why.detail
     for path in ("", "?at=4", "?at=9&msg=5", "?find=A-1182", "?with=2"):
-        assert operator_client.get(f"/c/{gone}/{path}").status_code == 200, path
+        assert operator_client.get(f"/c/{uninstalled}/{path}").status_code == 200, path
     assert operator_client.get("/?sort=fill").status_code == 200
     for path in ("", "messages/", "history/", "steps/", "steps/9/", "messages/5/"):
-        assert api.get(f"/api/v1/memories/{gone}/{path}").status_code == 200, path
+        assert api.get(f"/api/v1/memories/{uninstalled}/{path}").status_code == 200, path
 
 
-def test_a_step_that_is_taken_without_its_package_leaves_no_load(gone):
-    services.change(gone, labels={"team": "red"})
+def test_a_step_that_is_taken_without_its_package_leaves_no_load(uninstalled):
+    services.change(uninstalled, labels={"team": "red"})
     KINDS.register(FrugalWindow.kind, FrugalWindow)
-    assert Memory.objects.get(pk=gone).window_load is None
-    assert verify(gone) is None
+    assert Memory.objects.get(pk=uninstalled).window_load is None
+    assert verify(uninstalled) is None
 
 
-def test_without_its_package_a_client_may_set_its_list_and_another_policy_can_be_set(gone):
-    protocol.update_messages(gone, [UserMessage("mine")])
-    protocol.delete_messages(gone)
-    services.change(gone, policy=MessageWindow(3))
-    services.add(gone, numbered(4, "more"))
-    assert len(windows.window(gone).rows) == 3
-    assert verify(gone) is None
+def test_without_its_package_a_client_may_set_its_list_and_another_policy_can_be_set(uninstalled):
+    protocol.update_messages(uninstalled, [UserMessage("mine")])
+    protocol.delete_messages(uninstalled)
+    services.change(uninstalled, policy=MessageWindow(3))
+    services.add(uninstalled, numbered(4, "more"))
+    assert len(windows.window(uninstalled).rows) == 3
+    assert verify(uninstalled) is None
 
 
 # Simulations

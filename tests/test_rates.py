@@ -47,19 +47,19 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def allowed(processes: list[Rates], asked: int, limit: int, key: str = CALLER) -> int:
+def allowed_count(processes: list[Rates], asked: int, limit: int, key: str = CALLER) -> int:
     """How many of the requests are allowed that reach the processes in turns."""
     return sum(processes[n % len(processes)].wait(key, limit, 60) is None for n in range(asked))
 
 
 @pytest.mark.parametrize("processes", [1, 4])
 def test_a_limit_is_that_of_all_processes_that_share_a_cache(counts, processes):
-    assert allowed([Rates(counts) for _ in range(processes)], 50, limit=10) == 10
+    assert allowed_count([Rates(counts) for _ in range(processes)], 50, limit=10) == 10
 
 
 def test_callers_are_counted_apart(counts):
     rates = [Rates(counts)]
-    assert allowed(rates, 20, limit=5) == allowed(rates, 20, limit=5, key=OTHER) == 5
+    assert allowed_count(rates, 20, limit=5) == allowed_count(rates, 20, limit=5, key=OTHER) == 5
 
 
 def test_a_count_begins_anew_with_each_minute(counts, clock):
@@ -74,14 +74,14 @@ def test_a_count_begins_anew_with_each_minute(counts, clock):
 
 def test_a_process_counts_alone_while_the_cache_cannot_be_reached(caplog):
     rates = SharedRates(RedisCache("redis://127.0.0.1:1/0", {}))
-    assert allowed([rates], 7, limit=5) == 5
+    assert allowed_count([rates], 7, limit=5) == 5
     assert {record.getMessage() for record in caplog.records} == {
         "the cache does not count requests: ConnectionError"
     }
 
 
 def test_a_cache_that_keeps_nothing_limits_nobody():
-    assert allowed([Rates(DummyCache("", {}))], 7, limit=5) == 7
+    assert allowed_count([Rates(DummyCache("", {}))], 7, limit=5) == 7
 
 
 @pytest.mark.parametrize("alias", ["chatmemory", "default"])

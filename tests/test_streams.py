@@ -152,10 +152,12 @@ def test_a_long_answer_is_compressed_as_one_stream(db, monkeypatch, factory):
     monkeypatch.setattr("chatmemory.streaming.CHUNK", 10)
     values = [f"ä{n}" for n in range(1_000)]
 
-    def sent(request):
+    def stream_answer(request):
         return streamed(request, json_list(values), "application/json")
 
-    answer = GZipMiddleware(sent)(factory().get("/", headers={"Accept-Encoding": "gzip, br"}))
+    answer = GZipMiddleware(stream_answer)(
+        factory().get("/", headers={"Accept-Encoding": "gzip, br"})
+    )
     is_async = factory is AsyncRequestFactory
     content = asyncio.run(all_of(answer)) if is_async else b"".join(answer)
     assert (answer["Content-Encoding"], answer["Vary"]) == ("gzip", "Accept-Encoding")

@@ -38,7 +38,7 @@ def openai(*messages: dict, **more) -> dict:
     return {"messages": list(messages), "format": "openai_chat", **more}
 
 
-def stored(memory_id: str) -> list[tuple[str, str | None]]:
+def texts_and_client_ids(memory_id: str) -> list[tuple[str, str | None]]:
     return [(row.text, row.client_id) for row in history(memory_id).rows]
 
 
@@ -189,7 +189,7 @@ def test_a_message_of_which_nothing_can_be_read_is_refused(api, memory_id, metho
     answer = getattr(api, method)(URL + path, openai(openai_message("a"), turn))
     assert (answer.status_code, answer.data["field"]) == (422, "messages[1]")
     assert why in answer.data["detail"]
-    assert stored(memory_id) == []
+    assert texts_and_client_ids(memory_id) == []
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_too_many_messages_are_refused(api, memory_id, settings, method, path, s
 def test_client_ids_make_a_retry_harmless(api, memory_id):
     for _ in range(2):
         assert add(api, "a", "b", client_ids=["1", None]).status_code == 201
-    assert stored(memory_id) == [("a", "1"), ("b", None), ("b", None)]
+    assert texts_and_client_ids(memory_id) == [("a", "1"), ("b", None), ("b", None)]
     assert add(api, "other", client_ids=["1"]).data["title"] == "Duplicate client id"
 
 
@@ -250,7 +250,7 @@ def test_a_retry_after_a_redaction_adds_nothing(api, memory_id):
     services.redact(memory_id, 1)
     again = add(api, "secret", "b", client_ids=["1", "2"]).data["changes"]
     assert [(each["seq"], each["ignored"]) for each in again] == [(1, True), (2, True)]
-    assert stored(memory_id) == [("[redacted #1]", "1"), ("b", "2")]
+    assert texts_and_client_ids(memory_id) == [("[redacted #1]", "1"), ("b", "2")]
     other = openai({"role": "assistant", "content": "secret"}, client_ids=["1"])
     assert api.post(f"{URL}messages/", other).data["title"] == "Duplicate client id"
 
@@ -283,7 +283,7 @@ def test_a_client_id_belongs_to_the_message_that_it_was_sent_for(
     body = {"messages": sent, "format": format, "client_ids": client_ids}
     for _ in range(2):
         assert api.post(f"{URL}messages/", body).status_code == 201
-    assert stored(memory_id) == kept
+    assert texts_and_client_ids(memory_id) == kept
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_invalid_client_ids_are_refused(api, memory_id, client_ids, field, why):
     answer = api.post(f"{URL}messages/", openai(BLANK, openai_message("a"), client_ids=client_ids))
     assert (answer.status_code, answer.data["field"]) == (422, field)
     assert why in answer.data["detail"]
-    assert stored(memory_id) == []
+    assert texts_and_client_ids(memory_id) == []
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[1:])

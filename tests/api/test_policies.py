@@ -90,7 +90,7 @@ def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
     assert [row["id"] for row in listed] == ["m"]
 
 
-def named(reference) -> str:
+def schema_name(reference) -> str:
     return reference["$ref"].rpartition("/")[2]
 
 
@@ -104,9 +104,9 @@ def test_a_registered_kind_is_in_the_openapi_document(api, letters):
         "rank": ("integer", "3"),
     }
     for name in ("Policy", "StoredPolicy"):
-        kinds = [schemas[named(each)] for each in schemas[name]["anyOf"]]
+        kinds = [schemas[schema_name(each)] for each in schemas[name]["anyOf"]]
         (mine,) = (each for each in kinds if "max_letters" in each["properties"])
-        assert schemas[named(mine["properties"]["kind"])]["enum"] == ["letters"]
+        assert schemas[schema_name(mine["properties"]["kind"])]["enum"] == ["letters"]
         is_stored = name == "StoredPolicy"
         always = {*mine["properties"]} if is_stored else {"kind", "max_letters"}
         assert {*mine["required"]} == always

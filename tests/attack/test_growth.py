@@ -77,7 +77,7 @@ class Tenant:
         return self.ask("POST", "memories/{id}/compact/", json={"summary": summary, **options})
 
 
-def named(count: int) -> str:
+def order_numbers(count: int) -> str:
     return " ".join(f"A-{n:06}" for n in range(count))
 
 
@@ -87,7 +87,7 @@ def terms_without_room(tenant: Tenant) -> Callable[[], object]:
 
     def again() -> None:
         tenant.ask("DELETE", "memories/{id}/messages/")
-        tenant.say(named(500), "x")
+        tenant.say(order_numbers(500), "x")
         tenant.compact(summary, keep_last=0, append_terms=1_000)
 
     return again
@@ -98,7 +98,7 @@ def terms_and_a_long_summary(tenant: Tenant) -> Callable[[], object]:
     summary = "A-9" * 130_000  # 390,007 tokens
 
     def again() -> None:
-        tenant.say(named(20_000), "x")
+        tenant.say(order_numbers(20_000), "x")
         tenant.compact(summary, keep_last=0, append_terms=1_000)
 
     return again
@@ -137,13 +137,13 @@ def incidents_of_a_low_mark(tenant: Tenant) -> Callable[[], object]:
 
 def terms_that_came_back(tenant: Tenant) -> Callable[[], object]:
     tenant.create(max_messages=9_999)
-    tenant.say(named(4_000), "x")
+    tenant.say(order_numbers(4_000), "x")
     tenant.compact("They talked.", keep_last=0)
     tenant.ask(
         "POST",
         "memories/{id}/messages/",
         json={
-            "messages": [{"role": "assistant", "content": named(4_000)}],
+            "messages": [{"role": "assistant", "content": order_numbers(4_000)}],
             "format": "openai_chat",
         },
     )

@@ -88,13 +88,13 @@ def make(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
     version = conversations.memory(memory_id).version
     try:
         with transaction.atomic():
-            return changed(memory_id, kind, value)
+            return make_change(memory_id, kind, value)
     except REFUSALS:
         assert conversations.memory(memory_id).version == version
         return []
 
 
-def changed(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
+def make_change(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
     match kind:
         case "add":
             return services.add(memory_id, value)

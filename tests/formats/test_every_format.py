@@ -303,18 +303,18 @@ def test_a_blank_system_message_is_lost(turn, format):
 
 
 @cache
-def lost(format: str) -> dict[str, list[str]]:
+def losses_by_feature(format: str) -> dict[str, list[str]]:
     """Return the losses that the format reports for each feature."""
     found = {name: render_messages(said, format).losses for name, said in FEATURES.items()}
     return {name: [loss.what for loss in losses] for name, losses in found.items() if losses}
 
 
-def changed(format: str) -> list[str]:
+def features_read_otherwise(format: str) -> list[str]:
     """Return the features that read back otherwise, though nothing of them is lost."""
     written = {
         name: render_messages(said, format).value
         for name, said in FEATURES.items()
-        if name not in lost(format)
+        if name not in losses_by_feature(format)
     }
     return [
         name
@@ -326,8 +326,12 @@ def changed(format: str) -> list[str]:
 def test_the_docs_list_the_losses_of_each_format():
     rows = ["| format | lost, and reported as such | reads back otherwise |", "|---|---|---|"]
     for format in writable_formats():
-        otherwise = changed(format) if format in two_way_formats() else ["it is not read"]
-        rows.append(f"| `{format}` | {', '.join(lost(format))} | {', '.join(otherwise)} |")
+        otherwise = (
+            features_read_otherwise(format) if format in two_way_formats() else ["it is not read"]
+        )
+        rows.append(
+            f"| `{format}` | {', '.join(losses_by_feature(format))} | {', '.join(otherwise)} |"
+        )
     check_page("what is lost", rows)
 
 

@@ -38,12 +38,12 @@ def test_all_text_is_stored_or_reported(name, tmp_path):
     for step in case.get("steps", [{"file": name, **case}]):
         file = tmp_path / f"input{Path(step['file']).suffix}"
         shutil.copy(FIELD / step["file"], file)
-        exit_status, printed = imported(file)
+        exit_status, printed = import_output(file)
         problems = [problem_of(right, step, exit_status, printed) for right in step["right"]]
         assert None in problems, "\n".join([*filter(None, problems), printed])
 
 
-def imported(file: Path) -> tuple[int, str]:
+def import_output(file: Path) -> tuple[int, str]:
     """Return the exit status and the output of an import."""
     out = io.StringIO()
     try:

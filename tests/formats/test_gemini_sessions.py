@@ -23,7 +23,7 @@ def lines_of(transcript: Transcript) -> list[str]:
     return [f"{message.type[:4].lower()}: {text_of(message)}" for message in transcript.messages]
 
 
-def lost(transcript: Transcript) -> str:
+def losses_of(transcript: Transcript) -> str:
     return "; ".join(loss.what for loss in transcript.losses)
 
 
@@ -116,8 +116,8 @@ def test_messages_that_a_rewind_took_back_and_notes_of_the_program_are_reported(
         record("u3", "user", "d"),
     )
     assert lines_of(transcript) == ["user: a", "user: d"]
-    assert "took back (2)" in lost(transcript)
-    assert "'info' (1)" in lost(transcript)
+    assert "took back (2)" in losses_of(transcript)
+    assert "'info' (1)" in losses_of(transcript)
 
 
 def test_messages_that_the_program_set_are_added_to_those_before():
@@ -184,7 +184,7 @@ def test_a_session_of_qwen_code_follows_the_parents_of_its_last_message():
     assert isinstance(answer, AiMessage)
     assert (answer.thinking, answer.tool_execution_requests[0].id) == ("hm", "c")
     assert transcript.session.prompts == {1: 7}
-    assert "not reached from the last one (1)" in lost(transcript)
+    assert "not reached from the last one (1)" in losses_of(transcript)
 
 
 def test_a_compression_of_qwen_code_is_a_compaction():

@@ -21,7 +21,7 @@ from chatmemory.formats import FORMATS, parse_messages, readable_formats, render
 from chatmemory.messages.contents import Image
 
 
-def written(*messages) -> str:
+def markdown_of(*messages) -> str:
     return render_messages(messages, "markdown").value
 
 
@@ -38,7 +38,7 @@ def test_a_transcript_is_readable():
         AiMessage("In Rome."),
     ]
     assert (
-        written(*said)
+        markdown_of(*said)
         == """\
 ## System
 
@@ -97,7 +97,7 @@ texts = st.lists(lines).map("\n".join)
 def test_no_text_can_leave_its_place(said, arguments, name):
     call = ToolExecutionRequest("1", name, arguments)
     result = ToolExecutionResultMessage("1", name, arguments)
-    page = written(UserMessage(said, name), AiMessage(said, [call], said), result)
+    page = markdown_of(UserMessage(said, name), AiMessage(said, [call], said), result)
     fence = ""
     headings = []
     for line in re.split("\r\n|[\r\n]", page):

@@ -171,7 +171,7 @@ def pieces(value: Callable[[int], Any], between: str, most: int = FILE) -> Itera
         yield f"{between if n else ''}{piece}"
 
 
-def written(file: Path, parts: Iterable[str]) -> Path:
+def write_parts(file: Path, parts: Iterable[str]) -> Path:
     with file.open("w") as opened:
         opened.writelines(parts)
     return file
@@ -188,7 +188,7 @@ def written(file: Path, parts: Iterable[str]) -> Path:
 def test_the_memory_that_a_file_takes(name, most, tmp_path):
     values = pieces(VALUES[name], "\n" if most == 40 else ",")
     parts = values if most == 40 else ["[", *values, "]"]
-    found, grown = read_in_a_process(written(tmp_path / "large.json", parts))
+    found, grown = read_in_a_process(write_parts(tmp_path / "large.json", parts))
     assert found > 1_000
     assert grown <= most * MEGABYTE, f"{grown / MEGABYTE:.0f} MB more"
 
@@ -202,7 +202,7 @@ def test_the_memory_that_a_file_takes(name, most, tmp_path):
 )
 def test_the_memory_that_one_session_takes(name, part, tmp_path):
     """It is in line with the file: what takes most is tried with a quarter of it, too."""
-    file = written(tmp_path / "large.jsonl", pieces(SESSIONS[name], "\n", FILE // part))
+    file = write_parts(tmp_path / "large.jsonl", pieces(SESSIONS[name], "\n", FILE // part))
     found, grown = read_in_a_process(file)
     assert found == 1
     assert grown <= 40 * MEGABYTE // part, f"{grown / MEGABYTE:.1f} MB more"

@@ -58,7 +58,7 @@ def words_of(message: ChatMessage) -> str:
     return "\n".join([message.text or "", message.thinking or "", *calls])
 
 
-def stored(reading: Reading) -> str:
+def stored_text(reading: Reading) -> str:
     messages = (message for each in reading.transcripts for message in each.messages)
     summaries = (
         each.session.messages[place]
@@ -101,7 +101,7 @@ def test_text_under_another_name_is_read_or_reported(format, given):
         reading = read_transcripts(json.dumps(value))
     except UnreadableTranscript:
         return
-    found = stored(reading)
+    found = stored_text(reading)
     assert all(said in found or is_reported(reading) for said in before)
 
 
@@ -121,7 +121,7 @@ def test_text_in_unknown_properties_is_kept_or_reported(format, given):
         reading = read_transcripts(json.dumps(value))
     except UnreadableTranscript:
         return
-    assert "It grows in Spain" in stored(reading) or is_reported(reading)
+    assert "It grows in Spain" in stored_text(reading) or is_reported(reading)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_text_in_a_session_is_read_or_reported(format, given):
     records, said = given.draw(sessions(format))
     reading = read_transcripts("\n".join(map(json.dumps, records)), format)
     assert reading.refused == ()
-    found = stored(reading)
+    found = stored_text(reading)
     losses = [loss.what for each in reading.transcripts for loss in each.losses]
     missing = [text for text in said if text not in found]
     told = [loss for loss in losses if "not reached" in loss]

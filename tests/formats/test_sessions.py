@@ -306,7 +306,7 @@ def item(type, **payload):
     return {"type": "response_item", "payload": {"type": type, **payload}}
 
 
-def spoken(role, text):
+def message_item(role, text):
     kind = "output_text" if role == "assistant" else "input_text"
     return item("message", role=role, content=[{"type": kind, "text": text}])
 
@@ -316,7 +316,7 @@ def compacted(**payload):
 
 
 META = {"type": "session_meta", "payload": {"id": "r", "base_instructions": {"text": "Be brief."}}}
-CONTEXT = spoken("user", "<environment_context>here</environment_context>")
+CONTEXT = message_item("user", "<environment_context>here</environment_context>")
 USED = {"type": "token_count", "info": {"last_token_usage": {"input_tokens": 70}}}
 
 
@@ -326,17 +326,17 @@ def test_the_items_of_an_answer_are_one_message():
         [
             META,
             CONTEXT,
-            spoken("user", "List."),
+            message_item("user", "List."),
             {"type": "event_msg", "payload": {"type": "user_message", "message": "List."}},
             item("reasoning", summary=[{"type": "summary_text", "text": "Hm."}]),
-            spoken("assistant", "I list."),
+            message_item("assistant", "I list."),
             item("function_call", call_id="1", **call),
             item("custom_tool_call", call_id="2", name="patch", input="*** Begin"),
             {"type": "event_msg", "payload": USED},
             item("function_call_output", call_id="1", output={"content": "a b"}),
             item("custom_tool_call_output", call_id="2", output=[{"text": "done"}]),
-            spoken("assistant", "Two files."),
-            spoken("assistant", "That is all."),
+            message_item("assistant", "Two files."),
+            message_item("assistant", "That is all."),
         ]
     )
     calls = [
@@ -359,12 +359,15 @@ def test_the_items_of_an_answer_are_one_message():
 
 
 def test_a_new_window_tells_what_was_kept():
-    history = [each["payload"] for each in (CONTEXT, spoken("user", "One"), spoken("user", "S"))]
+    history = [
+        each["payload"]
+        for each in (CONTEXT, message_item("user", "One"), message_item("user", "S"))
+    ]
     transcript = read(
         [
-            *(CONTEXT, spoken("user", "One"), spoken("assistant", "Yes")),
+            *(CONTEXT, message_item("user", "One"), message_item("assistant", "Yes")),
             compacted(message="S", replacement_history=history),
-            spoken("assistant", "Going on"),
+            message_item("assistant", "Going on"),
         ]
     )
     assert texts_in_window(transcript) == [text_of(transcript.messages[0]), "One", "S", "Going on"]
@@ -372,9 +375,16 @@ def test_a_new_window_tells_what_was_kept():
 
 
 def test_an_encrypted_summary_is_said():
-    history = [spoken("user", "One")["payload"], {"type": "compaction", "encrypted_content": "x"}]
+    history = [
+        message_item("user", "One")["payload"],
+        {"type": "compaction", "encrypted_content": "x"},
+    ]
     transcript = read(
-        [spoken("user", "One"), spoken("assistant", "Yes"), compacted(replacement_history=history)]
+        [
+            message_item("user", "One"),
+            message_item("assistant", "Yes"),
+            compacted(replacement_history=history),
+        ]
     )
     (compaction,) = transcript.session.compactions
     summary = transcript.session.messages[compaction.summary]
@@ -390,12 +400,12 @@ def test_an_older_compaction_keeps_the_latest_messages_of_the_user():
         [
             META,
             CONTEXT,
-            spoken("user", f"first {long}"),
-            spoken("assistant", "Yes"),
-            spoken("user", f"second {long}"),
+            message_item("user", f"first {long}"),
+            message_item("assistant", "Yes"),
+            message_item("user", f"second {long}"),
             item("function_call", call_id="1", name="shell", arguments="{}"),
             item("function_call_output", call_id="1", output="out"),
-            spoken("user", "third"),
+            message_item("user", "third"),
             compacted(message="Summary"),
         ]
     )
@@ -566,7 +576,7 @@ def claude_records():
     return claude.records
 
 
-CODEX = [META, CONTEXT, spoken("assistant", "Yes"), compacted(message="S"), item("x_call")]
+CODEX = [META, CONTEXT, message_item("assistant", "Yes"), compacted(message="S"), item("x_call")]
 
 
 @pytest.mark.parametrize(

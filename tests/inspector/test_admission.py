@@ -334,15 +334,15 @@ def test_a_client_that_reads_at_once_may_have_many_answers(db):
     asyncio.run(run())
 
 
-def known(*headers: tuple[bytes, bytes]) -> set[str]:
+def known_callers(*headers: tuple[bytes, bytes]) -> set[str]:
     return set(callers_of({"client": ("192.0.2.1", 5), "headers": headers}))
 
 
 def test_a_client_is_known_by_all_that_it_sends():
-    assert known() == known((b"authorization", b" ")) == {"address 192.0.2.1"}
-    assert known((b"authorization", b"Bearer  a")) == {"token a"}
+    assert known_callers() == known_callers((b"authorization", b" ")) == {"address 192.0.2.1"}
+    assert known_callers((b"authorization", b"Bearer  a")) == {"token a"}
     both = [(b"cookie", b"sessionid=s"), (b"cookie", b"a=b"), (b"authorization", b"made up")]
-    assert known(*both) == {"session s", "token up"}
+    assert known_callers(*both) == {"session s", "token up"}
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def test_the_class_of_every_page(name):
         assert limit_of("POST", path, resolve(path), kind).setting == f'INSPECTOR["{setting}"]'
 
 
-def sent(path: str, size: int, kind: str = URL_ENCODED, address: str = "192.0.2.1", **other):
+def send_form(path: str, size: int, kind: str = URL_ENCODED, address: str = "192.0.2.1", **other):
     """The answer to a form of a size, of which nothing can be read."""
     unread = io.BytesIO()
     unread.close()
@@ -74,11 +74,11 @@ def test_the_middleware_refuses_by_the_declared_length(operator_client, memory_i
     settings.INSPECTOR = {"MESSAGES_FORM_BYTES": 999, "WHOLE_SITE": True}
     path = f"/c/{memory_id}/add/"
     for kind, size in ((MULTIPART, 999), (URL_ENCODED, 256 * KILOBYTE)):
-        refused = sent(path, size + 1, kind, client=operator_client)
+        refused = send_form(path, size + 1, kind, client=operator_client)
         assert (refused.status_code, refused["Content-Type"]) == (413, "text/plain; charset=utf-8")
         assert f"larger than {size_in_words(size)}, the limit of INSPECTOR" in refused.text
         with pytest.raises(ValueError, match="closed file"):
-            sent(path, size, kind, client=operator_client)
+            send_form(path, size, kind, client=operator_client)
     assert conversations.memory(memory_id).last_step == 0
     chunked = {"headers": {"Transfer-Encoding": "chunked"}, "CONTENT_LENGTH": ""}
     answer = operator_client.patch("/api/v1/memories/any/", **chunked)
@@ -312,7 +312,7 @@ def test_forms_of_an_address_are_counted_before_they_are_read(prefix):
     for n, path in enumerate(POSTED if prefix else [*POSTED, "/admin/login/"]):
         address = f"192.0.2.{n}"
         assert 429 not in [posted(prefix + path, address) for _ in range(3)]
-        refused = sent(prefix + path, 99, address=address)  # and is not read
+        refused = send_form(prefix + path, 99, address=address)  # and is not read
         assert refused.status_code == 429
         assert 0 < int(refused["Retry-After"]) <= 60
         assert Client().get(f"{prefix}/sign-in/", REMOTE_ADDR=address).status_code == 200
@@ -322,7 +322,7 @@ def test_forms_of_an_address_are_counted_before_they_are_read(prefix):
 
 def test_bodies_that_are_too_large_are_counted(prefix):
     for n, path in enumerate([*POSTED, "/policies/", "/api/v1/memories/"]):
-        statuses = [sent(prefix + path, VAST, address=f"192.0.2.{n}") for _ in range(4)]
+        statuses = [send_form(prefix + path, VAST, address=f"192.0.2.{n}") for _ in range(4)]
         assert [each.status_code for each in statuses] == [413, 413, 413, 429]
 
 

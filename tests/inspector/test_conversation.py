@@ -53,7 +53,7 @@ def support(db) -> str:
 
 
 @pytest.fixture
-def shown(operator_client):
+def open_page(operator_client):
     """Opens a page of the conversation `support` and returns its presenter."""
     return lambda query="": operator_client.get(f"/c/support/{query}").context["page"]
 
@@ -64,8 +64,8 @@ def html(client, query: str = "") -> str:
     return response.content.decode()
 
 
-def test_history_is_beside_memory_with_reasons_for_leaving(shown, support):
-    history, memory = shown().history_pane.rows, shown().memory_pane
+def test_history_is_beside_memory_with_reasons_for_leaving(open_page, support):
+    history, memory = open_page().history_pane.rows, open_page().memory_pane
     assert [row.seq for row in [*memory.system, *memory.messages]] == [1, 5, 6]
     assert [row.row.seq for row in history if row.is_horizon] == [5]
     assert {row.row.seq: row.tag for row in history} == {
@@ -124,18 +124,18 @@ def test_htmx_gets_the_fragment(operator_client, support):
     assert "HX-Request" in response["Vary"]
 
 
-def test_the_history_pages_both_ways(shown, db):
+def test_the_history_pages_both_ways(open_page, db):
     create_and_add("support", MessageWindow(10), numbered(200, "said"))
-    last = shown().state.history
+    last = open_page().state.history
     assert (len(last.rows), last.earlier, last.later) == (60, 140, 0)
-    assert shown(f"?before={last.rows[0].seq}").history_pane.last == last.rows[0].seq - 1
+    assert open_page(f"?before={last.rows[0].seq}").history_pane.last == last.rows[0].seq - 1
     for query in ("?msg=7&before=61", "?find=said&before=61"):
-        assert shown(query).history_pane.last == 60
-    around = shown("?msg=7").history_pane
+        assert open_page(query).history_pane.last == 60
+    around = open_page("?msg=7").history_pane
     assert [row.row.seq for row in around.rows if "is-sel" in row.css] == [7]
     assert around.around == (6, 8)
-    assert shown("?msg=1").history_pane.around == (None, 2)
-    assert shown("?msg=200").history_pane.around == (199, None)
+    assert open_page("?msg=1").history_pane.around == (None, 2)
+    assert open_page("?msg=200").history_pane.around == (199, None)
 
 
 def test_it_takes_a_bounded_number_of_queries(operator_client, db, django_assert_max_num_queries):
@@ -146,13 +146,13 @@ def test_it_takes_a_bounded_number_of_queries(operator_client, db, django_assert
         assert page.count('<li class="cell') <= 400
 
 
-def test_a_call_and_its_result_belong_together(shown, support):
-    def marked(seq: int) -> list[int]:
+def test_a_call_and_its_result_belong_together(open_page, support):
+    def marked_seqs(seq: int) -> list[int]:
         return [
-            row.row.seq for row in shown(f"?msg={seq}").history_pane.rows if "is-rel" in row.css
+            row.row.seq for row in open_page(f"?msg={seq}").history_pane.rows if "is-rel" in row.css
         ]
 
-    assert (marked(3), marked(4), marked(2)) == ([4], [3], [])
+    assert (marked_seqs(3), marked_seqs(4), marked_seqs(2)) == ([4], [3], [])
 
 
 def test_properties_that_are_not_text_are_shown(operator_client, db):
@@ -191,18 +191,18 @@ def test_attributes_that_clients_made_up_are_shown_as_they_are(operator_client, 
     assert "Kept for" not in page
 
 
-def test_a_long_window_is_shown_from_its_end_or_around_the_chosen_message(shown, db):
+def test_a_long_window_is_shown_from_its_end_or_around_the_chosen_message(open_page, db):
     said = [SystemMessage("Be brief."), *numbered(300)]
     create_and_add("support", MessageWindow(1_000), said)
-    pane = shown().memory_pane
+    pane = open_page().memory_pane
     assert [row.text for row in pane.system] == ["Be brief."]
     assert [row.seq for row in pane.messages] == list(range(202, 302))
     assert (pane.messages[0].past, pane.messages[-1].past) == (201, 300)
     assert (pane.earlier.count, pane.later) == (200, None)
-    pane = shown("?msg=101").memory_pane
+    pane = open_page("?msg=101").memory_pane
     assert 101 in [row.seq for row in pane.messages]
     assert pane.earlier.count + len(pane.messages) + pane.later.count == 300
-    before = shown(f"?msg={pane.earlier.seq}").memory_pane
+    before = open_page(f"?msg={pane.earlier.seq}").memory_pane
     assert pane.messages[0].seq - 1 in [row.seq for row in before.messages]
 
 
@@ -218,23 +218,23 @@ def test_a_long_text_is_folded(operator_client, support):
     assert "All 20 characters" not in html(operator_client, "?msg=2")
 
 
-def test_messages_that_a_clients_list_left_out_are_tagged(shown, db):
+def test_messages_that_a_clients_list_left_out_are_tagged(open_page, db):
     said = numbered(3)
     protocol.update_messages("support", said)
     protocol.update_messages("support", [*said[1:], UserMessage("one more")])
-    assert shown().history_pane.rows[0].tag == "forgotten at step 2 · left out"
+    assert open_page().history_pane.rows[0].tag == "forgotten at step 2 · left out"
 
 
 @pytest.mark.parametrize("first", [MessageWindow(3), None, "later"])
-def test_the_page_of_step_0_names_no_policy_that_was_not_in_force(shown, db, first):
+def test_the_page_of_step_0_names_no_policy_that_was_not_in_force(open_page, db, first):
     if first == "later":
         protocol.update_messages("support", [UserMessage("a")])
     else:
         services.create("support", first)
     services.change("support", policy=TokenWindow(99))
     name = "Client decides" if first == "later" else "Policy not recorded"
-    assert shown("?at=0").policy_name == name
-    assert shown().policy_name == "Token window"
+    assert open_page("?at=0").policy_name == name
+    assert open_page().policy_name == "Token window"
 
 
 def test_no_two_buttons_of_the_head_have_the_same_icon(support, operator_client):

@@ -152,7 +152,7 @@ def test_forecasts_come_true(db, made, drafts, other):
         check_change(simulation, before)
 
 
-def added() -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
+def outcome_of_add() -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
     """Return the evictions of adding the smallest message, the reason why it is refused, and
     whether it is oversized and refused or leaves at once.
     """
@@ -168,7 +168,7 @@ def check_next_add() -> None:
     words = over_limit(window)
     if not words:
         return
-    left, refused, is_oversized = added()
+    left, refused, is_oversized = outcome_of_add()
     if window.policy.meters_only:
         assert not left
     elif REFUSED in words:
@@ -206,7 +206,7 @@ def check_change(simulation: Simulation, before: set[int]) -> None:
     words = change_of_policy(outlook)
     now = {row.seq for row in window.rows}
     assert (set(outlook.leaving), set(outlook.returning)) == (before - now, now - before)
-    left, refused, is_oversized = added()
+    left, refused, is_oversized = outcome_of_add()
     if WOULD_REFUSE in words:
         event("would refuse")
         assert refused is NoRoomBesidePins or is_oversized

@@ -32,7 +32,7 @@ def limit(at: int | None, msg: int, memory_id: str = "c") -> int | None:
     return would_keep(at, msg, memory_id).keeping.limit
 
 
-def shown(client, query: str, memory_id: str = "c") -> str:
+def page_html(client, query: str, memory_id: str = "c") -> str:
     return client.get(f"/c/{memory_id}/?{query}").content.decode()
 
 
@@ -60,7 +60,7 @@ def assert_real_windows_need(needed: int, seq: int, under, messages) -> None:
 def test_a_message_window_is_answered_in_messages(operator_client, db, messages, at, seq, needed):
     create_and_add("c", MessageWindow(2), messages)
     assert limit(at, seq) == needed
-    html = shown(operator_client, f"msg={seq}" + (f"&at={at}" if at else ""))
+    html = page_html(operator_client, f"msg={seq}" + (f"&at={at}" if at else ""))
     assert f"<b>{needed} messages or more.</b>" in html
 
 
@@ -101,14 +101,14 @@ def test_a_limit_that_is_only_measured_since_is_replayed_as_it_was(operator_clie
     services.change("c", policy=MessageWindow(2).metering())
     assert limit(None, 2) == 4
     compared = "?policy=message_window%3A2&amp;policy=message_window%3A4"
-    assert compared in shown(operator_client, "msg=2")
+    assert compared in page_html(operator_client, "msg=2")
 
 
 def test_a_clear_in_between_is_left_out_and_said(operator_client, db):
     create_and_add("c", MessageWindow(2), numbered(4))
     services.clear_messages("c")
     services.add("c", users("one more"))
-    html = shown(operator_client, "msg=2")
+    html = page_html(operator_client, "msg=2")
     assert "<b>4 messages or more.</b>" in html
     assert "cleared or set as a whole" in html
 
@@ -119,25 +119,25 @@ def test_pins_are_left_out_and_said(operator_client, db):
     for seq in (1, 2, 3):
         services.pin("c", seq)
     services.add("c", numbered(3))
-    html = shown(operator_client, "msg=4")
+    html = page_html(operator_client, "msg=4")
     assert "memory needed 6 of 5 messages" in html
     assert "<b>The same limit, with nothing pinned.</b> With 3 messages or more from the" in html
     assert "Compare with this limit" not in html
     assert "This leaves out that messages were pinned" in html
-    assert "with nothing pinned" in shown(operator_client, "at=9&msg=4")
+    assert "with nothing pinned" in page_html(operator_client, "at=9&msg=4")
 
 
 def test_pins_that_came_later_are_not_left_out(operator_client, db):
     create_and_add("c", MessageWindow(2), numbered(4))
     services.pin("c", 4)
-    assert "pinned.</b>" not in shown(operator_client, "at=4&msg=2")
-    assert "pinned.</b>" in shown(operator_client, "msg=2")
+    assert "pinned.</b>" not in page_html(operator_client, "at=4&msg=2")
+    assert "pinned.</b>" in page_html(operator_client, "msg=2")
 
 
 def test_a_limit_that_is_in_force_by_now_is_not_compared_with_a_lower_one(operator_client, db):
     create_and_add("c", MessageWindow(2), numbered(5))
     services.change("c", policy=MessageWindow(4))
-    html = shown(operator_client, "msg=2")
+    html = page_html(operator_client, "msg=2")
     assert "<b>The same limit from the first message on.</b> With 4 messages or more" in html
     assert "Compare with this limit" not in html
 
@@ -145,9 +145,9 @@ def test_a_limit_that_is_in_force_by_now_is_not_compared_with_a_lower_one(operat
 def test_a_long_history_is_replayed_when_asked(operator_client, db):
     create_and_add("c", TokenWindow(20), numbered(520))
     services.change("c", policy=gpt_4(20))
-    html = shown(operator_client, "msg=2")
+    html = page_html(operator_client, "msg=2")
     assert "It takes a replay of 519 messages." in html
     assert "/c/c/?msg=2&amp;replay=1" in html
-    html = shown(operator_client, "at=521&msg=2&replay=1")
+    html = page_html(operator_client, "at=521&msg=2&replay=1")
     assert "tokens or more.</b>" in html
     assert "Replay</a>" not in html

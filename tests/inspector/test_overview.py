@@ -251,7 +251,7 @@ def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, impo
     assert operator_client.get("/?q=import_digest").context["rows"] == []
 
 
-def left() -> list[tuple[str, int]]:
+def feed_entries() -> list[tuple[str, int]]:
     """What the feed has, the newest first."""
     return [(item.memory_id, item.seq) for item in feed()]
 
@@ -264,15 +264,15 @@ def test_what_left_unseen_or_while_a_conversation_was_made_is_not_forgotten_toda
     services.import_conversation("long", many, MessageWindow(1))
     services.branch("long", "copied", users("a draft"))
     assert overview_stats(selection.midnight()).forgotten == 1
-    assert left() == [("ours", 1)]
+    assert feed_entries() == [("ours", 1)]
     for memory_id in ("short", "long", "copied"):
         say(memory_id, "said today")
     assert overview_stats(selection.midnight()).forgotten == 4
-    assert {memory_id for memory_id, _ in left()} == {"ours", "short", "long", "copied"}
+    assert {memory_id for memory_id, _ in feed_entries()} == {"ours", "short", "long", "copied"}
     for words in ("ab", "", "c"):
         protocol.update_messages("theirs", users(*words))
     assert overview_stats(selection.midnight()).forgotten == 6
-    assert left()[0] == ("theirs", 2)
+    assert feed_entries()[0] == ("theirs", 2)
     assert conversations.memory("theirs").left_count == 2
 
 
@@ -400,7 +400,7 @@ def found_words(page) -> str:
     return " ".join(status.split())
 
 
-def shown(page) -> list[str]:
+def ids_of_rows(page) -> list[str]:
     return [row.memory.id for row in page.context["rows"]]
 
 
@@ -408,8 +408,8 @@ def test_what_moves_is_the_page_as_it_is_now(operator_client, fleet):
     before = operator_client.get("/now/?sort=said&flagged=any")
     say("oversized", "hi", "hello", "one", "two")
     after = operator_client.get("/now/?sort=said&flagged=any")
-    assert shown(before) == ["dangling", "oversized"]
-    assert shown(after) == ["oversized", "dangling"]
+    assert ids_of_rows(before) == ["dangling", "oversized"]
+    assert ids_of_rows(after) == ["oversized", "dangling"]
     assert after.context["moment"] > before.context["moment"]
     html = after.content.decode()
     for part in ("data-stats", "data-chips", "data-found", "data-pager", "data-leaving"):
@@ -419,7 +419,7 @@ def test_what_moves_is_the_page_as_it_is_now(operator_client, fleet):
 def test_rows_in_use_stay_where_they_are(operator_client, fleet):
     say("dangling", "later")
     page = operator_client.get("/now/?policy=token_window&id=bare&id=dangling&id=gone&id=nul%00")
-    assert shown(page) == ["bare", "dangling"]
+    assert ids_of_rows(page) == ["bare", "dangling"]
     assert "later" in row_of(page, "dangling")
     assert "data-pager" not in page.content.decode()
 

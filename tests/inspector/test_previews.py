@@ -50,7 +50,7 @@ def preview(client, text: str, **values):
     return client.post("/c/c/simulate/", typed, follow=True).context["page"]
 
 
-def written(page):
+def composer_words(page):
     """What the composer says of the drafts of a page."""
     return trying(page.state, page.state.read["trial"])
 
@@ -117,7 +117,7 @@ def test_the_composer_counts_from_what_is_seen(operator_client, lowered, text, l
 
 def test_a_message_that_follows_a_preview_counts_from_it(operator_client, lowered):
     page = preview(operator_client, "one")
-    shown = written(page)
+    shown = composer_words(page)
     assert (shown.before, shown.after) == (5, 5)
     words = "Would evict 1 message: #5. 5 → 5 / 5 msg"
     assert words in verdict(operator_client, "two", trial=page.tried["trial"])
@@ -131,7 +131,7 @@ def test_the_verdict_has_a_new_limit_and_the_drafts_before_the_text(operator_cli
     assert "Would evict 4 messages: #4, #5, #6 and #7; #1, #2 and #3 are hidden" in told
     assert "5 → 3 / 3 msg" in told
     assert "5 tok" in told
-    previewed = written(preview(operator_client, "two", **typed))
+    previewed = composer_words(preview(operator_client, "two", **typed))
     assert previewed.verdict.detail in told
     assert (previewed.before, previewed.after) == (5, 3)
 

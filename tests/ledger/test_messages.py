@@ -125,16 +125,16 @@ def test_they_come_with_messages_of_a_format(api, memory_id):
 
 
 def test_an_import_keeps_them_and_knows_its_content_by_them():
-    def imported(role: str):
+    def import_role(role: str):
         content = f'[{{"role":"{role}","content":"Be brief."}},{{"role":"user","content":"hi"}}]'
         (result,) = import_all(read_transcripts(content), prefix="i-")
         return result
 
-    assert imported("developer").messages == 2
+    assert import_role("developer").messages == 2
     said = history_reads.all_messages("i-1")
     assert render_messages(said, "openai_chat").value[0]["role"] == "developer"
-    assert imported("developer").already
-    assert imported("system").refused
+    assert import_role("developer").already
+    assert import_role("system").refused
 
 
 def test_an_equal_system_message_is_ignored_whatever_its_attributes(m):

@@ -132,20 +132,20 @@ def test_it_stops_quickly_with_open_streams(own_deployed):
 def test_processes_share_their_metrics(deployed):
     served = deployed.served
     served.create("counted")
-    before = added(served)
+    before = added_messages(served)
     for n in range(20):
         served.say("counted", str(n))
     for _ in range(5):  # any of the workers
-        assert added(served) == before + 20
+        assert added_messages(served) == before + 20
     deployed.reload()
     served.say("counted", "by the workers of now")
-    assert added(served) == before + 21  # those of before are still counted
+    assert added_messages(served) == before + 21  # those of before are still counted
     if connection.vendor == "postgresql":
         text = served.api.get(f"{served.url}/metrics").text
         assert re.search(r'^chatmemory_connections\{state="open"\} [1-9]', text, re.M)
 
 
-def added(served: Served) -> float:
+def added_messages(served: Served) -> float:
     """The messages added since the start, as one of the workers tells it."""
     text = served.api.get(f"{served.url}/metrics").text
     return sum(map(float, re.findall(r"^chatmemory_messages_added_total (\S+)", text, re.M)))

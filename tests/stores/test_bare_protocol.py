@@ -47,7 +47,7 @@ def send(*lists: str) -> None:
         delete_messages("bare") if letters == "-" else update_messages("bare", messages(letters))
 
 
-def left(step: int) -> list[tuple[int, str]]:
+def evictions_at(step: int) -> list[tuple[int, str]]:
     return [(each.seq, each.reason) for each in steps.step("bare", step).change.evicted]
 
 
@@ -105,7 +105,7 @@ def test_messages_of_lists_are_in_the_history_once(lists, said):
 )
 def test_why_a_message_left_is_inferred(lists, kind, reasons):
     send(*lists)
-    assert (steps.step("bare", 2).row.kind, left(2)) == (kind, reasons)
+    assert (steps.step("bare", 2).row.kind, evictions_at(2)) == (kind, reasons)
 
 
 def test_the_servers_policy_does_not_decide_what_a_client_did():
@@ -116,7 +116,7 @@ def test_the_servers_policy_does_not_decide_what_a_client_did():
     send("bc")
     step = steps.step("bare", 3)
     assert (step.row.by_client, step.row.policy) == (True, MessageWindow(10))
-    assert left(3) == [(1, "CAPACITY")]
+    assert evictions_at(3) == [(1, "CAPACITY")]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_answer_that_a_client_takes_back_adds_nothing(said, back):
     update_messages("bare", said)
     result = update_messages("bare", said[:back])
     assert (result.kind, result.arrived) == ("set", ())
-    assert left(2) == [(seq, "SET") for seq in range(back + 1, len(said) + 1)]
+    assert evictions_at(2) == [(seq, "SET") for seq in range(back + 1, len(said) + 1)]
     update_messages("bare", [*said[:back], AiMessage("better")])
     assert history_reads.all_messages("bare") == [*said, AiMessage("better")]
     assert verify("bare") is None

@@ -63,7 +63,9 @@ mostly_adds = st.one_of(*(adds.map(tuple) for _ in range(6)), others.map(tuple))
 changes = st.lists(mostly_adds, min_size=8, max_size=16)
 
 
-def added(known: list[ChatMessage], message, limit, by_tokens, keeps_first) -> list[ChatMessage]:
+def list_after_add(
+    known: list[ChatMessage], message, limit, by_tokens, keeps_first
+) -> list[ChatMessage]:
     """Return the list after LangChain4j's memory added a message under this limit."""
     store = InMemoryChatMemoryStore()
     store.update_messages("m", known)
@@ -75,7 +77,7 @@ def added(known: list[ChatMessage], message, limit, by_tokens, keeps_first) -> l
     return store.get_messages("m")
 
 
-def changed(known: list[ChatMessage], kind: str, *values) -> list[ChatMessage]:
+def list_after_change(known: list[ChatMessage], kind: str, *values) -> list[ChatMessage]:
     """Return the list after the client did something else to it."""
     match kind, values:
         case "summarize", (covered, is_ours):
@@ -122,7 +124,11 @@ def play(made: list, told: Counter) -> None:
     windows = {}
     for kind, *values in made:
         known = [each.message for each in old]
-        sent = added(known, *values) if kind == "add" else changed(known, kind, *values)
+        sent = (
+            list_after_add(known, *values)
+            if kind == "add"
+            else list_after_change(known, kind, *values)
+        )
         store.update_messages(NAME, sent)
         entries = store.get_window(NAME).with_messages()
         got = [each.message for each in entries]
@@ -163,7 +169,11 @@ def test_any_lists_come_back_over_http(served):
         def any_lists(made):
             name, known = uuid4().hex, []
             for kind, *values in made:
-                sent = added(known, *values) if kind == "add" else changed(known, kind, *values)
+                sent = (
+                    list_after_add(known, *values)
+                    if kind == "add"
+                    else list_after_change(known, kind, *values)
+                )
                 store.update_messages(name, sent)
                 known = store.get_messages(name)
                 assert come_back_as(known, sent), sent

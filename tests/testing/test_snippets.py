@@ -49,7 +49,7 @@ def copied(client, query: str) -> dict[str, str]:
     return {re.search(r"def test_(\w+)", unescape(each))[1]: unescape(each) for each in found}
 
 
-def exported(folder: Path, test: str) -> None:
+def export(folder: Path, test: str) -> None:
     """Run the command in the first line of a test, in a folder."""
     name, *arguments = shlex.split(test.splitlines()[0].removeprefix("# chatmemory "))
     arguments[-1] = str(folder / arguments[-1])
@@ -59,7 +59,7 @@ def exported(folder: Path, test: str) -> None:
 
 def test_each_place_offers_a_test_that_fails(order, operator_client, tmp_path):
     found = {name: copied(operator_client, query)[name] for query, name in PLACES}
-    exported(tmp_path, found["order_7741_is_accepted"])
+    export(tmp_path, found["order_7741_is_accepted"])
     (tmp_path / "test_copied.py").write_text("\n\n".join(found.values()))
     told = run_pytest(tmp_path)
     assert "4 failed" in told
@@ -85,7 +85,7 @@ def test_the_page_about_tests_runs_as_it_says(
 ):
     (test,) = [each for each in fenced("python") if "(chatmemory)" in each]
     assert test == copied(operator_client, "at=47")["order_7741_keeps_a_1182"]
-    exported(tmp_path, test)
+    export(tmp_path, test)
     (tmp_path / "test_memory.py").write_text(test)
     other = re.search(r'such as `(policy="[^"]*")`', DOCS)[1]
     (tmp_path / "test_other.py").write_text(re.sub(r'policy="[^"]*"', other, test))

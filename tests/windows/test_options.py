@@ -87,14 +87,14 @@ def test_what_leaves_with_an_option(rule):
     assert story(*given) == told
 
 
-def added(window: Window, arrival: Entry, policy: Policy) -> list[Entry]:
+def evictions_of_add(window: Window, arrival: Entry, policy: Policy) -> list[Entry]:
     """Add to the window and return the evictions."""
     transition = admit(window, arrival, policy)
     transition.apply_to(window)
     return [eviction.entry for eviction in transition.evictions]
 
 
-def pinned(letters: str, tokens: int = 10, place: int = 0) -> Window:
+def window_with_pin(letters: str, tokens: int = 10, place: int = 0) -> Window:
     """A window in which one message is pinned."""
     window = Window(entries(letters, tokens))
     set_pinned(window, list(window)[place], None).apply_to(window)
@@ -119,7 +119,7 @@ def test_messages_hidden_by_a_read_leave_at_the_next_add():
         window = Window(entries(letters))
         hidden = list(window)[:-seen]
         assert visible(window, policy) == list(window)[-seen:]
-        assert added(window, entry("b"), policy)[: len(hidden)] == hidden
+        assert evictions_of_add(window, entry("b"), policy)[: len(hidden)] == hidden
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.integers(12, 60))
@@ -128,7 +128,7 @@ def test_between_two_evicting_steps_comes_the_space_above_the_mark(sizes, limit)
     appended = 0
     had_room = False
     for size in sizes:
-        left = added(window, entry("a", size), policy)
+        left = evictions_of_add(window, entry("a", size), policy)
         if left and had_room:
             assert appended + size >= limit - policy.low_mark
         if left:
@@ -166,7 +166,7 @@ def test_an_oversized_message_can_be_rejected():
         admit(window, entry("b", 40), policy)
     told = "40 for the message + 20 for the system message + 3 for every request = 63 of 50 tokens"
     assert told in str(error.value)
-    assert added(window, entry("b", 27), policy)
+    assert evictions_of_add(window, entry("b", 27), policy)
 
 
 def test_in_a_list_a_system_message_counts_beside_others_once_it_leads():
@@ -184,9 +184,9 @@ def test_in_a_list_a_system_message_counts_beside_others_once_it_leads():
 
 def test_a_kept_message_leaves_at_the_next_add():
     window, huge = Window(entries("Sab")), entry("c", 99)
-    added(window, huge, KEEPS)
+    evictions_of_add(window, huge, KEEPS)
     assert visible(window, KEEPS) == list(window)
-    assert added(window, entry("b", 5), KEEPS) == [huge]
+    assert evictions_of_add(window, entry("b", 5), KEEPS) == [huge]
 
 
 @given(
@@ -214,22 +214,28 @@ def test_a_kept_result_never_loses_its_call_or_a_sibling(sequence, policy, pins)
 
 
 def test_pinned_messages_are_passed_over_until_they_are_unpinned():
-    window = pinned("ab")
-    assert [each.message.single_text() for each in added(window, entry("c"), MessageWindow(2))] == [
-        "b"
-    ]
+    window = window_with_pin("ab")
+    assert [
+        each.message.single_text()
+        for each in evictions_of_add(window, entry("c"), MessageWindow(2))
+    ] == ["b"]
     assert [each.pinned for each in window] == [True, False]
     set_pinned(window, next(iter(window)), None, pinned=False).apply_to(window)
     oldest = next(iter(window))
-    assert added(window, entry("d"), MessageWindow(2)) == [oldest]
+    assert evictions_of_add(window, entry("d"), MessageWindow(2)) == [oldest]
 
 
 def test_a_call_and_its_results_are_pinned_together():
     for place in range(3):
-        assert [each.pinned for each in pinned("CRRa", place=place)] == [True, True, True, False]
+        assert [each.pinned for each in window_with_pin("CRRa", place=place)] == [
+            True,
+            True,
+            True,
+            False,
+        ]
     call, *others = entries("CRRa")  # one that was pinned alone stays when its call leaves
     window = Window([call, replace(others[0], pinned=True), *others[1:]])
-    assert added(window, entry("b"), MessageWindow(4)) == [call]
+    assert evictions_of_add(window, entry("b"), MessageWindow(4)) == [call]
 
 
 FIRST = {"always_keep_system_message_first": True}
@@ -239,25 +245,25 @@ FIRST = {"always_keep_system_message_first": True}
     ("window", "arrival", "policy", "told"),
     [
         (
-            pinned("ab", 20),
+            window_with_pin("ab", 20),
             entry("c", 30),
             TokenWindow(50),
             "30 for the message + 20 for what is pinned + 3 for every request = 53 of 50 tokens",
         ),
         (
-            pinned("ASb", place=2),  # the system message is behind others
+            window_with_pin("ASb", place=2),  # the system message is behind others
             entry("c"),
             MessageWindow(2),
             "1 for the message + 1 for the system message + 1 for what is pinned = 3 of 2 messages",
         ),
         (
-            pinned("Ab"),  # the newest message is kept
+            window_with_pin("Ab"),  # the newest message is kept
             entry("S"),
             MessageWindow(2, oversized="keep", **FIRST),
             "1 for the message + 1 for the newest message + 1 for what is pinned = 3 of 2 messages",
         ),
         (
-            pinned("aCR", 20),  # its call and its siblings would stay
+            window_with_pin("aCR", 20),  # its call and its siblings would stay
             entry("R", 30),
             TokenWindow(80),
             (

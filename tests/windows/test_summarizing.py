@@ -146,7 +146,7 @@ def test_the_ledger_has_the_compactions(transactional_db):
         memory.add(order_message(n))
     assert len(history.all_messages("m")) == 46
     assert Step.objects.filter(kind="compact").count() >= 2
-    assert not [each for step in steps.steps("m", size=200) for each in evicted(step.n)]
+    assert not [each for step in steps.steps("m", size=200) for each in evictions_for_room(step.n)]
     assert verify("m") is None
 
 
@@ -159,7 +159,7 @@ def test_a_step_that_evicts_says_why_no_summary_took_the_place(transactional_db,
     # Another process has not tried yet, and does not know the error
     make(Summarizer("too long " * 500), store=store).add(order_message(30))
     notes = {step.n: step.note for step in steps.steps("m", size=50)}
-    assert {n for n, note in notes.items() if note} == {n for n in notes if evicted(n)}
+    assert {n for n, note in notes.items() if note} == {n for n in notes if evictions_for_room(n)}
     assert set(filter(None, notes.values())) == {
         f"{words}the last one failed (ZeroDivisionError).",
         f"{words}none was there yet.",
@@ -170,7 +170,7 @@ def test_a_step_that_evicts_says_why_no_summary_took_the_place(transactional_db,
     assert feed()[0].step == 31
 
 
-def evicted(step):
+def evictions_for_room(step):
     change = steps.step("m", step).change
     return [each for each in change.evicted if each.reason != "SUMMARIZED"]
 

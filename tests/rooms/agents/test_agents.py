@@ -55,7 +55,7 @@ def ask(
     return async_to_sync(talk)()
 
 
-def answered(name: str, scope: Scope = EVERYTHING, **asked: object) -> dict[str, object]:
+def answer_json(name: str, scope: Scope = EVERYTHING, **asked: object) -> dict[str, object]:
     """The JSON of an answer. Its words have the same JSON."""
     (answer,) = ask((name, asked), scope=scope)
     (content,) = answer.content
@@ -65,7 +65,7 @@ def answered(name: str, scope: Scope = EVERYTHING, **asked: object) -> dict[str,
     return found
 
 
-def refused(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
+def error_text(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
     (answer,) = ask((name, asked), scope=scope)
     assert answer.is_error
     assert answer.structured_content is None
@@ -74,11 +74,11 @@ def refused(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
 
 def test_why_did_it_ask_for_the_order_number_again(client):
     """The session of the room's README. Each answer has an address that shows it to people."""
-    found = answered("find_conversations", words="order number", flag="user_repeated")
+    found = answer_json("find_conversations", words="order number", flag="user_repeated")
     (conversation,) = (each["id"] for each in found["conversations"])
     assert "A-1182 had to be said again in #47; said in #25, left memory" in found["answer"]
 
-    again = answered("incidents", conversation=conversation)
+    again = answer_json("incidents", conversation=conversation)
     (incident,) = again["incidents"]
     (fact,) = incident["facts"]
     assert (fact["fact"], incident["asked"], fact["limit"]) == ("A-1182", 46, 902)
@@ -87,14 +87,14 @@ def test_why_did_it_ask_for_the_order_number_again(client):
         "when #43 arrived: 55 over the limit."
     ) in again["answer"]
 
-    why = answered("why_did_it_leave", conversation=conversation, message=fact["said"])
+    why = answer_json("why_did_it_leave", conversation=conversation, message=fact["said"])
     assert why["answer"].startswith(
         "Why did #25 leave? There was no room. When #43 arrived, memory needed 855 of 800 tokens"
     )
     assert {"label": "Needed, 55 over the limit", "amount": 855, "kind": "over"} in why["receipt"]
 
     before = {"conversation": conversation, "phrase": "A-1182", "step": incident["asked"]}
-    remembered = answered("does_it_remember", **before)
+    remembered = answer_json("does_it_remember", **before)
     assert "At step 46: no, forgotten since step 43" in remembered["answer"]
     assert (remembered["in_memory"], remembered["state"]) == (False, "not_in_memory")
 
@@ -107,19 +107,19 @@ def test_why_did_it_ask_for_the_order_number_again(client):
 
 
 def test_the_window_and_the_history_at_a_step():
-    window = answered("window", conversation="order-7741", step=46)
+    window = answer_json("window", conversation="order-7741", step=46)
     assert window["answer"].startswith("At step 46 memory holds 19 messages, 742 of 800 tokens.")
     assert (window["limit"], window["messages"][0]["type"]) == (800, "SYSTEM")
-    around = answered("history", conversation="order-7741", around=25)
+    around = answer_json("history", conversation="order-7741", around=25)
     (told,) = (row for row in around["messages"] if row["seq"] == 25)
     assert told["stays"][0]["left_step"] == 43
     assert around["url"] == f"{SITE}/c/order-7741/?msg=25"
-    still = answered("why_did_it_leave", conversation="order-7741", message=58)
+    still = answer_json("why_did_it_leave", conversation="order-7741", message=58)
     assert "Why is #58 still in memory?" in still["answer"]
 
 
 def test_facts_that_a_limit_would_have_held():
-    found = answered("recall", limits="token_window:800,everything", prefix="order-7741")
+    found = answer_json("recall", limits="token_window:800,everything", prefix="order-7741")
     assert [(row["policy"], row["held"]) for row in found["results"]] == [
         ("token_window:800", 3),
         ("everything", 5),
@@ -131,7 +131,7 @@ def test_terms_that_a_summary_lost():
     create_and_add("agent", MessageWindow(20), said)
     services.compact("agent", "The user wants a fix of ENT-1182.", covering=[1, 2], trigger="auto")
     services.add("agent", [AiMessage("I looked at cmd/hooks2.go for ENT-1182.")])
-    found = answered("what_did_summaries_lose", conversation="agent")
+    found = answer_json("what_did_summaries_lose", conversation="agent")
     (summary,) = found["summaries"]
     lost = {"said": 1, "used": 4, "came": None, "back": "no recorded mention"}
     lost |= {"is_told": True, "is_rare": True}
@@ -142,14 +142,14 @@ def test_terms_that_a_summary_lost():
 
 def test_what_a_provider_would_refuse_next():
     create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
-    changed = answered("doctor", Scope("torn"), provider="openai")["answer"]
+    changed = answer_json("doctor", Scope("torn"), provider="openai")["answer"]
     assert "1 conversation changed since the last look: `python manage.py keep --once`" in changed
     keep("torn")
-    found = answered("doctor", provider="openai")
+    found = answer_json("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"
     assert "torn: A tool call without its result. Since step 3" in found["answer"]
-    assert answered("doctor", Scope("ferry-"), provider="openai")["conversations"] == []
-    assert "unknown provider 'none'" in refused("doctor", provider="none")
+    assert answer_json("doctor", Scope("ferry-"), provider="openai")["conversations"] == []
+    assert "unknown provider 'none'" in error_text("doctor", provider="none")
 
 
 TOOLS = {tool.__name__: tool for tool in tools()}
@@ -175,7 +175,7 @@ def test_no_tool_writes():
         keeper.model.objects.all().delete()
     with CaptureQueriesContext(connection) as asked:
         for name, given in QUESTIONS.items():
-            answered(name, **given)
+            answer_json(name, **given)
     written = [row["sql"] for row in asked if re.match("INSERT|UPDATE|DELETE", row["sql"])]
     assert asked.captured_queries
     assert not written
@@ -185,7 +185,7 @@ def test_answers_are_bounded():
     texts = [f"item {n} is N-{n:04} {'and so on ' * 500}" for n in range(150)]
     create_and_add("long", TokenWindow(50_000), users(*texts))
     for name, asked in QUESTIONS.items():
-        answer = answered(name, **asked)
+        answer = answer_json(name, **asked)
         assert len(json.dumps(answer)) < ANSWERS_MOST, name
     tools = async_to_sync(mcp_server(Agent(SITE, EVERYTHING)).list_tools)()
     assert {tool.name for tool in tools} == QUESTIONS.keys()
@@ -199,12 +199,12 @@ def test_answers_and_errors_quote_the_beginning_of_anything():
     result = ToolExecutionResultMessage(long, long, long)
     create_and_add("long", MessageWindow(2), [call, result, UserMessage(long)])
     for name in ("history", "window", "incidents"):
-        assert len(json.dumps(answered(name, conversation="long"))) < 10_000, name
-    why = answered("why_did_it_leave", conversation="long", message=1)
+        assert len(json.dumps(answer_json(name, conversation="long"))) < 10_000, name
+    why = answer_json("why_did_it_leave", conversation="long", message=1)
     assert len(json.dumps(why)) < 10_000
-    assert len(refused("window", conversation=long)) < 1_000
-    assert len(refused("does_it_remember", conversation="long", phrase=long)) < 1_000
-    assert len(refused("doctor", rule=long)) < 1_000
+    assert len(error_text("window", conversation=long)) < 1_000
+    assert len(error_text("does_it_remember", conversation="long", phrase=long)) < 1_000
+    assert len(error_text("doctor", rule=long)) < 1_000
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_an_answer_takes_few_queries(name, most, django_assert_max_num_queries):
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if "conversation" in QUESTIONS[name]])
 def test_an_id_that_no_conversation_has_is_refused(name):
     asked = QUESTIONS[name] | {"conversation": "nobody-has-it"}
-    assert "no conversation has the id 'nobody-has-it'" in refused(name, **asked)
+    assert "no conversation has the id 'nobody-has-it'" in error_text(name, **asked)
 
 
 OF_ALL = ("find_conversations", "doctor")  # they take no id
@@ -236,22 +236,22 @@ def test_other_conversations_do_not_exist(name, by_token):
     given = dict(QUESTIONS[name])
     key = "conversation" if "conversation" in given else "prefix"
     told = {
-        memory_id: refused(name, scope, **given | {key: memory_id}).replace(memory_id, "…")
+        memory_id: error_text(name, scope, **given | {key: memory_id}).replace(memory_id, "…")
         for memory_id in ("order-7741", "nobody-has-it")
     }
     assert len(set(told.values())) == 1
     assert "no conversation has" in told["order-7741"]
-    seen = answered("find_conversations", scope)
+    seen = answer_json("find_conversations", scope)
     assert [each["id"] for each in seen["conversations"]] == ["ferry-5120"]
     if key == "conversation" and name != "why_did_it_leave":
-        assert answered(name, scope, **given | {key: "ferry-5120"})["url"]
+        assert answer_json(name, scope, **given | {key: "ferry-5120"})["url"]
 
 
 def test_a_token_that_is_revoked_meanwhile_sees_nothing():
     scope = Scope(token=create_token("agent"))
-    assert answered("window", scope, conversation="order-7741")
+    assert answer_json("window", scope, conversation="order-7741")
     revoke_token(ApiToken.objects.get().pk)
-    assert "this bearer token was revoked" in refused("window", scope, conversation="order-7741")
+    assert "this bearer token was revoked" in error_text("window", scope, conversation="order-7741")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_scope_in_which_nothing_can_exist_is_refused_at_the_start(
     ],
 )
 def test_an_invalid_question_is_explained(name, asked, told):
-    assert told in refused(name, **asked)
+    assert told in error_text(name, **asked)
 
 
 def test_it_answers_over_stdio(served, tmp_path):

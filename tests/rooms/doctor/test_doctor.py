@@ -80,7 +80,7 @@ def seed(count: int) -> dict[str, list[str]]:
     return ids
 
 
-def listed(which: IllFilter) -> set[str]:
+def ids_in_list(which: IllFilter) -> set[str]:
     """Walk through all pages of the list."""
     found, cursor = [], ""
     while True:
@@ -97,9 +97,9 @@ def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
     ids = seed(size)
     for rule in SEEDS:
         if rule:
-            assert listed(IllFilter(rule)) == set(ids[rule]), rule
+            assert ids_in_list(IllFilter(rule)) == set(ids[rule]), rule
     refused = {memory_id for rule in REFUSED for memory_id in ids[rule]}
-    assert listed(IllFilter()) == refused
+    assert ids_in_list(IllFilter()) == refused
     counts = doctor_counts()
     assert counts.refused == len(refused)
     assert counts.by_rule == {rule: len(found) for rule, found in ids.items() if rule}
@@ -157,13 +157,13 @@ def test_the_listed_ones_are_repaired_after_a_look(operator_client):
     seed(6)
     asked = operator_client.post("/doctor/repair/", {"rule": "dangling_call"})
     assert "Repair 1 conversation?" in " ".join(asked.content.decode().split())
-    assert listed(IllFilter("dangling_call"))
+    assert ids_in_list(IllFilter("dangling_call"))
     create_and_add("later", MessageWindow(9), SEEDS["dangling_call"])
     done = {"rule": "dangling_call", "versions": asked.context["versions"], "reason": "refused"}
     operator_client.post("/doctor/repair/", done)
     diagnosed()
-    assert listed(IllFilter("dangling_call")) == {"later"}  # the page did not show it
-    assert listed(IllFilter("orphan_result"))
+    assert ids_in_list(IllFilter("dangling_call")) == {"later"}  # the page did not show it
+    assert ids_in_list(IllFilter("orphan_result"))
 
 
 def test_a_token_with_a_prefix_has_a_doctor_of_its_own(client):

@@ -10,7 +10,7 @@ from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, servi
 from tests.conversations import create_and_add, users
 from tests.recall.test_compaction_evidence import tool
 
-from .test_incident_card import shown, text_of
+from .test_incident_card import page_html, text_of
 
 pytestmark = pytest.mark.django_db
 STEP = "/api/v1/memories/c/steps/4/"
@@ -28,7 +28,7 @@ def compacted():
 
 
 def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
-    words = text_of(shown(operator_client, "?at=4"))
+    words = text_of(page_html(operator_client, "?at=4"))
     for part in (
         "Why? What did the summary lose? #1 to #3 became one summary: ",
         "Of 3 exact terms that the assistant had been told and needed so far, the summary holds 1.",
@@ -85,25 +85,25 @@ def test_the_api_tells_the_same(compacted, operator_client):
 
 
 def test_it_is_shown_at_its_step_and_where_nothing_else_is_asked(compacted, operator_client):
-    assert 'id="evidence"' in shown(operator_client, "?at=4&find=A-1182")
+    assert 'id="evidence"' in page_html(operator_client, "?at=4&find=A-1182")
     for query in ("?at=3", "?at=5", "?at=4&msg=1"):
-        assert 'id="evidence"' not in shown(operator_client, query)
-    assert "What it lost" in text_of(shown(operator_client, "?msg=4"))
-    assert 'data-pane="why"' in shown(operator_client, "?at=4")
+        assert 'id="evidence"' not in page_html(operator_client, query)
+    assert "What it lost" in text_of(page_html(operator_client, "?msg=4"))
+    assert 'data-pane="why"' in page_html(operator_client, "?at=4")
 
 
 def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     create_and_add("c", MessageWindow(20), users("A-1182", "well"))
     services.compact("c", "They asked.", keep_last=0)
-    words = text_of(shown(operator_client))
+    words = text_of(page_html(operator_client))
     assert "What this summary lost is not known: it is found soon after a change" in words
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
     services.keep("c")
-    words = text_of(shown(operator_client))
+    words = text_of(page_html(operator_client))
     assert "The assistant needed no exact term so far that it had been told." in words
     assert "Lost and not needed so far: 1." in words
     services.add("c", users("more"))
-    assert "As of step 3." in text_of(shown(operator_client, "?at=3"))
+    assert "As of step 3." in text_of(page_html(operator_client, "?at=3"))
 
 
 def test_the_overview_finds_conversations_compacted_with_loss(compacted, operator_client):
@@ -126,7 +126,7 @@ def test_rare_terms_are_told_first_where_enough_conversations_tell_what_is_rare(
         create_and_add(f"c{n}", MessageWindow(20), users("B-2291", "well"))
         services.compact(f"c{n}", "B-2291", keep_last=0)
         services.keep(f"c{n}")
-    page = shown(operator_client, "?at=4")
+    page = page_html(operator_client, "?at=4")
     words = text_of(page)
     assert "Of 2 rare exact terms that the assistant had been told and needed so far" in words
     assert "Of all 3 terms that it had been told, 1." in words

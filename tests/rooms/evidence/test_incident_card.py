@@ -53,12 +53,12 @@ SAID = users("My order is A-1182.", "well", "well", "A-1182!")
 ASKED = [*SAID[:3], AiMessage("Which order?"), SAID[3]]
 
 
-def kept(memory_id: str, policy, messages) -> None:
+def create_and_keep(memory_id: str, policy, messages) -> None:
     create_and_add(memory_id, policy, messages)
     services.keep(memory_id)
 
 
-def shown(client, query: str = "", memory_id: str = "c") -> str:
+def page_html(client, query: str = "", memory_id: str = "c") -> str:
     return client.get(f"/c/{memory_id}/{query}").content.decode()
 
 
@@ -78,7 +78,7 @@ def card_at(memory_id: str, at: int | None = None, incident: int = 1) -> Inciden
 @pytest.fixture
 def order(operator_client):
     def get(query: str = "") -> str:
-        return shown(operator_client, query, "order-7741")
+        return page_html(operator_client, query, "order-7741")
 
     return get
 
@@ -119,13 +119,13 @@ def test_dots_stand_where_it_was_said_left_and_came_up_again(order):
 
 
 def test_on_a_long_timeline_lines_stand_where_it_left_and_came_up_again(operator_client):
-    kept("c", MessageWindow(2), [*SAID, *numbered(300, "well")])
-    assert shown(operator_client).count('<path class="c-incident"') == 2
+    create_and_keep("c", MessageWindow(2), [*SAID, *numbered(300, "well")])
+    assert page_html(operator_client).count('<path class="c-incident"') == 2
 
 
 def test_a_replay_without_a_policy_shows_what_happened(operator_client):
     DjangoChatMemoryStore().update_messages("c", SAID)
-    assert "Replay of step" not in shown(operator_client, "?at=1&limit=5")
+    assert "Replay of step" not in page_html(operator_client, "?at=1&limit=5")
     create_and_add("d", MessageWindow(2), SAID)
     assert operator_client.get("/c/d/?limit=0").status_code == 200
     assert operator_client.get("/c/d/?limit=many").status_code == 404
@@ -135,10 +135,10 @@ TWICE = users("A-1182", "well", "well", "A-1182", "well", "well", "A-1182", "wel
 
 
 def test_the_copied_link_shows_the_same_card_also_later(operator_client):
-    kept("c", MessageWindow(2), TWICE)
+    create_and_keep("c", MessageWindow(2), TWICE)
     for number in (1, 2):
         card = card_at("c", at=8, incident=number)
-        page = shown(operator_client, card.url.removeprefix("/c/c/"))
+        page = page_html(operator_client, card.url.removeprefix("/c/c/"))
         again = f"#{[7, 4][number - 1]}"
         assert f"{card.what} was said again" in text_of(page)
         assert f"said again {again}" in text_of(page)
@@ -153,8 +153,8 @@ def call(order: str = "A-1182", id: str = "1") -> list:
 
 def test_a_tool_that_was_called_again(operator_client):
     messages = [*users("Where is it?"), *call(), *users("well", "well", "well"), *call(id="2")]
-    kept("c", MessageWindow(3), messages)
-    words = text_of(shown(operator_client))
+    create_and_keep("c", MessageWindow(3), messages)
+    words = text_of(page_html(operator_client))
     tokens = history.message("c", 8).tokens
     same = f"with the same result: {tokens} tokens; 1 term such as 2026-11-24"
     assert words.startswith(f"Why? get_order was called again, {same}")
@@ -163,21 +163,21 @@ def test_a_tool_that_was_called_again(operator_client):
 
 
 def test_a_fact_that_the_assistant_did_not_ask_for_is_not_forced(operator_client):
-    kept("c", MessageWindow(2), SAID)
-    assert "A-1182 was said again after it had left" in text_of(shown(operator_client))
-    kept("d", MessageWindow(3), ASKED)
-    assert "A-1182 had to be said again" in text_of(shown(operator_client, memory_id="d"))
+    create_and_keep("c", MessageWindow(2), SAID)
+    assert "A-1182 was said again after it had left" in text_of(page_html(operator_client))
+    create_and_keep("d", MessageWindow(3), ASKED)
+    assert "A-1182 had to be said again" in text_of(page_html(operator_client, memory_id="d"))
 
 
 def test_a_higher_limit_today_is_no_contradiction(operator_client):
-    kept("c", MessageWindow(2), SAID)
+    create_and_keep("c", MessageWindow(2), SAID)
     services.change("c", policy=MessageWindow(5))
     services.keep("c")
-    words = text_of(shown(operator_client))
+    words = text_of(page_html(operator_client))
     assert "3 messages from the first message on would have kept it; today’s limit is 5." in words
     services.change("c", policy=TokenWindow(500))
     services.keep("c")
-    assert "3 messages would have kept it. Try 3" in text_of(shown(operator_client))
+    assert "3 messages would have kept it. Try 3" in text_of(page_html(operator_client))
 
 
 def cleared(memory_id: str) -> None:
@@ -186,7 +186,7 @@ def cleared(memory_id: str) -> None:
     services.add(memory_id, SAID[3:])
 
 
-def listed(memory_id: str) -> None:
+def set_list(memory_id: str) -> None:
     create_and_add(memory_id, MessageWindow(9), SAID[:1])
     services.set_messages(memory_id, SAID[1:2])
     services.add(memory_id, SAID[3:])
@@ -207,7 +207,7 @@ def too_big(memory_id: str) -> None:
     ("make", "left", "cure"),
     [
         (cleared, "step 2, memory was cleared", "No limit would have kept it: memory was cleared."),
-        (listed, "step 2, the list was set", "No limit would have kept it: the list was set."),
+        (set_list, "step 2, the list was set", "No limit would have kept it: the list was set."),
         (
             by_client,
             "step 2, the list was set",
@@ -219,14 +219,14 @@ def too_big(memory_id: str) -> None:
 def test_other_causes(operator_client, make, left, cure):
     make("c")
     services.keep("c")
-    words = text_of(shown(operator_client))
+    words = text_of(page_html(operator_client))
     assert left in words
     assert cure in words
     assert ("Try" in words) is (make is too_big)
 
 
 def test_limits_that_were_tried_apart_and_those_not_known():
-    kept("c", MessageWindow(2), SAID)
+    create_and_keep("c", MessageWindow(2), SAID)
     found = card_at("c")._shown
     coarse = with_keeping(found, Keeping(30, 5))
     assert cure(coarse, MessageWindow(2)) == (
@@ -247,22 +247,22 @@ USED = [*users("A-1182"), *users("well", "well"), AiMessage("Is it A-1182?")]
 
 
 def test_uses_are_one_line_that_unfolds(operator_client):
-    kept("c", MessageWindow(2), USED)
-    page = shown(operator_client)
+    create_and_keep("c", MessageWindow(2), USED)
+    page = page_html(operator_client)
     assert 'id="incident"' not in page
     assert "1 term used without a recorded mention" in text_of(page)
     assert "A-1182 #4" not in text_of(page)
-    unfolded = text_of(shown(operator_client, "?at=4&used=1"))
+    unfolded = text_of(page_html(operator_client, "?at=4&used=1"))
     assert "1 term used without a recorded mention Fold A-1182 #4, said in #1, left at step 3" in (
         unfolded
     )
-    assert "used without" not in text_of(shown(operator_client, "?at=3"))
+    assert "used without" not in text_of(page_html(operator_client, "?at=3"))
 
 
 def test_uses_of_an_import_would_have_been_missing(operator_client):
     services.import_conversation("c", USED, MessageWindow(2))
     services.keep("c")
-    assert "1 term would have been missing" in text_of(shown(operator_client))
+    assert "1 term would have been missing" in text_of(page_html(operator_client))
 
 
 GOLD = [
@@ -285,7 +285,7 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
     services.import_conversation("c", GOLD, MessageWindow(2))
     services.keep("c")
     words = "1 term and 1 value of calls would have been missing"
-    unfolded = shown(operator_client, "?used=1")
+    unfolded = page_html(operator_client, "?used=1")
     assert words in text_of(unfolded)
     assert "it leaves out values of calls" in text_of(unfolded)
     told = tools.incidents(Agent("http://127.0.0.1:8000", Scope()), "c")
@@ -300,19 +300,19 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
 def test_a_page_says_that_nobody_has_looked_for_incidents_yet(operator_client):
     """Nobody may take the absence of a card for an answer before somebody has looked."""
     create_and_add("c", MessageWindow(2), SAID)
-    assert "What came up again is not known yet" in text_of(shown(operator_client))
+    assert "What came up again is not known yet" in text_of(page_html(operator_client))
     services.keep("c")
-    assert "not known yet" not in text_of(shown(operator_client))
+    assert "not known yet" not in text_of(page_html(operator_client))
 
 
 def test_kept_incidents_are_shown_with_their_step(operator_client):
-    kept("c", MessageWindow(2), SAID)
-    assert "Incidents as of" not in shown(operator_client)
+    create_and_keep("c", MessageWindow(2), SAID)
+    assert "Incidents as of" not in page_html(operator_client)
     services.add("c", users("one more"))
-    assert "Incidents as of step 4." in shown(operator_client)
+    assert "Incidents as of step 4." in page_html(operator_client)
     before = KeptIncidents.objects.get(memory_id="c").step
     KeptIncidents.objects.filter(memory_id="c").delete()
-    assert 'id="incident"' not in shown(operator_client)
+    assert 'id="incident"' not in page_html(operator_client)
     assert (before, KeptIncidents.objects.filter(memory_id="c").count()) == (4, 0)
 
 
@@ -357,7 +357,7 @@ forgetful = st.tuples(
 def test_a_card_says_what_ledger_and_api_say(conversation):
     messages, policy = conversation
     memory_id = f"card-{next(NUMBERS)}"
-    kept(memory_id, policy, messages)
+    create_and_keep(memory_id, policy, messages)
     found = incidents(memory_id).incidents
     cards = [each for each in found if each.kind is not IncidentKind.USED_UNSEEN]
     for number, incident in enumerate(sorted(cards, key=lambda each: -each.step), 1):
@@ -425,7 +425,7 @@ def assert_card_and_message_agree(memory_id: str) -> int:
 def test_a_message_never_contradicts_its_card(conversation):
     messages, policy = conversation
     memory_id = f"both-{next(NUMBERS)}"
-    kept(memory_id, policy, messages)
+    create_and_keep(memory_id, policy, messages)
     assert_card_and_message_agree(memory_id)
 
 
@@ -445,27 +445,31 @@ def test_a_card_costs_a_bounded_number_of_queries(operator_client, order):
 def test_a_card_among_10_000_messages_reads_its_own_messages_only(operator_client):
     """What is kept here are 6,000 uses and a card, of a conversation that has none of them."""
     long_conversation("c", 10_000)
-    kept("model", MessageWindow(2), [*users("m1 is A-1182"), *numbered(3), *users("A-1182")])
+    create_and_keep(
+        "model", MessageWindow(2), [*users("m1 is A-1182"), *numbered(3), *users("A-1182")]
+    )
     model = KeptIncidents.objects.get(memory_id="model")
     services.add("c", users("A-1182"))
     (row,) = json.loads(model.content)
-    card = changed(row, again=10_001, step=10_001, facts=[[*row[-1][0][:3], 21, *row[-1][0][4:]]])
-    uses = [changed(row, kind="used_unseen", again=n, step=n) for n in range(3_000, 9_000)]
+    card = changed_row(
+        row, again=10_001, step=10_001, facts=[[*row[-1][0][:3], 21, *row[-1][0][4:]]]
+    )
+    uses = [changed_row(row, kind="used_unseen", again=n, step=n) for n in range(3_000, 9_000)]
     content = json.dumps([*uses, card])
     KeptIncidents.objects.create(
         memory_id="c", step=10_001, version=model.version, kept_at=0, content=content
     )
     with CaptureQueriesContext(connection) as asked:
-        assert "1 of 1" in text_of(shown(operator_client))
+        assert "1 of 1" in text_of(page_html(operator_client))
     read = [each["sql"] for each in asked if "chatmemory_message" in each["sql"]]
     assert not [sql for sql in read if "8999" in sql]
-    assert "6,000 terms would have been missing" in text_of(shown(operator_client))
+    assert "6,000 terms would have been missing" in text_of(page_html(operator_client))
     with CaptureQueriesContext(connection) as asked:
-        shown(operator_client, "?used=1")
+        page_html(operator_client, "?used=1")
     assert [each for each in asked if "8999" in each["sql"]]
 
 
-def changed(row: list, **changes) -> list:
+def changed_row(row: list, **changes) -> list:
     return list(KeptIncident(*row)._replace(**changes))
 
 
@@ -534,10 +538,10 @@ def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
 
 
 def test_one_leafs_through_several(operator_client):
-    kept("c", MessageWindow(2), TWICE)
+    create_and_keep("c", MessageWindow(2), TWICE)
     heads = []
     for number in (1, 2):
-        page = shown(operator_client, f"?at=8&incident={number}")
+        page = page_html(operator_client, f"?at=8&incident={number}")
         heads.append(
             re.search(r"Why\? A-1182 was said again .* said again #(\d)", text_of(page))[1]
         )
@@ -546,14 +550,14 @@ def test_one_leafs_through_several(operator_client):
             link = f'href="/c/c/?at=8&amp;incident={other}"'
             assert (link in page) is (other in (1, 2))
     assert heads == ["7", "4"]
-    assert "2 of 2" in text_of(shown(operator_client, "?incident=9"))
-    assert "1 of 1" in text_of(shown(operator_client, "?at=5"))
+    assert "2 of 2" in text_of(page_html(operator_client, "?incident=9"))
+    assert "1 of 1" in text_of(page_html(operator_client, "?at=5"))
 
 
 def test_a_link_of_a_card_keeps_the_incident_for_which_its_message_answers(operator_client):
-    kept("c", MessageWindow(2), TWICE)
+    create_and_keep("c", MessageWindow(2), TWICE)
     for number, again in ((1, 7), (2, 4)):
-        words = text_of(shown(operator_client, f"?at=8&msg=1&incident={number}"))
+        words = text_of(page_html(operator_client, f"?at=8&msg=1&incident={number}"))
         assert f"just before #{again}, in which A-1182 came up again" in words
 
 
@@ -571,6 +575,6 @@ def test_no_message_of_the_tau_bench_runs_contradicts_its_card(data_file):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     compared = 0
     for n, run in enumerate(read_transcripts(content).transcripts[:12]):
-        kept(f"run-{n}", TokenWindow(2000), run.messages)
+        create_and_keep(f"run-{n}", TokenWindow(2000), run.messages)
         compared += assert_card_and_message_agree(f"run-{n}")
     assert compared > 10

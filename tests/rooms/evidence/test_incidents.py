@@ -54,24 +54,24 @@ def test_the_ledger_and_a_replay_agree(messages, policy):
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
 
 
-def kept(memory_id):
+def step_and_facts(memory_id):
     found = incidents(memory_id)
     return found.step, [each.fact for each in found.incidents]
 
 
 def test_they_are_kept_until_the_conversation_changes():
     create_and_add("a", MessageWindow(2), SAID)
-    assert kept("a") == (0, [])
+    assert step_and_facts("a") == (0, [])
     assert not incidents("a").is_current
     services.keep("a")
-    assert kept("a") == (4, ["A-1182"])
+    assert step_and_facts("a") == (4, ["A-1182"])
     assert incidents("a").incidents == incidents_anew("a")
     assert incidents("a").is_current
     services.add("a", users("well", "well", "A-1182?"))
-    assert kept("a") == (4, ["A-1182"])
+    assert step_and_facts("a") == (4, ["A-1182"])
     assert not incidents("a").is_current
     services.keep("a")
-    assert kept("a") == (7, ["A-1182", "A-1182"])
+    assert step_and_facts("a") == (7, ["A-1182", "A-1182"])
 
 
 @pytest.mark.parametrize(("long", "expected"), [(7, 1), (9, 0)])
@@ -113,11 +113,11 @@ def test_what_was_said_long_ago_is_looked_for_once_a_stretch_is_full(monkeypatch
         "a", MessageWindow(3), users("A-1182", "B-2293", *["well"] * 6, "A-1182", "B-2293")
     )
     services.keep("a")
-    assert kept("a") == (10, ["B-2293"])
+    assert step_and_facts("a") == (10, ["B-2293"])
     assert [each.keeping for each in incidents("a").incidents[0].facts] == [None]
     services.add("a", users("well", "well"))
     services.keep("a")
-    assert kept("a") == (12, ["A-1182", "B-2293"])
+    assert step_and_facts("a") == (12, ["A-1182", "B-2293"])
     assert incidents("a").incidents[1].shown.keeping == Keeping(8)
 
 
@@ -127,18 +127,18 @@ def test_an_altered_row_is_made_anew_with_the_next_change():
     KeptIncidents.objects.update(content='[["altered"]]')
     services.add("a", users("well"))
     services.keep("a")
-    assert kept("a") == (5, ["A-1182"])
+    assert step_and_facts("a") == (5, ["A-1182"])
 
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
     create_and_add("a", MessageWindow(2), users("the Fjord bowl", "well", "well", "a Fjord bowl"))
     services.keep("a")
-    assert kept("a") == (4, [])
+    assert step_and_facts("a") == (4, [])
     settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["Fjord"]}
-    assert kept("a") == (0, [])
+    assert step_and_facts("a") == (0, [])
     assert not incidents("a").is_current
     services.keep("a")
-    assert kept("a") == (4, ["Fjord"])
+    assert step_and_facts("a") == (4, ["Fjord"])
 
 
 def test_no_limit_helps_where_a_client_decided():

@@ -50,7 +50,7 @@ def figures(found):
     }
 
 
-def listed(terms, first=0):
+def term_rows(terms, first=0):
     """Terms with their messages, counted from the first."""
     return [
         (
@@ -64,7 +64,7 @@ def listed(terms, first=0):
     ]
 
 
-def shown(memory_id):
+def kept_evidence(memory_id):
     """What is kept of each compaction of a conversation, in the order of steps."""
     services.keep(memory_id)
     steps = Step.objects.filter(memory=memory_id, kind="compact").order_by("n")
@@ -74,14 +74,14 @@ def shown(memory_id):
 
 def check_same(memory_id, session):
     expected = compaction_evidence(session)
-    found = shown(memory_id)
+    found = kept_evidence(memory_id)
     assert len(found) == len(expected)
     for kept, each in zip(found, expected, strict=True):
         evidence = kept.evidence
         assert figures(kept.terms) == figures(each)
         assert evidence.why_left_out == each.why_left_out
         assert evidence.dropped_count == len(each.dropped)
-        assert listed(kept.listed) == listed(each.lost()[:100], first=1)
+        assert term_rows(kept.listed) == term_rows(each.lost()[:100], first=1)
     lost = sum(len(each.lost(Level.TOLD)) for each in expected if not each.why_left_out)
     assert KeptCompactions.objects.get(memory=memory_id).terms_lost == lost
     measured = [each for each in found if not each.evidence.why_left_out]
@@ -137,10 +137,10 @@ def session_of(memory_id):
 
 def created(memory_id, script):
     services.create(memory_id, MessageWindow(5))
-    changed(memory_id, script)
+    apply_script(memory_id, script)
 
 
-def changed(memory_id, script):
+def apply_script(memory_id, script):
     for kind, *given_ in script:
         if kind == "add":
             services.add(memory_id, given_)
@@ -164,7 +164,7 @@ def test_incidents_and_evidence_do_not_contradict_each_other(script):
     name = f"i{next(NUMBERS)}"
     created(name, script)
     found = services.current_incidents(name).incidents
-    lost = {each.evidence.step: listed(each.listed) for each in shown(name)}
+    lost = {each.evidence.step: term_rows(each.listed) for each in kept_evidence(name)}
     used = {
         (fact.fact, each.again, fact.left_step)
         for each in found
@@ -202,8 +202,8 @@ def test_an_incident_whose_fact_a_summary_lost_has_the_cause_summarized():
         ("used_unseen", "A-1182", 4, Reason.SUMMARIZED),
         ("user_repeated", "src/app2/main.go", 7, Reason.SUMMARIZED),
     ]
-    first, second = shown("a")
-    assert listed(first.listed) == [("A-1182", 1, 5, ReturnedBy.UNKNOWN, None)]
+    first, second = kept_evidence("a")
+    assert term_rows(first.listed) == [("A-1182", 1, 5, ReturnedBy.UNKNOWN, None)]
     assert first.terms.held() == 1
     assert second.evidence.terms == ()
 
@@ -213,7 +213,7 @@ def test_a_message_that_a_client_injected_uses_nothing():
     protocol.update_messages("a", [UserMessage("In short."), *users("more")])
     window = [UserMessage("In short."), AiMessage("A-11"), *users("more")]
     protocol.update_messages("a", window)
-    (found,) = shown("a")
+    (found,) = kept_evidence("a")
     assert found.evidence.terms == ()
 
 
@@ -221,10 +221,10 @@ def test_a_redaction_takes_the_evidence_along():
     create_and_add("a", MessageWindow(9), users("My order is A-1182.", "well"))
     services.compact("a", "They asked.", keep_last=0)
     services.add("a", [AiMessage("A-1182 is here.")])
-    assert [each.term for each in shown("a")[0].listed] == ["A-1182"]
+    assert [each.term for each in kept_evidence("a")[0].listed] == ["A-1182"]
     services.redact("a", 1)
     assert evidence_of("a", 3) is None
-    assert shown("a")[0].evidence.terms == ()
+    assert kept_evidence("a")[0].evidence.terms == ()
     assert not is_flagged("a")
 
 
@@ -235,7 +235,7 @@ def test_the_newest_hundred_compactions_are_looked_at(monkeypatch):
         services.add("a", [tool(f"A-{n}{n}"), UserMessage("well")])
         services.compact("a", "In short.", keep_last=0)
     services.add("a", [AiMessage("A-00 A-11 A-22")])
-    assert [each.evidence.step for each in shown("a")] == [6, 9]
+    assert [each.evidence.step for each in kept_evidence("a")] == [6, 9]
 
 
 def test_kept_messages_before_the_bounds_hold_their_terms(monkeypatch):
@@ -243,7 +243,7 @@ def test_kept_messages_before_the_bounds_hold_their_terms(monkeypatch):
     create_and_add("a", MessageWindow(9), users("A-11", "B-22", "C-33", "D-44"))
     services.compact("a", "In short.", covering=[2, 3])
     services.add("a", [AiMessage("A-11 B-22 C-33"), AiMessage("well")])
-    (found,) = shown("a")
+    (found,) = kept_evidence("a")
     assert [each.term for each in found.listed] == ["B-22", "C-33"]
 
 
@@ -260,7 +260,7 @@ def test_a_row_kept_after_each_change_is_the_one_made_once_at_the_end(script):
         name = f"k{next(NUMBERS)}"
         services.create(name, MessageWindow(5))
         for one in script:
-            changed(name, [one])
+            apply_script(name, [one])
             row = row_of(name)
         KeptCompactions.objects.filter(memory=name).delete()
         assert row_of(name) == row
@@ -271,11 +271,11 @@ def test_a_use_long_after_its_compaction_is_found_once_a_stretch_is_full(monkeyp
     create_and_add("a", MessageWindow(9), users("My order is A-1182.", "well"))
     services.compact("a", "They asked.", keep_last=0)
     services.add("a", users(*["well"] * 6))
-    assert not shown("a")[0].listed
+    assert not kept_evidence("a")[0].listed
     services.add("a", [AiMessage("A-1182 is here.")])
-    assert not shown("a")[0].listed
+    assert not kept_evidence("a")[0].listed
     services.add("a", users("well", "well"))
-    assert listed(shown("a")[0].listed) == [("A-1182", 1, 10, ReturnedBy.UNKNOWN, None)]
+    assert term_rows(kept_evidence("a")[0].listed) == [("A-1182", 1, 10, ReturnedBy.UNKNOWN, None)]
 
 
 def test_a_change_costs_the_same_in_a_conversation_twice_as_long(monkeypatch):

@@ -19,7 +19,7 @@ USER = {"type": "USER", "contents": [{"type": "TEXT", "text": "a"}]}
 
 
 @pytest.fixture
-def stored(db):
+def conversations(db):
     for memory_id, label in (("acme/1", "a"), ("acme/2", "b"), ("other", "a")):
         create_and_add(memory_id, MessageWindow(20), SAID, {"team": label})
 
@@ -28,14 +28,14 @@ def rows(response):
     return [(row["policy"], row["conversations"], row["held"]) for row in response.data["results"]]
 
 
-def test_stored_conversations_are_chosen_by_label_and_prefix(api, stored):
+def test_stored_conversations_are_chosen_by_label_and_prefix(api, conversations):
     counts = {"": 3, "&label=team:a": 2, "&prefix=acme/": 2, "&prefix=acme/&label=team:a": 1}
     for query, count in counts.items():
         found = api.get(f"/api/v1/recall/?policies=message_window:2,everything{query}")
         assert rows(found) == [("message_window:2", count, 0), ("everything", count, count)]
 
 
-def test_a_token_with_a_prefix_counts_only_its_own(api, stored):
+def test_a_token_with_a_prefix_counts_only_its_own(api, conversations):
     secret = create_token("acme", prefix="acme/")
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     counts = {"": 2, "acme/": 2, "acme/2": 1, "a": 2, "other": 0, "ACME": 0}
@@ -96,14 +96,14 @@ def test_a_message_that_cannot_be_read_is_named(api):
     assert (response.status_code, response.data["field"]) == (422, "conversations[1][0]")
 
 
-def test_a_large_question_is_refused(api, stored, monkeypatch):
+def test_a_large_question_is_refused(api, conversations, monkeypatch):
     monkeypatch.setattr("inspector.rooms.lab.api.READ_AT_ONCE", 11)
     response = api.get("/api/v1/recall/?policies=everything")
     assert response.status_code == 422
     assert "have 12 messages" in response.data["detail"]
 
 
-def test_a_conversation_that_is_deleted_meanwhile_is_left_out(stored, monkeypatch):
+def test_a_conversation_that_is_deleted_meanwhile_is_left_out(conversations, monkeypatch):
     histories = stored_reads.recall_history
 
     def deleted_first(memory_id, name):

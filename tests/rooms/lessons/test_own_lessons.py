@@ -89,7 +89,7 @@ def folder(tmp_path, settings):
     return tmp_path
 
 
-def found() -> list[str]:
+def check_messages() -> list[str]:
     return [str(each) for each in run_checks(tags=["lessons"])]
 
 
@@ -104,7 +104,7 @@ def test_a_file_is_a_lesson_at_once_and_read_again_when_it_changes(folder):
     assert Client().get("/learn/our-shop/").status_code == 404
     file = folder / "9-our-shop.toml"
     file.write_text(GOOD.replace(LEAD, "<b onclick=x>&amp;"))
-    assert found() == []
+    assert check_messages() == []
     assert list(catalogue().lessons)[-1] == "our-shop"
     page = Client().get("/learn/our-shop/?leaves=1&check=1").content.decode()
     assert "Lesson 11 of 11" in page
@@ -122,7 +122,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(folder, fault):
     assert old in GOOD
     file = folder / "bad.toml"
     file.write_text(GOOD.replace(old, new, 1))
-    (message,) = found()
+    (message,) = check_messages()
     assert f"{file}, line {line}: {field}{': ' if field else ''}" in message
     assert why in message
     assert Client().get("/learn/bad/").status_code == 404
@@ -150,12 +150,12 @@ def test_operators_see_the_mistakes_of_a_file_that_became_bad(folder, operator_c
 )
 def test_a_file_that_cannot_be_a_lesson_is_refused(folder, name, content, why):
     (folder / name).write_bytes(content)
-    (message,) = found()
+    (message,) = check_messages()
     assert why in message
 
 
 def test_a_folder_that_does_not_exist_is_refused(settings, tmp_path):
     settings.INSPECTOR = {"LESSONS": str(tmp_path / "nowhere"), "WHOLE_SITE": True}
-    (message,) = found()
+    (message,) = check_messages()
     assert "which is no folder" in message
     assert Client().get("/learn/").status_code == 200

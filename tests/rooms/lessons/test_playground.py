@@ -40,7 +40,7 @@ def link(script: str = CHAT, **fields: object) -> str:
     return f"/learn/playground/?{urlencode({'chat': pack(script), **fields}, doseq=True)}"
 
 
-def shown(client: Client, script: str = CHAT, **fields: object) -> str:
+def page_words(client: Client, script: str = CHAT, **fields: object) -> str:
     return re.sub(" (?=[.,:])", "", words(client.get(link(script, **fields)).content))
 
 
@@ -138,22 +138,22 @@ def test_other_fields_that_say_nothing(client, db, query, status):
 
 
 def test_each_step_says_what_happened(client, db):
-    page = shown(client, limit=2, at=3)
+    page = page_words(client, limit=2, at=3)
     assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
     assert "3 of 4 messages" in page
     assert "Anthropic Yes, although the first message is AI (#2), not User." in page
-    assert "4 of 4 messages" in shown(client, at=9)
+    assert "4 of 4 messages" in page_words(client, at=9)
 
 
 def test_a_question_is_asked_by_a_link(client, db):
-    asked = shown(client, limit=2, at=2, ask=1)
+    asked = page_words(client, limit=2, at=2, ask=1)
     assert "Which messages leave?" in asked
     assert "was the oldest" not in asked
-    assert "Right. #1 leaves." in shown(client, limit=2, at=2, ask=1, check=1, leaves=1)
-    unanswered = shown(client, limit=2, at=2, ask=1, check=1)
+    assert "Right. #1 leaves." in page_words(client, limit=2, at=2, ask=1, check=1, leaves=1)
+    unanswered = page_words(client, limit=2, at=2, ask=1, check=1)
     assert "Pick the messages first, or press “Nothing leaves”." in unanswered
-    assert "Not this time. #1 leaves." in shown(client, limit=2, at=2, ask=1, check="none")
-    assert "3 of 4 messages" in shown(client, ask=1), "it is about the last message"
+    assert "Not this time. #1 leaves." in page_words(client, limit=2, at=2, ask=1, check="none")
+    assert "3 of 4 messages" in page_words(client, ask=1), "it is about the last message"
 
 
 def test_an_answer_that_is_nearly_right_gets_a_hint(client, db):
@@ -161,12 +161,12 @@ def test_an_answer_that_is_nearly_right_gets_a_hint(client, db):
     asked = {"script": script, "kind": "token_window", "limit": 64, "at": 3, "ask": 1, "check": 1}
     answers = {(1, 2): "Right. #1 and #2 leave.", (1,): "Almost. #2 leaves, too."}
     for picked, said in {**answers, (1, 2, 3): "Almost. #3 stays."}.items():
-        assert said in shown(client, **asked, leaves=picked)
+        assert said in page_words(client, **asked, leaves=picked)
 
 
 def test_a_message_that_cannot_stay_is_said_so(client, db):
     script = "user: hi\nuser: " + "very long " * 30
-    page = shown(client, script, kind="token_window", limit=20, at=1, ask=1, check=1, leaves=1)
+    page = page_words(client, script, kind="token_window", limit=20, at=1, ask=1, check=1, leaves=1)
     assert "Right. #1 leaves. #2 cannot stay." in page
     assert "too big" in page
 

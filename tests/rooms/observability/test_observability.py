@@ -112,7 +112,7 @@ def test_refusals_are_counted_by_reason_and_the_build_is_named(settings):
     assert chatmemory.__version__ in build
 
 
-def counted(folder: Path) -> dict[tuple[str, ...], float]:
+def sample_values(folder: Path) -> dict[tuple[str, ...], float]:
     registry = CollectorRegistry()
     MultiProcessCollector(registry, str(folder))
     with metrics_files.reading(str(folder)):
@@ -134,10 +134,10 @@ def test_files_of_ended_processes_are_added_up(tmp_path):
             family = name.rpartition("_")[0] or name
             file.write_value(json.dumps([family, name, labels, "words"]), pid, 0.0)
             file.close()
-        before = counted(tmp_path)
+        before = sample_values(tmp_path)
         if pid > 2:
             metrics_files.process_ended(str(tmp_path), pid - 2)
-            after = counted(tmp_path)
+            after = sample_values(tmp_path)
             assert after["a_total",] == before["a_total",] == sum(range(pid + 1))
             assert after["b_bucket", "+Inf"] == before["b_bucket", "+Inf"]
             assert after["c",] == pid + pid - 1

@@ -271,7 +271,7 @@ def send_event(app, number: int) -> None:
     assert answer.status_code == 200
 
 
-def counted() -> list[tuple[str, int]]:
+def dropped_calls() -> list[tuple[str, int]]:
     return sorted(DroppedCalls.objects.values_list("sender", "count"))
 
 
@@ -279,16 +279,16 @@ def test_a_span_whose_event_has_the_messages_is_not_counted(app):
     """In either order: an app sends spans and events in requests of their own."""
     send_event(app, 1)
     send_span(app, 1, 2, 3)
-    assert counted() == [("genai", 2)]
+    assert dropped_calls() == [("genai", 2)]
     send_span(app, 2, 3)  # an exporter may send a batch again
-    assert counted() == [("genai", 2)]
+    assert dropped_calls() == [("genai", 2)]
     send_event(app, 2)
-    assert counted() == [("genai", 1)]
+    assert dropped_calls() == [("genai", 1)]
     send_event(app, 2)
-    assert counted() == [("genai", 1)]
+    assert dropped_calls() == [("genai", 1)]
     send_span(app, 4, sender="other")
     send_event(app, 3)
-    assert counted() == [("other", 1)]
+    assert dropped_calls() == [("other", 1)]
     assert ModelCall.objects.count() == 3
 
 

@@ -104,7 +104,7 @@ def recorder(site, upstream, tmp_path):
     made.stop()
 
 
-def stored(site, names: set[str]) -> bool:
+def are_stored(site, names: set[str]) -> bool:
     """Whether the conversation of each name is stored, within a minute."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -130,7 +130,7 @@ def test_killed_site_and_a_locked_database_fail_no_call(site, recorder):
     assert clients.failed == []
     assert len(clients.ended) > 50
     site.start()
-    assert stored(site, {name for _, name in clients.ended})
+    assert are_stored(site, {name for _, name in clients.ended})
 
 
 def test_a_killed_proxy_cuts_only_calls_in_flight_and_is_back_within_a_second(site, recorder):
@@ -143,7 +143,7 @@ def test_a_killed_proxy_cuts_only_calls_in_flight_and_is_back_within_a_second(si
             back = min(at for at, _ in clients.ended if at > killed + 0.05)
             assert back - killed < 1
     assert len(clients.failed) <= 3 * CLIENTS
-    assert stored(site, {name for _, name in clients.ended})
+    assert are_stored(site, {name for _, name in clients.ended})
 
 
 def test_a_killed_recorder_loses_no_call_that_ended(site, recorder):
@@ -157,7 +157,7 @@ def test_a_killed_recorder_loses_no_call_that_ended(site, recorder):
         recorder.wait()
         time.sleep(1)
     assert clients.failed == []
-    assert stored(site, {name for _, name in clients.ended})
+    assert are_stored(site, {name for _, name in clients.ended})
 
 
 def test_the_command_says_the_variables(recorder):

@@ -50,7 +50,7 @@ def client(site):
         yield found
 
 
-def stored(folder) -> list[ModelCall]:
+def store_all(folder) -> list[ModelCall]:
     assert Storing(folder).store_waiting()
     assert list(folder.glob("*.call")) == []
     return list(ModelCall.objects.order_by("at", "n"))
@@ -89,7 +89,7 @@ def test_a_request_and_its_answer_pass_unchanged(upstream, client):
 def test_a_call_is_recorded_with_its_bytes(db, client, folder):
     body = json.dumps(REQUEST, ensure_ascii=False, separators=(",", ":")).encode()
     client.post(CHAT, content=body, headers={"X-Chatmemory-Conversation": "desk"})
-    (call,) = stored(folder)
+    (call,) = store_all(folder)
     found = one_call("desk", call.n)
     assert found.body == body
     assert found.request == REQUEST
@@ -160,7 +160,7 @@ def test_each_chunk_of_a_stream_is_passed_on_at_once(db, upstream, client, folde
     with client.stream("POST", CHAT, json=REQUEST | {"stream": True}) as found:
         for _ in found.iter_raw():
             arrived.set()
-    (call,) = stored(folder)
+    (call,) = store_all(folder)
     response = one_call(call.memory_id, call.n).response
     assert response["choices"][0]["message"]["content"] == "Hallo"
     assert call.usage.input == 9
@@ -181,7 +181,7 @@ def test_a_client_that_leaves_ends_the_request_and_the_part_is_stored(db, upstre
         next(found.iter_raw())
     assert upstream.left.wait(5)
     until(lambda: list(folder.glob("*.call")))
-    (call,) = stored(folder)
+    (call,) = store_all(folder)
     assert call.finish == "cancelled"
     assert "left" in call.error
     content = one_call(call.memory_id, call.n).response["choices"][0]["message"]["content"]
@@ -209,7 +209,7 @@ def test_a_hostile_answer_stops_no_other_call(db, upstream, client, folder):
     client.post(CHAT, json=REQUEST)
     frames = [(b"H", b'{"path": null}'), (b"Q", json.dumps(REQUEST).encode())]
     (folder / "0-1-1.call").write_bytes(in_frames(frames))
-    (call,) = stored(folder)
+    (call,) = store_all(folder)
     assert json.loads(call.response)["whole"]["choices"]
     assert [each.name for each in (folder / "refused").iterdir()] == ["0-1-1.call"]
 
@@ -227,7 +227,7 @@ def test_each_retry_is_a_call_with_its_error(db, upstream, client, folder):
 
     upstream.answer = answer
     assert [client.post(CHAT, json=REQUEST).status_code for _ in range(3)] == [529, 529, 200]
-    calls = stored(folder)
+    calls = store_all(folder)
     assert [each.error for each in calls] == ["529: Overloaded", "529: Overloaded", ""]
     assert len({each.memory_id for each in calls}) == 1
 
@@ -239,7 +239,7 @@ def test_an_upstream_that_cannot_be_reached_is_an_error(db, folder):
         found = httpx.post(f"{url}{CHAT}", json=REQUEST)
     assert found.status_code == 502
     assert found.json()["error"]["type"] == "recorder_error"
-    (call,) = stored(folder)
+    (call,) = store_all(folder)
     assert call.finish == "failed"
 
 
@@ -433,7 +433,7 @@ def test_a_request_that_names_the_response_before_goes_on_with_it(db, upstream, 
     answers.append(response_of("resp_4"))
     for request in requests:
         client.post("/v1/responses", json=request)
-        stored(folder)
+        store_all(folder)
     calls = list(ModelCall.objects.order_by("at"))
     assert len({each.memory_id for each in calls[:3]}) == 1
     assert calls[3].memory_id != calls[0].memory_id

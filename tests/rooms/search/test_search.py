@@ -39,7 +39,7 @@ ON_POSTGRESQL = pytest.mark.skipif(
 )
 
 
-def found(words: str) -> list[str]:
+def ids_with(words: str) -> list[str]:
     return sorted(Memory.objects.containing(words).values_list("pk", flat=True))
 
 
@@ -65,20 +65,20 @@ def test_it_finds_exactly_the_messages(shop):
     for asked, memory_id in FOUND.items():
         first, *phrases = asked.split("|")
         for words in (*first.split(), *phrases):
-            assert found(words) == [memory_id] * bool(memory_id), words
+            assert ids_with(words) == [memory_id] * bool(memory_id), words
     (row,) = overview_page(MemoryFilter(search="et")).rows
     assert (row.memory.id, row.mention) == ("beta", None), "two letters are sought in names only"
 
 
 def test_the_index_follows_adds_changed_texts_and_deletions(shop):
     services.add("beta", [AiMessage("your parcel is late")])
-    assert found("parcel") == ["alpha", "beta"]
+    assert ids_with("parcel") == ["alpha", "beta"]
     services.delete("alpha")
-    assert found("parcel") == ["beta"]
+    assert ids_with("parcel") == ["beta"]
     services.clear_messages("beta")
-    assert found("parcel") == ["beta"], "history keeps what memory forgot"
+    assert ids_with("parcel") == ["beta"], "history keeps what memory forgot"
     Message.objects.filter(memory_id="beta", seq=2).update(text="[redacted]")
-    assert [found("parcel"), found("redacted")] == [[], ["beta"]]
+    assert [ids_with("parcel"), ids_with("redacted")] == [[], ["beta"]]
 
 
 @ON_SQLITE
@@ -107,7 +107,7 @@ def test_triggers_are_there_after_every_migrate(shop):
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER chatmemory_search_counted")
     services.add("beta", users("a ribbon"))
-    assert found("ribbon") == []
+    assert ids_with("ribbon") == []
     call_command("migrate", "chatmemory_search", verbosity=0)
     services.add("beta", users("another ribbon"))
     assert indexed("rib") == 1
@@ -129,14 +129,14 @@ def test_rows_of_another_program_are_found_after_a_repair(shop):
     said = Message.objects.get(memory_id="alpha", seq=2)
     said.seq, said.text = 3, "a ribbon"
     said.save(force_insert=True)
-    assert found("ribbon") == []
+    assert ids_with("ribbon") == []
     with pytest.raises(Contradicted, match="is missing in the search index"):
         checking.check_index("alpha")
     assert search.index().repair("alpha") == 1
     checking.check_index("alpha")
-    assert found("ribbon") == ["alpha"]
+    assert ids_with("ribbon") == ["alpha"]
     said.delete()
-    assert [found("ribbon"), indexed("rib")] == [[], 0]
+    assert [ids_with("ribbon"), indexed("rib")] == [[], 0]
 
 
 def indexed(*trigrams: str) -> int:
@@ -152,7 +152,7 @@ def indexed(*trigrams: str) -> int:
 def test_synthetic_messages_are_not_found(db):
     create_and_add("m", MessageWindow(9), users("one", "two"))
     services.set_messages("m", users("a summary", "two"))
-    assert found("summary") == []
+    assert ids_with("summary") == []
 
 
 def rebuild_and(meanwhile) -> None:
@@ -175,7 +175,7 @@ def test_an_interrupted_rebuild_leaves_the_index_as_it_was(committing):
     create_and_add("m", MessageWindow(2), [UserMessage("a needle in the hay")])
     with pytest.raises(KeyboardInterrupt):
         rebuild_and(stop)
-    assert found("needle") == ["m"]
+    assert ids_with("needle") == ["m"]
 
 
 @ON_SQLITE
@@ -194,13 +194,13 @@ def test_an_index_that_is_rebuilt_or_installed_again_finds_the_same(transactiona
     create_and_add("m", MessageWindow(2), users("a needle in the hay"))
     index = search.index_of(connection)
     index.rebuild()
-    assert found("hay") == ["m"]
+    assert ids_with("hay") == ["m"]
     index.remove()
     index.install()
     services.add("m", users("another needle"))
-    assert found("hay") == found("another") == ["m"]
+    assert ids_with("hay") == ids_with("another") == ["m"]
     services.delete("m")
-    assert found("needle") == []
+    assert ids_with("needle") == []
 
 
 def test_a_search_uses_the_index(shop):
@@ -216,14 +216,14 @@ def test_a_search_uses_the_index(shop):
 
 def test_names_are_found_as_they_are_now(shop):
     services.change("alpha", labels={"team": "Ärzte", "lane": "fast"})
-    assert found("TEAM:ärz") == found("lane:fast") == ["alpha"]
+    assert ids_with("TEAM:ärz") == ids_with("lane:fast") == ["alpha"]
     services.change("alpha", labels={"team": "red"})
-    assert found("lane:fast") == found("ärzte") == []
-    assert found("team:red") == found("alph") == ["alpha"]
+    assert ids_with("lane:fast") == ids_with("ärzte") == []
+    assert ids_with("team:red") == ids_with("alph") == ["alpha"]
     services.change("alpha", labels={"note": 'a "b\\c'})
-    assert found('note:a "b\\c') == found("NOTE:A") == ["alpha"]
+    assert ids_with('note:a "b\\c') == ids_with("NOTE:A") == ["alpha"]
     services.delete("alpha")
-    assert found("note:a") == found("alph") == []
+    assert ids_with("note:a") == ids_with("alph") == []
 
 
 def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
@@ -267,7 +267,7 @@ def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
 def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     """In all conversations, in one of them, and where policies are compared."""
     create_and_add("m", MessageWindow(9), users(f"{'– ' * 5_000}{said}", "nothing"))
-    assert found(words) == ["m"]
+    assert ids_with(words) == ["m"]
     (row,) = overview_page(MemoryFilter(search=words)).rows
     assert row.mention
     assert said in row.mention.text
@@ -308,7 +308,7 @@ def test_every_way_finds_the_same_pages(db, way):
         names = [memory_id, *(f"{name}:{value}" for name, value in labels.items())]
         said[memory_id] = "\n".join([*names, *lines])
     for words in ASKED:
-        expected = set(found(words))
+        expected = set(ids_with(words))
         if words.isascii() and len(words) > 2:
             plain = {memory_id: text.replace("ſ", "s").lower() for memory_id, text in said.items()}
             assert expected == {each for each in plain if words.lower() in plain[each]}, words
@@ -359,7 +359,7 @@ def test_every_search_of_conversations_ends_at_the_same_character(db, way, near,
         page = overview_page(MemoryFilter(search=words))
         assert [row.memory.id for row in page.rows] == ids
         assert all(row.mention and words in row.mention.text for row in page.rows)
-        assert found(words) == ids
+        assert ids_with(words) == ids
         assert [row.pk for row in Memory.objects.filter(search.index().scan_filter(words))] == ids
         assert list(search.index().mentions(words, ["m"], 5)) == ids
 

@@ -39,7 +39,7 @@ def page(operator_client):
     return get
 
 
-def sent(response) -> dict[str, str]:
+def hidden_fields(response) -> dict[str, str]:
     """What the hidden fields of a page's sheet send."""
     (sheet,) = tree(response.content.decode()).iterfind(".//main")
     hidden = sheet.iterfind(".//input[@type='hidden']")
@@ -177,15 +177,15 @@ def test_a_policy_that_is_refused_stays_in_the_form(page, policies, options):
 
 
 def test_the_tokens_in_memory_are_the_same_as_on_the_conversation(page, operator_client):
-    def shown(query: str) -> list[str]:
+    def token_totals(query: str) -> list[str]:
         return re.findall(r'<span class="n">([0-9,]+) tok</span>', page(query))
 
     load = f"{windows.window('order-7741').load:,}"
-    assert shown("?policy=token_window:800") == [load]
+    assert token_totals("?policy=token_window:800") == [load]
     assert load in operator_client.get("/c/order-7741/").content.decode()
     everything = conversations.memory("order-7741").history_tokens + 3
-    assert shown("?policy=everything") == [f"{everything:,}"]
-    assert shown("?policy=token_window:1&policy=everything&at=0") == ["0", "0"]
+    assert token_totals("?policy=everything") == [f"{everything:,}"]
+    assert token_totals("?policy=token_window:1&policy=everything&at=0") == ["0", "0"]
 
 
 def test_the_form_adds_a_policy(page):
@@ -257,19 +257,19 @@ def test_the_way_back_from_adopting_leads_to_the_same_comparison(page, operator_
 
 
 def test_settings_that_others_changed_are_not_replaced_unseen(page, operator_client):
-    seen = sent(operator_client.post(ADOPT, FORM))
+    seen = hidden_fields(operator_client.post(ADOPT, FORM))
     services.change("order-7741", policy=TokenWindow(600))
     refused = operator_client.post(ADOPT, seen | {"confirmed": "1"})
     assert refused.status_code == 412
     assert "Someone set another policy meanwhile." in refused.content.decode()
     assert "come back" in refused.content.decode()
     assert conversations.policy("order-7741") == TokenWindow(600)
-    operator_client.post(ADOPT, sent(refused) | {"confirmed": "1"})
+    operator_client.post(ADOPT, hidden_fields(refused) | {"confirmed": "1"})
     assert conversations.policy("order-7741") == TokenWindow(4_000)
 
 
 def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, operator_client):
-    seen = sent(operator_client.post(ADOPT, FORM))
+    seen = hidden_fields(operator_client.post(ADOPT, FORM))
     services.add("order-7741", [UserMessage("one more")])
     services.change("order-7741", labels={"team": "sales"})
     assert operator_client.post(ADOPT, seen | {"confirmed": "1"}).status_code == 302
@@ -278,7 +278,7 @@ def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, o
 
 def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
     services.create("theirs", None)
-    seen = sent(operator_client.post("/c/theirs/adopt/", FORM))
+    seen = hidden_fields(operator_client.post("/c/theirs/adopt/", FORM))
     operator_client.post("/c/theirs/adopt/", seen | {"confirmed": "1"})
     assert conversations.policy("theirs") == TokenWindow(4_000)
 

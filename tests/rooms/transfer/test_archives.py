@@ -28,7 +28,7 @@ from ...properties import examples
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
 
-def exported(*memory_ids: str) -> list[str]:
+def archive_of(*memory_ids: str) -> list[str]:
     return list(archive_lines(memory_ids))
 
 
@@ -76,12 +76,12 @@ def chat() -> str:
 
 
 def test_it_comes_back_as_it_was(chat):
-    lines, seen = exported(chat), windows(chat)
+    lines, seen = archive_of(chat), windows(chat)
     forget(chat)
     assert rows() == 0
     assert import_lines(lines) == [Imported(chat, 9)]
     assert verify(chat) is None
-    assert exported(chat) == lines
+    assert archive_of(chat) == lines
     assert windows(chat) == seen
     assert [row.pk for row in Memory.objects.containing("needle")] == [chat]
     services.add(chat, numbered(1))
@@ -93,16 +93,16 @@ def test_it_comes_back_as_it_was(chat):
 def test_any_changes_come_back_as_they_were(db, made):
     with undone():
         make(made)
-        lines = exported("m")
+        lines = archive_of("m")
         forget("m")
         (result,) = import_lines(lines)
         assert not result.refused
-        assert exported("m") == lines
+        assert archive_of("m") == lines
         assert verify("m") is None
 
 
 def test_under_another_id_only_the_digests_differ(chat):
-    lines = exported(chat)
+    lines = archive_of(chat)
     assert import_lines(lines, "a-") == [Imported("a-chat", 9)]
     assert verify("a-chat") is None
     assert windows("a-chat") == windows(chat)
@@ -113,56 +113,56 @@ def test_under_another_id_only_the_digests_differ(chat):
 
 def test_a_branch_is_one_of_its_source_again(chat):
     services.branch(chat, "branch", [], at=5)
-    lines = exported(chat, "branch")
+    lines = archive_of(chat, "branch")
     forget(chat, "branch")
     assert [each.memory_id for each in import_lines(lines)] == [chat, "branch"]
-    assert exported(chat, "branch") == lines
+    assert archive_of(chat, "branch") == lines
     assert conversations.branches([chat]) == ["branch"]
     import_lines(lines, "a-")
     assert conversations.branches(["a-chat"]) == ["a-branch"]
 
 
 def test_a_deleted_conversation_can_be_imported_again(chat):
-    lines = exported(chat)
+    lines = archive_of(chat)
     services.delete(chat)
     assert import_lines(lines) == [Imported(chat, 9)]
     assert verify(chat) is None
-    assert exported(chat) == lines
+    assert archive_of(chat) == lines
 
 
 def test_one_without_a_step_and_without_a_policy_comes_back():
     services.create("empty", None, {"a": "b"})
-    lines = exported("empty")
+    lines = archive_of("empty")
     forget("empty")
     assert import_lines(lines) == [Imported("empty", 0)]
-    assert exported("empty") == lines
+    assert archive_of("empty") == lines
 
 
 def test_it_moves_to_another_database_and_back(chat, migrated_url, tmp_path):
     """The other one is SQLite; this one may be PostgreSQL."""
-    lines = exported(chat)
+    lines = archive_of(chat)
     file = tmp_path / "moved.jsonl"
     call_command("export_conversations", chat, output=file)
     assert file.read_text("utf-8") == "".join(f"{line}\n" for line in lines)
     with connected_to(migrated_url):
         call_command("import_transcripts", file)
         call_command("verify_memories")
-        there = exported(chat)
+        there = archive_of(chat)
     assert there == lines
     forget(chat)
     import_lines(there)
-    assert exported(chat) == lines
+    assert archive_of(chat) == lines
 
 
 # What was imported already
 
 
 def test_it_is_known_again_even_after_it_has_gone_on(chat):
-    lines = exported(chat)
+    lines = archive_of(chat)
     assert import_lines(lines) == [Imported(chat, already=True)]
     services.add(chat, numbered(1))
     assert import_lines(lines) == [Imported(chat, already=True)]
-    later = exported(chat)
+    later = archive_of(chat)
     forget(chat)
     import_lines(lines)
     (older,) = import_lines(later)
@@ -170,7 +170,7 @@ def test_it_is_known_again_even_after_it_has_gone_on(chat):
 
 
 def test_another_conversation_with_its_id_stays(chat):
-    lines = exported(chat)
+    lines = archive_of(chat)
     forget(chat)
     create_and_add(chat, MessageWindow(3), numbered(1))
     (result,) = import_lines(lines)
@@ -197,7 +197,7 @@ def refusal(lines: list[str]) -> str:
 def lines(chat) -> Iterator[list[str]]:
     """The lines of a file with two conversations."""
     create_and_add("sound", MessageWindow(2), numbered(3))
-    found = exported(chat, "sound")
+    found = archive_of(chat, "sound")
     forget(chat, "sound")
     return found
 
@@ -328,7 +328,7 @@ def test_the_commands(chat, tmp_path, capsys):
     assert "all.jsonl: 2 conversations exported" in capsys.readouterr().out
     assert file.stat().st_mode & 0o777 == 0o600
     call_command("export_conversations", label="team:red")
-    assert capsys.readouterr().out.splitlines() == exported("other")
+    assert capsys.readouterr().out.splitlines() == archive_of("other")
     call_command("import_transcripts", file, prefix="b-")
     told = "(chatmemory): 2 conversations with 11 messages imported, 0 already imported, 0 refused"
     assert told in capsys.readouterr().out

@@ -57,7 +57,7 @@ def file(tmp_path) -> File:
     return file
 
 
-def imported(path: Path, capsys) -> str:
+def import_file(path: Path, capsys) -> str:
     call_command("import_transcripts", path)
     return str(capsys.readouterr().out).partition(", ")[0]
 
@@ -67,37 +67,37 @@ def texts_of_history(memory_id: str) -> list[str]:
 
 
 def test_new_messages_of_a_file_are_added_with_their_compactions(file, capsys):
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     file.say("u2", "Add milk")
     file.say("a2", "Milk added.")
     file.compact("b", "They keep a list.")
     file.say("u3", "Add bread")
-    assert "1 conversation with 3 messages imported" in imported(file.write(), capsys)
+    assert "1 conversation with 3 messages imported" in import_file(file.write(), capsys)
     assert [*map(text_of, windows.window("x-s").messages)] == ["They keep a list.", "Add bread"]
-    assert "0 conversations with 0 messages imported" in imported(file.write(), capsys)
+    assert "0 conversations with 0 messages imported" in import_file(file.write(), capsys)
     file.say("a3", "Bread added.")
-    assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
+    assert "1 conversation with 1 message imported" in import_file(file.write(), capsys)
     assert texts_of_history("x-s")[2:] == ["Add milk", "Milk added.", "Add bread", "Bread added."]
     assert verify("x-s") is None
 
 
 def test_a_redacted_message_is_known_by_its_number_and_role(file, capsys):
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     services.redact("x-s", 1)
-    assert "0 conversations" in imported(file.write(), capsys)
+    assert "0 conversations" in import_file(file.write(), capsys)
     file.say("u2", "Add milk")
-    assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
+    assert "1 conversation with 1 message imported" in import_file(file.write(), capsys)
     assert texts_of_history("x-s")[1:] == ["List begun.", "Add milk"]
     assert "Begin" not in texts_of_history("x-s")[0]
     assert verify("x-s") is None
 
 
 def test_another_beginning_or_a_changed_conversation_is_refused(file, capsys):
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     file.say("u2", "Add milk")
     file.records[0]["message"]["content"] = "Begin another list"
     with pytest.raises(CommandError, match="1 refused"):
-        imported(file.write(), capsys)
+        import_file(file.write(), capsys)
     assert "does not begin as the file does" in capsys.readouterr().err
     assert texts_of_history("x-s") == ["Begin the list", "List begun."]
 
@@ -108,7 +108,7 @@ def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, 
     settings.SECRET_KEY = "the key of before"
     path = tmp_path / "chat.json"
     path.write_text(json.dumps({"messages": [{"role": "user", "content": "Begin"}]}))
-    imported(path, capsys)
+    import_file(path, capsys)
     services.add("chat-1", [AiMessage("Begun."), UserMessage("Go on")])
     settings.SECRET_KEY = key
     call_command("import_transcripts", path)
@@ -118,10 +118,10 @@ def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, 
 
 def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):
     monkeypatch.setattr("chatmemory.ledger.slices.SLICE", 3)
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     for n in range(2, 9):
         file.say(f"u{n}", f"said {n}")
-    assert "1 conversation with 7 messages imported" in imported(file.write(), capsys)
+    assert "1 conversation with 7 messages imported" in import_file(file.write(), capsys)
     assert len(texts_of_history("x-s")) == 9
     assert Memory.objects.get().imported is None
     assert verify("x-s") is None
@@ -136,9 +136,9 @@ def test_lines_of_chat_messages_that_have_grown_go_on(tmp_path, capsys):
         {"role": "assistant", "content": "Begun."},
     ]
     path.write_text(json.dumps(turns))
-    imported(path, capsys)
+    import_file(path, capsys)
     path.write_text(json.dumps([*turns, {"role": "user", "content": "Go on"}]))
-    assert "1 conversation with 1 message imported" in imported(path, capsys)
+    assert "1 conversation with 1 message imported" in import_file(path, capsys)
     assert texts_of_history("chat-1") == ["Be brief.", "Begin", "Begun.", "Go on"]
 
 
@@ -146,7 +146,7 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     file.say("u2", "Add tea")
     file.say("a2", "Tea added.")
     file.say("u3", "Add milk", parent="a1")
-    assert "2 conversations" in imported(file.write(), capsys)
+    assert "2 conversations" in import_file(file.write(), capsys)
     assert texts_of_history("x-s") == ["Begin the list", "List begun.", "Add milk"]
     assert texts_of_history("x-s-branch-1") == [
         "Begin the list",
@@ -158,15 +158,15 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     assert (branch.branched_from, branch.labels["from"]) == ("x-s", "x-s step 2")
     assert copies("x-s", 1) == [("x-s-branch-1", 1)]
     assert verify("x-s-branch-1") is None
-    assert "0 conversations" in imported(file.write(), capsys)
+    assert "0 conversations" in import_file(file.write(), capsys)
 
 
 def test_redacted_text_does_not_come_back_in_a_branch(file, capsys):
     file.say("u2", "Add tea")
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     services.redact("x-s", 1)
     file.say("u3", "Add milk", parent="a1")
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     assert texts_of_history("x-s-branch-1")[1:] == ["List begun.", "Add milk"]
     assert "Begin" not in texts_of_history("x-s-branch-1")[0]
     assert verify("x-s-branch-1") is None
@@ -174,10 +174,10 @@ def test_redacted_text_does_not_come_back_in_a_branch(file, capsys):
 
 def test_stored_messages_stay_if_the_user_goes_back_later(file, capsys):
     file.say("u2", "Add tea")
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     file.say("u3", "Add milk", parent="a1")
     file.say("a3", "Milk added.")
-    imported(file.write(), capsys)
+    import_file(file.write(), capsys)
     assert texts_of_history("x-s") == ["Begin the list", "List begun.", "Add tea"]
     assert texts_of_history("x-s-branch-1") == [
         "Begin the list",
@@ -186,7 +186,7 @@ def test_stored_messages_stay_if_the_user_goes_back_later(file, capsys):
         "Milk added.",
     ]
     file.say("u4", "Add bread")
-    assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
+    assert "1 conversation with 1 message imported" in import_file(file.write(), capsys)
     assert texts_of_history("x-s-branch-1")[-1] == "Add bread"
 
 

@@ -39,7 +39,7 @@ def reading(session: Session) -> Reading:
     return Reading("codex", (Transcript("s", tuple(said), session=session),), ())
 
 
-def imported(session: Session, policy=None) -> services.Imported:
+def import_session(session: Session, policy=None) -> services.Imported:
     (result,) = import_all(reading(session), policy)
     return result
 
@@ -62,7 +62,7 @@ def test_memory_equals_the_agents_window_at_each_step():
     builder.add(UserMessage("d"))
     builder.compact(UserMessage("S2"), kept=[2, 4], ahead=1)
     builder.add(UserMessage("e"))
-    result = imported(builder.session())
+    result = import_session(builder.session())
     assert (result.refused, result.messages, result.losses) == ("", 5, ())
     windows = [[0], [0, 1], [0, 1, 2], [3, 2], [3, 2, 4], [2, 5, 4], [2, 5, 4, 6]]
     assert [positions_in_memory("s", at) for at in range(1, 8)] == windows
@@ -89,11 +89,11 @@ def test_memory_equals_the_agents_window_at_each_step():
 def test_it_is_known_again_and_goes_on_as_any_memory():
     builder = built("a", "b", "c")
     builder.compact(UserMessage("S"), kept=[2])
-    assert imported(builder.session()).messages == 3
-    assert imported(builder.session()).already
+    assert import_session(builder.session()).messages == 3
+    assert import_session(builder.session()).already
     other = built("a", "b", "c")
     other.compact(UserMessage("S"), kept=[1])
-    assert "already exists" in imported(other.session()).refused
+    assert "already exists" in import_session(other.session()).refused
     services.change("s", policy=MessageWindow(10))
     services.compact("s", "T", keep_last=0)
     assert [row.text for row in window("s").rows] == ["T"]
@@ -101,7 +101,7 @@ def test_it_is_known_again_and_goes_on_as_any_memory():
 
 
 def test_a_session_without_compactions_is_seen_whole():
-    result = imported(built(*"abcd").session(), MessageWindow(2))
+    result = import_session(built(*"abcd").session(), MessageWindow(2))
     assert result.losses == (Loss("session", "the given policy: the agent decided what it saw"),)
     assert (positions_in_memory("s"), Memory.objects.get(pk="s").policy) == ([0, 1, 2, 3], None)
     assert verify("s") is None
@@ -111,7 +111,7 @@ def test_a_summary_of_unrecorded_messages_covers_nothing():
     builder = SessionBuilder()
     builder.compact(UserMessage("S"))
     builder.add(UserMessage("a"))
-    assert imported(builder.session()).refused == ""
+    assert import_session(builder.session()).refused == ""
     assert (positions_in_memory("s", 1), positions_in_memory("s")) == ([0], [0, 1])
     assert verify("s") is None
 
@@ -124,7 +124,7 @@ def test_what_memory_cannot_say_is_lost():
     back = Compaction(summary=3, covered=(0, 1, 2), window=(3,))
     again = Compaction(summary=4, covered=(3,), window=(0, 4))
     messages = (*session.messages, UserMessage("S"), UserMessage("T"))
-    result = imported(Session(messages, (back, again), cleared=session.cleared))
+    result = import_session(Session(messages, (back, again), cleared=session.cleared))
     assert [loss.what for loss in result.losses] == [
         "results that the agent's program had cleared, whose texts memory keeps (1)",
         "compactions that put messages back or in another order, which memory cannot follow (1)",
@@ -139,7 +139,7 @@ def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
     builder = built("a", "b")
     call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
-    assert imported(builder.session()).refused == ""
+    assert import_session(builder.session()).refused == ""
     assert conversation_state("s", ConversationQuery()).waiting_call == 3
     assert verify("s") is None
 
@@ -162,7 +162,7 @@ def sessions(draw) -> Session:
 @given(session=sessions(), data=st.data())
 def test_every_step_of_any_session_equals_the_agents_window(session, data):
     Memory.objects.filter(pk="s").delete()
-    result = imported(session)
+    result = import_session(session)
     assert (result.refused, result.losses) == ("", ())
     for at in range(1, len(session.messages) + 1):
         assert positions_in_memory("s", at) == window_of(session, at)
@@ -196,10 +196,10 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
     with monkeypatch.context() as patched:
         patched.setattr("chatmemory.ledger.slices.add_recorded", once)
         with pytest.raises(Interrupted):
-            imported(session)
+            import_session(session)
     assert Memory.objects.get(pk="s").imported == 1_000
     assert verify("s") is None
-    result = imported(session)
+    result = import_session(session)
     assert (result.refused, result.messages) == ("", 3_000)
     assert time.monotonic() - begun < 30
     for each in session.compactions:
@@ -207,7 +207,7 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
             assert positions_in_memory("s", at) == window_of(session, at)
     assert positions_in_memory("s") == window_of(session, len(session.messages))
     assert verify("s") is None
-    assert imported(session).already
+    assert import_session(session).already
 
 
 @pytest.mark.parametrize(("most", "is_refused"), [(600, True), (800, False)])
@@ -215,7 +215,7 @@ def test_a_window_that_is_too_large_is_refused_before_anything_is_stored(
     settings, most, is_refused
 ):
     settings.CHATMEMORY = {**settings.CHATMEMORY, "WINDOW_MESSAGES": most}
-    assert ("WINDOW_MESSAGES" in imported(long_session()).refused) == is_refused
+    assert ("WINDOW_MESSAGES" in import_session(long_session()).refused) == is_refused
     assert Memory.objects.exists() != is_refused
 
 
