@@ -108,7 +108,7 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
 
 def system_share(budget: Budget) -> str:
     """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`. The share is
-    that of the bar; a window over its limit is compared with it in tokens.
+    the one in the bar: of the limit, or of the tokens of a window over its limit.
     """
     limit = budget.limit or 0
     share = f"{budget.system_percent} % of the limit"

@@ -229,8 +229,8 @@ class _Memory:
         self._sayings = Sayings()
 
     def forgotten(self, names: Iterable[str], facts: MessageFacts) -> Iterator[Forgotten]:
-        """Yield the facts of these names that are forgotten, the best known first. `facts` are
-        those of the message in which they came up again.
+        """Yield the facts of these names that are forgotten, the best known first. `facts` are the
+        facts of the message in which they came up again.
         """
         for name in sorted(names, key=lambda name: (example_rank(name), name)):
             source, left = self._sayings.last_mention(name), self._left.get(name)

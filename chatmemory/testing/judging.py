@@ -268,7 +268,9 @@ def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
 def _cheaper(
     runs: Sequence[Recorded], at_most: float, rules: CacheRules, prices: Prices
 ) -> Iterator[str]:
-    """Yield what would cost no more than is allowed: the same limit in blocks, or everything."""
+    """Yield a sentence about a cheaper policy that costs no more than is allowed: the same limit in
+    blocks, or no limit.
+    """
     blocks, cost = _in_blocks(runs, rules, prices)
     if blocks is not None and cost is not None and cost <= at_most:
         yield f"  in blocks: {text_of_policy(blocks)} would cost {cost:.2f}"

@@ -71,9 +71,9 @@ class Transition(NamedTuple):
 
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
     than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the whole
-    new list. `policy_before` is the policy of the trim before an append, `policy` that of the trim
-    after it. `pinned` is the part of `after` that pinned messages hold, as far as they were read
-    for the decision. The arrival of an add `is_oversized` if the limit has no room for it even
+    new list. `policy_before` is the policy of the trim before an append, `policy` the policy of the
+    trim after it. `pinned` is the part of `after` that pinned messages hold, as far as they were
+    read for the decision. The arrival of an add `is_oversized` if the limit has no room for it even
     alone. A `note` is for readers of the ledger, and decides nothing.
     """
 

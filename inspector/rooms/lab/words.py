@@ -72,7 +72,7 @@ def limits_words(policies: Iterable[Policy | None]) -> str:
 
 
 def enough_words(goals: Goals) -> str:
-    """Return what a window must hold to be enough, such as `95 %`."""
+    """Return the share of facts that a window must hold, such as `95 %`."""
     spared = " without a repetition by users" if goals.spares_users else ""
     return f"{100 * goals.share:.0f} %{spared}"
 
