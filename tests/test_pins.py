@@ -297,7 +297,10 @@ def is_kept_oversized(preview: PinPreview) -> bool:
         size = estimator_for(preview.policy.estimator).estimate_token_count_in_message(
             UserMessage("a")
         )
-    return preview.policy.keeps_newest and max(size, preview.room + 1) > preview.room + preview.held
+    return (
+        preview.policy.keeps_newest
+        and max(size, preview.room + 1) > preview.room + preview.pinned_load
+    )
 
 
 def fits(message: UserMessage) -> bool:

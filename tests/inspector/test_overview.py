@@ -115,7 +115,9 @@ def test_what_was_said_is_in_memory_or_has_left_beside_summaries(operator_client
         services.compact("m", f"Summary {n}.", keep_last=1)
         say("m", f"more {n}")
     page = operator_client.get("/c/m/")
-    amounts = [getattr(page.context["page"], name).load for name in ("said", "kept", "forgotten")]
+    amounts = [
+        getattr(page.context["page"], name).load for name in ("history", "kept", "forgotten")
+    ]
     assert (amounts, page.context["page"].injected_count) == ([6, 3, 4], 1)
     words = " ".join(re.sub(r"<[^>]+>", "", page.text).split())
     assert re.search(r"3 msg · \d+ tok · 1 never said", words)
@@ -159,7 +161,7 @@ def test_it_takes_a_bounded_number_of_queries(operator_client, db, django_assert
 
 
 def chips(page) -> dict[str, tuple[int, bool]]:
-    return {chip.label: (chip.count, chip.pressed) for chip in page.context["asked"].chips}
+    return {chip.label: (chip.count, chip.pressed) for chip in page.context["query"].chips}
 
 
 def row_of(page, memory_id: str) -> str:
@@ -373,7 +375,7 @@ def test_a_search_that_finds_too_much_to_count_says_so(operator_client, memory_i
     assert found_words(page) == (
         "1 of many conversations · too many messages contain this to count them all"
     )
-    assert {chip.count for chip in page.context["asked"].chips} == {None}
+    assert {chip.count for chip in page.context["query"].chips} == {None}
     assert 'data-total=""' in page.content.decode()
 
 

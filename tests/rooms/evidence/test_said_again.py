@@ -107,7 +107,7 @@ def test_from_the_filter_the_lab_looks_for_a_limit_for_all_of_them(operator_clie
     assert "Fix for all" not in operator_client.get("/").content.decode()
     page = operator_client.get("/?flagged=user_repeated&q=told")
     assert "Fix for all" in page.content.decode()
-    lab = operator_client.get(page.context["asked"].lab)
+    lab = operator_client.get(page.context["query"].lab)
     assert lab.status_code == 200
     assert "1 conversation" in lab.content.decode()
 
