@@ -109,6 +109,34 @@ def test_the_strip_scrolls_to_the_playhead_on_a_phone(open_page, demo_conversati
     expect(page.locator("[data-bracket]")).to_be_visible()
 
 
+# The labels below the strip that are shown and not wholly beside its view, as [text, is in view].
+LABELS = """() => {
+  const view = document.querySelector('.strip').getBoundingClientRect();
+  return [...document.querySelectorAll('.strip .ticks text')]
+    .filter(each => getComputedStyle(each).visibility !== 'hidden')
+    .map(each => ({text: each.textContent, box: each.getBoundingClientRect()}))
+    .filter(({box}) => box.right > view.left && box.left < view.right)
+    .map(({text, box}) => [text, box.left >= view.left && box.right <= view.right]);
+}"""
+
+
+def test_no_label_is_cut_by_the_edge_of_a_strip_that_scrolls(open_page, conversation):
+    page = open_page(conversation(62), viewport=PHONE)
+    strip = page.locator(".strip")
+    most = strip.evaluate("strip => strip.scrollWidth - strip.clientWidth")
+    assert most > 100
+    names = set()
+    for left in range(0, most + 1, 7):
+        strip.evaluate("(strip, left) => { strip.scrollLeft = left; }", left)
+        page.evaluate("() => new Promise(done => requestAnimationFrame(done))")
+        labels = page.evaluate(LABELS)
+        assert [text for text, is_in_view in labels if not is_in_view] == [], left
+        names |= {text for text, _ in labels}
+        for row in page.evaluate(BOXES, [".strip .ticks text:not(.is-covered), .playhead b"]):
+            assert overlaps(row) == [], left
+    assert {"forgotten", "window"} <= names
+
+
 @pytest.mark.parametrize("javascript", [True, False])
 def test_messages_to_cover_are_chosen_on_the_tape(open_page, conversation, javascript):
     page = open_page(f"{conversation(58)}compact/", javascript=javascript)

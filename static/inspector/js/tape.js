@@ -1,6 +1,8 @@
 // The tape answers at once: what it shows of a step needs no server. Who opens pages hears `inspector:go` on
 // the document: `detail` has the step, and the page's address if it is that of a cell.
 const MARGIN_CELLS = 2;
+// In pixels: the space beside a label below the strip.
+const BESIDE = 4;
 let frame = 0;
 
 const find = (selector) => document.querySelector(selector);
@@ -56,8 +58,8 @@ function moveInStrip(step, words) {
 function look() {
   frame = 0;
   if (!find("[data-playhead]:not([hidden])")) return;
-  uncover();
   reveal();
+  uncover();
 }
 
 function moveBracket(by) {
@@ -69,14 +71,32 @@ function moveBracket(by) {
   find("[data-zoom]").setAttribute("d", `M${begin} 0L0 8H${last}L${begin + span} 0z`);
 }
 
-// A number below the flag is not seen through it.
+// A number below the flag is not seen through it. A name that the edge of the strip would cut moves into view; where it
+// has no room there, or is a number, it is hidden.
 function uncover() {
-  const flag = find("[data-playhead] b").getBoundingClientRect();
+  const view = find("[data-strip]").getBoundingClientRect();
   const labels = [...document.querySelectorAll("[data-strip] text")];
+  for (const label of labels) label.style.translate = "";
   const boxes = labels.map((label) => label.getBoundingClientRect());
-  boxes.forEach(({ left, right }, i) => {
-    labels[i].classList.toggle("is-covered", left < flag.right + 4 && right > flag.left - 4);
+  const flag = find("[data-playhead]:not([hidden]) b")?.getBoundingClientRect();
+  const isCut = ({ left, right }) => right > view.left && left < view.right && (left < view.left || right > view.right);
+  const taken = boxes.filter((box) => !isCut(box));
+  if (flag) taken.push(flag);
+  boxes.forEach((box, i) => {
+    const label = labels[i];
+    if (!isCut(box)) return label.classList.toggle("is-covered", Boolean(flag) && touches(box, flag));
+    const by = box.left < view.left ? view.left - box.left + BESIDE : view.right - box.right - BESIDE;
+    const moved = { left: box.left + by, right: box.right + by };
+    const isHidden = /\d/.test(label.textContent) || taken.some((other) => touches(moved, other));
+    label.classList.toggle("is-covered", isHidden);
+    if (isHidden) return;
+    label.style.translate = `${by}px`;
+    taken.push(moved);
   });
+}
+
+function touches(one, other) {
+  return one.left < other.right + BESIDE && one.right > other.left - BESIDE;
 }
 
 // On a narrow screen the strip scrolls: the playhead stays in view, and the bracket marks what is.
@@ -92,7 +112,7 @@ function reveal() {
 function markView() {
   const strip = find("[data-strip]");
   const bracket = find("[data-bracket]");
-  if (!strip || strip.scrollWidth <= strip.clientWidth) return;
+  if (strip.scrollWidth <= strip.clientWidth) return;
   const { left, right, width } = find("[data-cells]").getBoundingClientRect();
   const view = strip.getBoundingClientRect();
   const span = cells().length;
@@ -103,13 +123,19 @@ function markView() {
   bracket.removeAttribute("data-idle");
 }
 
+function showView() {
+  if (!find("[data-strip]")) return;
+  markView();
+  uncover();
+}
+
 function settle(place) {
   const strip = find("[data-strip]");
   if (!strip) return;
   strip.scrollLeft = place?.first === firstStep() ? place.left : 0;
   reveal();
-  markView();
-  strip.addEventListener("scroll", markView, { passive: true });
+  showView();
+  strip.addEventListener("scroll", showView, { passive: true });
 }
 
 function follow(event) {
@@ -142,5 +168,6 @@ export function bindTape() {
     place = strip && { first: firstStep(), left: strip.scrollLeft };
   });
   document.body.addEventListener("htmx:afterSettle", () => settle(place));
+  window.addEventListener("resize", showView);
   settle(null);
 }
