@@ -85,14 +85,15 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
-    """Return the tokens before and after: `91,204 tok in 2,711`. An agent's recording counts its
-    prompts, and otherwise the `window` is counted; "" if nothing is known.
+    """Return the tokens of the prompts before and after, as an agent recorded them: `prompts of
+    91,204 tok in 2,711`. "" if none are recorded: the step's own sum has the tokens of the `window`.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
-    of_prompts = "" if (before, after) == window else "prompts of "
+    if (before, after) == window:
+        return ""
     if before is None:
-        return "" if after is None else f"{of_prompts}{after:,} tok afterwards"
-    return f"{of_prompts}{before:,} tok" + (" before" if after is None else f" in {after:,}")
+        return "" if after is None else f"prompts of {after:,} tok afterwards"
+    return f"prompts of {before:,} tok" + (" before" if after is None else f" in {after:,}")
 
 
 def came_back(back: ReturnedBy) -> str:

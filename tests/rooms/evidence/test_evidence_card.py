@@ -30,7 +30,7 @@ def compacted():
 def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
     words = text_of(page_html(operator_client, "?at=4"))
     for part in (
-        "Why? What did the summary lose? #1 to #3 became one summary: ",
+        "Why? What did the summary lose? #1 to #3 became one summary. ",
         "Of 3 exact terms that the assistant had been told and needed so far, the summary holds 1.",
         "Which of them are rare is known from 5 conversations with a summary on.",
         "the summary 1 + 10 terms 3 + 25 terms 3 + 50 terms 3 + 100 terms 3 last 10,000 tok 3",
@@ -43,6 +43,16 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
         assert part in words
     assert "invented" not in words
     assert "20,000" not in words  # there were fewer
+
+
+def test_the_sums_of_a_compaction_that_leaves_messages_stand_in_the_step_alone(operator_client):
+    """The window's tokens are not those of the replaced messages, so the card must not show them."""
+    create_and_add("c", MessageWindow(20), users("A-1182 please", "one", "two", "three"))
+    services.compact("c", "An order.", keep_last=2)
+    services.keep("c")
+    words = text_of(shown(operator_client))
+    assert "#1 to #2 became one summary. " in words
+    assert "2 messages became summary #5. 14 tokens became 7." in words
 
 
 def test_the_api_tells_the_same(compacted, operator_client):
