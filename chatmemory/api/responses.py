@@ -113,7 +113,14 @@ class MemorySerializer(Json):
         help_text="Digest of the newest step and of all before it, to be kept."
     )
     said_count = serializers.IntegerField(help_text="Messages in history.")
-    history_tokens = serializers.IntegerField()
+    history_tokens = serializers.IntegerField(
+        help_text="The sum of their tokens, without overhead."
+    )
+    history_load = serializers.IntegerField(
+        allow_null=True,
+        help_text="What the limit would have to hold for the whole history: *Said so far* of the "
+        "page. Null where no installed policy can say, or where it weighs each message.",
+    )
     window = TotalsSerializer()
     load = serializers.IntegerField(
         allow_null=True, help_text="What the limit bounds; null where no installed policy can say."
@@ -351,7 +358,9 @@ class StepSerializer(Json):
     policy = StoredPolicyField(allow_null=True)
     before = TotalsSerializer()
     after = TotalsSerializer()
-    history_tokens = serializers.IntegerField()
+    history_tokens = serializers.IntegerField(
+        help_text="The sum of the tokens of all messages said so far, without overhead."
+    )
     said_count = serializers.IntegerField()
     note = serializers.CharField()
 

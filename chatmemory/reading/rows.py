@@ -54,6 +54,17 @@ class MemoryRow:
     branched_from: str | None
 
     @property
+    def history_load(self) -> int | None:
+        """The load of the whole history, as the limit would bound it: in tokens with the overhead
+        of a request. None if the client decides, or if the policy must weigh each message.
+        """
+        if not can_decide(self.policy):
+            return None
+        said = Totals(self.said_count, self.history_tokens)
+        cost = self.policy.cost_of(said)
+        return None if cost is None else self.policy.load(said._replace(cost=cost))
+
+    @property
     def is_over_limit(self) -> bool:
         return can_decide(self.policy) and self.policy.is_exceeded_by(self.window)
 

@@ -20,7 +20,7 @@ from chatmemory.formats import parse_messages
 from chatmemory.ledger import protocol
 from chatmemory.messages.contents import Image
 from chatmemory.reading import steps
-from chatmemory.windows.policies import MessageWindow, TokenWindow
+from chatmemory.windows.policies import MessageWindow, TokenWindow, TurnWindow
 
 from ..conversations import create_and_add, numbered
 from ..long_conversations import long_conversation
@@ -243,3 +243,25 @@ def test_no_two_buttons_of_the_head_have_the_same_icon(support, operator_client)
     icons = [use.get("href").partition("#")[2] for use in links.iter("use")]
     assert len(icons) > 3
     assert len(set(icons)) == len(icons)
+
+
+@pytest.mark.parametrize("policy", [TokenWindow(30), MessageWindow(3)])
+def test_the_whole_history_is_the_same_number_on_the_page_and_in_the_api(policy, operator_client):
+    """In tokens it has the overhead of a request, as the limit counts, on every page."""
+    create_and_add("c", policy, numbered(8))
+    page = operator_client.get("/c/c/").context["page"]
+    found = operator_client.get("/api/v1/memories/c/").json()
+    assert page.said.load == found["history_load"]
+    assert page.said.load == page.kept.load + page.forgotten.load
+    if page.unit == "tok":
+        assert found["history_load"] == found["history_tokens"] + policy.overhead
+        assert f"{page.said.load:,} tok" in operator_client.get("/c/c/compare/").content.decode()
+
+
+def test_the_api_has_no_load_of_a_history_whose_messages_must_be_weighed(operator_client):
+    create_and_add("free", MessageWindow(3, free_system=True), numbered(8))
+    create_and_add("turns", TurnWindow(2), numbered(8))
+    protocol.update_messages("client", numbered(3))
+    for memory_id in ("free", "turns", "client"):
+        found = operator_client.get(f"/api/v1/memories/{memory_id}/").json()
+        assert found["history_load"] is None
