@@ -86,7 +86,7 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
     """Return the tokens of the prompts before and after, as an agent recorded them: `prompts of
-    91,204 tok in 2,711`. "" if none are recorded: the step's own sum has the tokens of the `window`.
+    91,204 tok in 2,711`. "" if none are recorded: the sum of the step has those of the `window`.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:

@@ -127,11 +127,12 @@ class Playground:
         self.caption = None if play.asks or change is None else caption(change)
         # The end of the slider: everything fits, and there is some room
         self.limit_max = max(self._whole(play.kind) + 2, play.limit)
-        # The links to other steps, and to the question what leaves when the next message arrives
+        # The links to other steps, and to the question what leaves when the next message arrives.
+        # At the end, the question is about the last one.
         is_last = self.at == self.last
         self.back = play.moved(self.at - 1).url if self.at else ""
         self.forward = "" if is_last else play.moved(self.at + 1).url
-        self.question_url = "" if is_last else play.moved(self.at, asks=True).url
+        self.question_url = play.moved(min(self.at, self.last - 1), asks=True).url
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:

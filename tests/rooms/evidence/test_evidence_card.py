@@ -45,8 +45,8 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
     assert "20,000" not in words  # there were fewer
 
 
-def test_the_sums_of_a_compaction_that_leaves_messages_stand_in_the_step_alone(operator_client):
-    """The window's tokens are not those of the replaced messages, so the card must not show them."""
+def test_the_sums_of_a_compaction_are_those_of_its_step(operator_client):
+    """The window's tokens are not those of the replaced messages: the card does not show them."""
     create_and_add("c", MessageWindow(20), users("A-1182 please", "one", "two", "three"))
     services.compact("c", "An order.", keep_last=2)
     services.keep("c")

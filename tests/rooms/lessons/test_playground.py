@@ -156,6 +156,22 @@ def test_a_question_is_asked_by_a_link(client, db):
     assert "3 of 4 messages" in page_words(client, ask=1), "it is about the last message"
 
 
+def test_a_chat_that_was_just_written_can_be_asked_about(client, db):
+    """All of it is shown then: the question is about its last message."""
+    at_the_end, before = (
+        client.get(link(**fields, kind="message_window", limit=2)).context["page"]
+        for fields in ({}, {"at": 3})
+    )
+    assert at_the_end.question_url == before.question_url
+    asked = words(client.get(at_the_end.question_url).content)
+    assert "3 of 4 messages" in asked
+    assert "Which messages leave?" in asked
+
+
+def test_verdicts_stand_under_their_question(client, db):
+    assert "Would providers accept this memory? OpenAI Yes." in shown(client, limit=9)
+
+
 def test_an_answer_that_is_nearly_right_gets_a_hint(client, db):
     script = f"user: a\nai: b\nuser: c\nai: {'long ' * 50}"
     asked = {"script": script, "kind": "token_window", "limit": 64, "at": 3, "ask": 1, "check": 1}
