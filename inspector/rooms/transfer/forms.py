@@ -12,6 +12,7 @@ from chatmemory.formats import readable_formats, writable_formats
 from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
 from inspector.middleware.bodies import upload_limit
+from inspector.rooms.transfer.archives import is_archive
 
 OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system")
 
@@ -51,6 +52,11 @@ class ImportForm(forms.Form):
         file = self.cleaned_data["file"]
         if file.size is None or file.size > upload_limit().size:
             raise forms.ValidationError(self.too_large())
+        if is_archive(file):
+            raise forms.ValidationError(
+                f"The file is an export with all steps. Import it with {_command()}, which stores "
+                "the same steps."
+            )
         return file
 
     @staticmethod
@@ -58,8 +64,7 @@ class ImportForm(forms.Form):
         """Why a file is refused that is larger than the limit. The page says it, too, if the server
         has refused the body without reading it.
         """
-        command = f"{inspector_configuration().MANAGE} import_transcripts"
-        return f"The file is larger than {upload_limit()}. Import it with {command}."
+        return f"The file is larger than {upload_limit()}. Import it with {_command()}."
 
     def clean(self) -> dict[str, Any]:
         """Check that the options are compatible with the limit."""
@@ -81,3 +86,7 @@ class ImportForm(forms.Form):
         """The prefix of the new ids, by default the file's name and a dash, as in the command."""
         name: str = self.cleaned_data["file"].name or "import"
         return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"
+
+
+def _command() -> str:
+    return f"{inspector_configuration().MANAGE} import_transcripts"

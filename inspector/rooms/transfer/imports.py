@@ -80,13 +80,15 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first stored and refused conversations.
+    """The results of importing one file: counts, and the first conversations that were stored, that
+    were `known` already, and that were refused.
 
     `places` has the place of the first loss of each kind.
     """
 
     format: str
     stored: list[Imported] = field(default_factory=list)
+    known: list[Imported] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     stored_count: int = 0
     messages: int = 0
@@ -101,7 +103,10 @@ class Report:
             self.refused_count += 1
             if len(self.refused) < LISTED:
                 self.refused.append(Refused(result.memory_id, result.refused))
-        elif not result.already:
+        elif result.already:
+            if len(self.known) < LISTED:
+                self.known.append(result)
+        else:
             self.stored_count += 1
             self.messages += result.messages
             for loss in result.losses:

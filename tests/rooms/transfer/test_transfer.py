@@ -160,6 +160,14 @@ def test_a_large_file_is_sent_to_the_command(operator_client, settings):
     assert not any_memory()
 
 
+def test_an_export_with_all_steps_is_sent_to_the_command(operator_client, said):
+    content = operator_client.get(f"{URL}?format=chatmemory").content
+    response = post(operator_client, content, "order-7741.jsonl")
+    assert response.status_code == 422
+    words = "an export with all steps. Import it with python manage.py import_transcripts, which"
+    assert words in response.content.decode()
+
+
 def test_the_form_offers_every_kind_of_policy_and_every_format():
     fields = ImportForm().fields
     assert list(dict(fields["kind"].choices)) == list(policy_kinds())
@@ -181,5 +189,7 @@ def test_options_of_the_policy_can_be_chosen(operator_client):
 def test_importing_again_is_safe(operator_client):
     for _ in range(2):
         response = post(operator_client, json.dumps(CHAT[:1]))
-    assert "1 already there" in response.content.decode()
+    page = response.content.decode()
+    assert "1 already there" in page
+    assert '<a class="link" href="/c/chats-1/"' in page.partition("<h2>Already there</h2>")[2]
     assert conversations.memory("chats-1").last_step == 1
