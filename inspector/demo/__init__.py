@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from importlib.resources.abc import Traversable
 from itertools import groupby
 from typing import Any
 
@@ -17,22 +18,31 @@ from chatmemory.formats import parse_messages
 ACTOR = "demo"
 
 
+def ids() -> frozenset[str]:
+    """Return the ids of the example conversations, stored or not."""
+    return frozenset(file.name.removesuffix(".json") for file in _files())
+
+
 def load() -> list[str]:
     """Store the example conversations that do not exist yet, with their incidents, and return
     their ids.
     """
     stored = []
-    for file in sorted(resources.files(__name__).iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".json"):
-            demo = json.loads(file.read_text("utf-8"))
-            try:
-                with services.atomic():
-                    _load(demo)
-            except MemoryExists:
-                continue
-            services.keep(demo["id"])
-            stored.append(demo["id"])
+    for file in _files():
+        demo = json.loads(file.read_text("utf-8"))
+        try:
+            with services.atomic():
+                _load(demo)
+        except MemoryExists:
+            continue
+        services.keep(demo["id"])
+        stored.append(demo["id"])
     return stored
+
+
+def _files() -> list[Traversable]:
+    files = (file for file in resources.files(__name__).iterdir() if file.name.endswith(".json"))
+    return sorted(files, key=lambda file: file.name)
 
 
 def _load(demo: dict[str, Any]) -> None:

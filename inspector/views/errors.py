@@ -22,6 +22,7 @@ from chatmemory import ChatMemoryError, CorruptRow, MemoryNotFound, MessageNotFo
 from chatmemory.api.errors import URL_NOT_FOUND, Problem, database_problem
 from chatmemory.database_errors import RETRY_SECONDS, Outage, outage
 from chatmemory.distribution import unreachable_nodes
+from inspector import demo
 from inspector.mount import is_api
 
 logger = logging.getLogger("inspector")
@@ -89,6 +90,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
         URL_NOT_FOUND,
         problem=_missing(request, exception),
         conversation=found.get("memory_id"),
+        example=_missing_example(request, exception),
     )
     if isinstance(exception, MemoryNotFound):  # the requesting page showed it
         trigger_client_event(page, "inspector:deleted")
@@ -109,6 +111,14 @@ def _missing(request: HttpRequest, exception: Exception | None) -> str:
     found = request.resolver_match.kwargs if request.resolver_match else {}
     memory_id = found.get("memory_id", "")
     return str(exception).replace(repr(memory_id), repr(Truncator(memory_id).chars(60)))
+
+
+def _missing_example(request: HttpRequest, exception: Exception | None) -> str:
+    """Return the id of an example conversation that is not stored; lessons lead to them."""
+    if not isinstance(exception, MemoryNotFound) or not request.resolver_match:
+        return ""
+    memory_id: str = request.resolver_match.kwargs.get("memory_id", "")
+    return memory_id if memory_id in demo.ids() else ""
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -66,8 +66,13 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def add_demo(request: HttpRequest) -> HttpResponse:
-    """Store the example conversations that an empty overview offers."""
+    """Store the example conversations that an empty overview offers. Lead to the one that was
+    opened and not found, if it was one.
+    """
     demo.load()
+    example = request.POST.get("example", "")
+    if example in demo.ids():
+        return redirect("inspector:conversation", example)
     return redirect("inspector:overview")
 
 

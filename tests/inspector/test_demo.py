@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import json
+import shlex
+from html import unescape
+from urllib.parse import urlsplit
+
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 
 from chatmemory import UserMessage
+from chatmemory.access.roles import GROUPS, Role
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory
 from chatmemory.reading import conversations, history, windows
 from chatmemory.reading.overview import overview_stats
+from inspector import demo
 from inspector.rooms.evidence.incidents import incidents
 
 pytestmark = pytest.mark.django_db
@@ -55,3 +64,38 @@ def test_the_demo_matches_its_replay():
     call_command("load_demo")
     for memory_id in ("order-7741", "ferry-5120", "classroom", "lisbon-guide"):
         assert verify(memory_id) is None
+
+
+def test_a_missing_example_can_be_added_where_it_is_missed(operator_client):
+    """Lessons lead to examples, also on a site that has none."""
+    page = operator_client.get("/c/classroom/?find=green")
+    assert page.status_code == 404
+    words = page.content.decode()
+    assert "It is one of the examples, which are not stored here." in words
+    assert "Add the examples" in words
+    answer = operator_client.post("/demo/", {"example": "classroom"})
+    assert (answer.status_code, answer["Location"]) == (302, "/c/classroom/")
+    assert operator_client.get("/c/classroom/").status_code == 200
+    assert operator_client.post("/demo/", {"example": "//a.example"})["Location"] == "/"
+    assert "one of the examples" not in operator_client.get("/c/nobody/").content.decode()
+
+
+def test_who_may_not_add_examples_is_not_offered_them(client, django_user_model):
+    viewer = django_user_model.objects.create_user("viewer")
+    viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
+    client.force_login(viewer)
+    words = client.get("/c/classroom/").content.decode()
+    assert "It is one of the examples" in words
+    assert "Add the examples" not in words
+
+
+def test_the_commands_of_the_first_page_store_a_message(operator_client, api):
+    page = unescape(operator_client.get("/").content.decode())
+    _, *calls = page.partition("<pre")[2].partition("</pre>")[0].split("curl ")
+    for each in calls:
+        url, *rest = shlex.split(each)
+        body = json.loads(rest[rest.index("--json") + 1])
+        assert api.post(urlsplit(url).path, body).status_code in (200, 201), url
+    [memory] = Memory.objects.all()
+    assert history.message(memory.id, 1).message == UserMessage("Hello")
+    assert memory.id not in demo.ids()
