@@ -50,7 +50,7 @@ def test_the_sums_of_a_compaction_are_those_of_its_step(operator_client):
     create_and_add("c", MessageWindow(20), users("A-1182 please", "one", "two", "three"))
     services.compact("c", "An order.", keep_last=2)
     services.keep("c")
-    words = text_of(shown(operator_client))
+    words = text_of(page_html(operator_client))
     assert "#1 to #2 became one summary. " in words
     assert "2 messages became summary #5. 14 tokens became 7." in words
 

@@ -169,7 +169,7 @@ def test_a_chat_that_was_just_written_can_be_asked_about(client, db):
 
 
 def test_verdicts_stand_under_their_question(client, db):
-    assert "Would providers accept this memory? OpenAI Yes." in shown(client, limit=9)
+    assert "Would providers accept this memory? OpenAI Yes." in page_words(client, limit=9)
 
 
 def test_an_answer_that_is_nearly_right_gets_a_hint(client, db):
