@@ -13,7 +13,7 @@ from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.models import AuditEntry, Memory
 
 from ...conversations import create_and_add
-from ...test_erasure import left
+from ...test_erasure import ids_left
 
 
 @pytest.fixture
@@ -39,12 +39,12 @@ def old(db) -> None:
     ],
 )
 def test_purging_by_age_and_label(old, capsys, options, goes, told):
-    everyone = left()
+    everyone = ids_left()
     call_command("purge_memories", *options, "--dry-run")
-    assert left() == everyone
+    assert ids_left() == everyone
     assert told in capsys.readouterr().out
     call_command("purge_memories", *options, "--yes")
-    assert left() == everyone - goes
+    assert ids_left() == everyone - goes
     assert set(AuditEntry.objects.values_list("memory_id", flat=True)) == goes
 
 
@@ -53,7 +53,7 @@ def test_purging_shows_the_branches(old, capsys, options, stays):
     services.branch("old-test", "branch", [])
     call_command("purge_memories", "--label", "env:test", "--yes", *options)
     assert "1 were saved from them" in capsys.readouterr().out
-    assert left() == {"new", "old"} | stays
+    assert ids_left() == {"new", "old"} | stays
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_purging_shows_the_branches(old, capsys, options, stays):
 def test_purging_needs_a_valid_choice(old, options, why):
     with pytest.raises(CommandError, match=why):
         call_command("purge_memories", *options, "--yes")
-    assert len(left()) == 4
+    assert len(ids_left()) == 4
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_purging_skips_conversations_that_change_meanwhile(old, monkeypatch):
 
     monkeypatch.setattr("builtins.input", answer)
     call_command("purge_memories", "--older-than", "30d")
-    assert left() == {"new", "new-test", "old"}
+    assert ids_left() == {"new", "new-test", "old"}
 
 
 def test_a_purge_without_confirmation_deletes_nothing(secrets, monkeypatch):

@@ -30,7 +30,7 @@ from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
 
 from ...conversations import create_and_add
-from ...test_erasure import SAID, SECRET, audit_lines, everything, left, redacted
+from ...test_erasure import SAID, SECRET, audit_lines, everything, ids_left, redacted
 
 
 def test_a_redacted_message_keeps_its_type_and_loses_its_text(secrets):
@@ -162,7 +162,7 @@ def test_a_page_asks_before_it_deletes_branches(operator_client, branches):
     assert "Also delete 2 conversations saved from them" in page
     deletion = {"action": "delete", "id": "m", "confirmed": "1"}
     operator_client.post("/bulk/", deletion | {"branches": '["twig", "gone"]'})
-    assert left() == {"branch", "other"}
+    assert ids_left() == {"branch", "other"}
 
 
 def test_an_import_is_known_also_under_another_key_and_after_a_redaction(db, settings):
