@@ -14,6 +14,7 @@ from chatmemory.access.roles import actor_of
 from chatmemory.flags import flags
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.recognition import LONGEST, recognized
+from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.overview import overview_stats
 from inspector.display import render_form, render_page_or_fragment
 from inspector.overview.causes import forget_headlines
@@ -38,6 +39,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
     flagged = overview_stats(midnight()).flagged  # the flags of other rooms
     context = {
         "page": DoctorPage(midnight()),
+        "is_empty": lambda: not any_memory(),
         "elsewhere": [
             (flag, flagged[flag.name])
             for flag in flags()

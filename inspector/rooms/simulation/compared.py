@@ -196,6 +196,8 @@ class ComparePage:
         if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
             return f"{wording.counted(self.found.recalls, 'fact')}:", "too few to choose by."
         if not self.found.recalls:
+            if not self.found.said_count:
+                return "Nothing", "has been said yet."
             return "No limit", "loses a fact here: the assistant used none of them again."
         if offered is None:
             return "No limit", "is known to hold 95 % of what the assistant needed here."
@@ -440,8 +442,9 @@ def _column(provider: str) -> str:
 
 
 def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
+    fine = Value("accepts" if calls else "no prompts")
     cells = [
-        Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
+        Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else fine
         for number in refused
     ]
     return ValueRow(provider, "would accept each prompt?", cells)

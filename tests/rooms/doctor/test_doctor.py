@@ -132,6 +132,15 @@ def test_an_unknown_rule_or_provider_is_refused():
             doctor_page(which)
 
 
+def test_without_any_conversation_the_page_leads_to_where_they_come_in(operator_client):
+    page = operator_client.get("/doctor/").content.decode()
+    assert "There are no conversations yet." in page
+    assert "How they come in" in page
+    create_and_add("fine", MessageWindow(20), SEEDS[""])
+    diagnosed()
+    assert "There are no conversations yet." not in operator_client.get("/doctor/").content.decode()
+
+
 def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_assert_max_num_queries):
     create_and_add("m", MessageWindow(20), SEEDS["dangling_call"])
     create_and_add("fine", MessageWindow(20), SEEDS[""])

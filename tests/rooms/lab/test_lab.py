@@ -28,7 +28,7 @@ from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.rooms.lab.words import policy_long, policy_short
 from inspector.shell.files import csv_file
-from tests.conversations import create_and_add, keep
+from tests.conversations import create_and_add, keep, numbered
 from tests.inspector.markup import tree, words
 
 SAID = [
@@ -358,6 +358,13 @@ def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db)
 def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     create_and_add("m", TWO, SAID)
     assert "2 facts: too few to choose by." in computed(operator_client)
+
+
+def test_without_a_fact_there_is_no_table_of_ways(operator_client, db):
+    create_and_add("m", TWO, numbered(8))
+    page = computed(operator_client)
+    assert "The assistant used no fact of earlier messages again." in page
+    assert "Ways on the same" not in page
 
 
 def test_without_any_conversation_it_leads_to_where_they_come_in(operator_client, db):

@@ -219,8 +219,10 @@ def test_a_suggestion_names_the_latest_messages_for_which_it_was_replayed(
 def test_an_empty_conversation_is_compared(operator_client, db):
     services.create("empty", None)
     html = operator_client.get("/c/empty/compare/").content.decode()
-    assert "used none of them again" in html
+    assert "has been said yet." in html
     assert "Nothing is said yet." in html
+    assert "no prompts" in html
+    assert "accepts" not in html
 
 
 def test_an_unknown_conversation_is_not_found(operator_client, db):
