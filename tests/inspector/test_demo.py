@@ -93,9 +93,8 @@ def test_the_commands_of_the_first_page_store_a_message(operator_client, api):
     page = unescape(operator_client.get("/").content.decode())
     _, *calls = page.partition("<pre")[2].partition("</pre>")[0].split("curl ")
     for each in calls:
-        url, *rest = shlex.split(each)
-        body = json.loads(rest[rest.index("--json") + 1])
-        assert api.post(urlsplit(url).path, body).status_code in (200, 201), url
+        _, _, url, _, body = shlex.split(each.replace("\\\n", ""))
+        assert api.post(urlsplit(url).path, json.loads(body)).status_code in (200, 201), url
     [memory] = Memory.objects.all()
     assert history.message(memory.id, 1).message == UserMessage("Hello")
     assert memory.id not in demo.ids()
