@@ -119,6 +119,14 @@ def test_messages_that_cannot_be_covered_are_named(talk, arguments, error, why):
     assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
 
 
+def test_the_page_says_how_many_of_the_terms_stay_in_other_messages(operator_client):
+    create_and_add("c", MessageWindow(20), users("A-1182 and B-2291", "two", "A-1182", "four"))
+    form = {"summary": "In short.", "step": 4, "first": 1, "last": 2, "append_terms": 0}
+    told = page_words(operator_client.post("/c/c/compact/", form))
+    lost = "The summary alone would lose 2 exact terms. 1 of them is also in messages that stay."
+    assert lost in told
+
+
 @pytest.mark.parametrize("by_memory", [True, False])
 def test_a_call_that_stays_still_waits(db, by_memory):
     create_and_add("m", MessageWindow(10), [*users("a", "b"), CALL])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Unpack
 
 from chatmemory.conf import fact_words
@@ -13,6 +14,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import Planned, planned
 from chatmemory.ledger.validation import storable_messages
 from chatmemory.recall.compactions import LIMIT, dropped_terms
+from chatmemory.recall.facts import texts_with_facts
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
 
@@ -71,13 +73,15 @@ def plan_compaction(
 @dataclass(frozen=True)
 class CompactionPreview:
     """A preview of a compaction: the messages that leave, the sums, and the exact terms that the
-    summary would lose. The first `appended` terms would be appended to it.
+    summary alone would lose. The first `appended` terms would be appended to it. `beside` is the
+    number of terms that messages which stay mention, too: memory does not lose these.
     """
 
     covered: tuple[int, ...]
     change: ChangeResult
     terms: tuple[str, ...]
     appended: int
+    beside: int = 0
 
 
 @one_snapshot()
@@ -91,7 +95,13 @@ def preview_compaction(
     transition = summarized(recorder, summary, plan, fact_words())
     covered = [eviction.entry for eviction in transition.evictions]
     most = max(LIMIT, plan.append_terms)
-    terms = dropped_terms(messages_of(covered), summary, most, words=fact_words())
+    replaced, words = messages_of(covered), fact_words()
+    terms = dropped_terms(replaced, summary, most, words=words)
+    stay = messages_of(each for each in transition.arrivals if each.seq)
+    held = "\n".join([summary, *chain.from_iterable(map(texts_with_facts, stay))])
+    beside = len(set(terms).difference(dropped_terms(replaced, held, most, words=words)))
     appended = appended_count(transition, summary, terms)
     change = recorder.record(transition)
-    return CompactionPreview(tuple(each.seq for each in covered), change, tuple(terms), appended)
+    return CompactionPreview(
+        tuple(each.seq for each in covered), change, tuple(terms), appended, beside
+    )

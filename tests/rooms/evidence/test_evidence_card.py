@@ -55,6 +55,15 @@ def test_the_sums_of_a_compaction_are_those_of_its_step(operator_client):
     assert "2 messages became summary #5. 14 tokens became 7." in words
 
 
+def test_it_counts_what_the_preview_of_the_compaction_said(operator_client):
+    create_and_add("c", MessageWindow(20), users("A-1182 and B-2291", "two", "A-1182", "four"))
+    preview = services.preview_compaction("c", "In short.", covering=[1, 2])
+    assert (len(preview.terms), preview.beside) == (2, 1)
+    services.compact("c", "In short.", covering=[1, 2])
+    services.keep("c")
+    assert "Show the 1 term" in text_of(shown(operator_client))
+
+
 def test_the_api_tells_the_same(compacted, operator_client):
     found = operator_client.get(STEP).json()["evidence"]
     held = {"appended": dict.fromkeys(("10", "25", "50", "100"), 3)}
