@@ -116,7 +116,7 @@ class Guarded(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Raises RequestDataTooBig and LengthRequired before the body is read, and Throttled for an
-        address that was refused too often.
+        address whose requests were refused too often.
         """
         check_body(request._request, self.limit(request.method))
         try:

@@ -96,7 +96,7 @@ def reads(
     parameters = [query] if query else []
     parameters += [_IF_NONE_MATCH] if is_conditional else []
     document = _documents(name, 200, response, body, parameters, more, is_conditional)
-    return lambda handler: document(_asking(handler, query, body))
+    return lambda handler: document(_with_parameters(handler, query, body))
 
 
 def changes(
@@ -111,10 +111,10 @@ def changes(
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)
     ahead = body and partial(read_ahead, body)
-    return lambda handler: document(idempotent(_asking(handler, None, body), ahead))
+    return lambda handler: document(idempotent(_with_parameters(handler, None, body), ahead))
 
 
-def _asking(handler: Handler, query: Any, body: Any) -> Handler:
+def _with_parameters(handler: Handler, query: Any, body: Any) -> Handler:
     """Return a handler that gets the checked query parameters or body, if it has any."""
 
     @wraps(handler)

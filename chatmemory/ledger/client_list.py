@@ -93,8 +93,9 @@ class Replacement:
     """The replacement of the window `old` by a new list.
 
     `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
-    arrivals of `transition` are the whole list, and its evictions what the policy trims. `before`
-    and `payloads` are the payloads of both lists; redacted messages have no attributes in them.
+    arrivals of `transition` are the whole list, and its evictions the messages that the policy
+    trims. `before` and `payloads` are the payloads of both lists; redacted messages have no
+    attributes in them.
     """
 
     old: Sequence[Entry]
@@ -225,7 +226,7 @@ class Replacement:
     def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
         """Return the positions whose message may have left earlier, with the possible reasons.
 
-        Every unmatched position of a list that `set_messages` gave. For a client's list, see
+        In a list for `set_messages`, these are all unmatched positions. For a client's list, see
         `_returns_after`.
         """
         if is_first or self.alignment.slides:
@@ -376,8 +377,8 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, En
     """Return the message of the history that returns at each position of a new list, as an entry
     with its seq, its origin and the overrides of its stay.
 
-    Of several equal messages the latest is used first, and each only once. Those with the same
-    attributes go first.
+    Of several equal messages the latest is used first, and each only once. Messages with the same
+    attributes are matched before messages with other attributes.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:

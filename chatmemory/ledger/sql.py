@@ -224,8 +224,9 @@ def write(
     steps: Collection[Any] = (),
     cursor: CursorWrapper | None = None,
 ) -> None:
-    """Write the results of changes: the row of a conversation, whose former values are `before`,
-    the stays that `ended`, by number with a step and a reason, and new rows, which rooms index.
+    """Write changes: the row of a conversation, whose former values are `before`; the ends of stays
+    (`ended` has the step and the reason by the number of the stay); and new rows, which rooms
+    index.
 
     The conversation's row comes after the others, so that triggers on it find them. On PostgreSQL
     many rows are written last, by COPY; foreign keys are checked on commit.

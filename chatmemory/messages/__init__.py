@@ -17,7 +17,7 @@ _WHAT_TO_DO = (
 )
 
 
-def _tell_of_other_package() -> None:
+def _check_other_package() -> None:
     """Raise ImportError if the other package has replaced our `__init__.py`; warn if ours is there.
 
     Only the other package has the module chatmemory.chatmemory.
@@ -29,4 +29,4 @@ def _tell_of_other_package() -> None:
     warnings.warn(_WHAT_TO_DO, RuntimeWarning, stacklevel=2)
 
 
-_tell_of_other_package()
+_check_other_package()

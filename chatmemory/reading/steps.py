@@ -179,8 +179,9 @@ def _evicted(
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
-    The cause of a departure is not stored. A result left with the last call before it, a replaced
-    system message was replaced by the one that arrived, and a step names its summary.
+    The message that caused a departure is not stored, but follows from the step: a result left with
+    the last call before it, a system message was replaced by the one that arrived, and covered
+    messages left for the summary that the step names.
     """
     system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
     call: int | None = None

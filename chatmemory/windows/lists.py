@@ -3,9 +3,10 @@ moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. Its limit is not known here. An add is inferred if exactly one add,
-decided by `admit` under any limit, results in the list. A list that no add explains, or more than
-one, was set. So was a list that only lost its end: its last message is where it was before, so that
-nothing need have been added. A list that was set is aligned with the previous list.
+decided by `admit` under any limit, results in the list. If no add or more than one explains a list,
+the list was set as a whole. So was a list that only lost its end: its last message is where it was
+before, so that no message need have been added. A list that was set is aligned with the previous
+list.
 
 Two messages are the same if their whole JSON is equal. Some clients drop attributes: a message
 without attributes counts as a known message that has some, even if it may be a repetition. A
@@ -115,7 +116,8 @@ def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame)
 def _possible_adds(
     window: Window, length: int, candidates: Iterable[tuple[Entry, bool]], remaining: int
 ) -> Iterator[Transition]:
-    """Yield the adds of these messages that may leave as many as the new list has.
+    """Yield the adds of these messages after which the window may have as many messages as the new
+    list.
 
     Messages that leave after the arrival left for want of room. If the limit was lowered before,
     they left before the arrival; system messages and tool results are then treated differently.

@@ -301,7 +301,8 @@ def hidden_by_limit(
 ) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes.
 
-    The entries may be the first ones of a window with these totals, which have its costs.
+    The entries may be only the first ones of a window with these totals, which have the costs of
+    the policy.
     """
     return trim(Head(entries, totals, policy), policy) if policy else []
 
