@@ -61,7 +61,7 @@ def test_it_counts_what_the_preview_of_the_compaction_said(operator_client):
     assert (len(preview.terms), preview.beside) == (2, 1)
     services.compact("c", "In short.", covering=[1, 2])
     services.keep("c")
-    assert "Show the 1 term" in text_of(shown(operator_client))
+    assert "Show the 1 term" in text_of(page_html(operator_client))
 
 
 def test_the_api_tells_the_same(compacted, operator_client):
