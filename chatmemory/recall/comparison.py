@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from chatmemory.messages.message import MessageType
-from chatmemory.recall.history import History, Use, Uses, needs, repeats
+from chatmemory.recall.history import ChooseUses, History, Use, needs, repeats, uses
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.loads import (
     MOST_ADDS,
@@ -95,14 +95,15 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     departures = history.loads.departures(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
-    needed = list(needs(history, departures.of_texts))
+    found = list(uses(history, departures.of_texts))
+    needed = list(needs(history, found))
     return Replay(
         policy,
         history,
         departures,
         len(needed),
         tuple(use for use in needed if not use.is_held),
-        tuple(use for use in repeats(history, departures.of_texts) if not use.is_held),
+        tuple(use for use in repeats(history, found) if not use.is_held),
         prompts_of(history, departures, keeps_first, refusals),
     )
 
@@ -217,14 +218,14 @@ def curve_of(
     history: History,
     policy: Policy,
     most_adds: int = MOST_ADDS,
-    which: Uses = needs,
+    which: ChooseUses = needs,
     also: Iterable[int] = (),
 ) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
     If the policy has options, or the history several system messages, the history is replayed under
     a grid of limits, chosen so that at most `most_adds` messages are added, and under the limits in
-    `also`. `which` yields the uses to count, by default the needed ones.
+    `also`. `which` chooses the uses to count, by default the needed ones.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
@@ -242,24 +243,24 @@ def is_exact(history: History, policy: Policy) -> bool:
 
 
 def _tried_at(
-    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: Uses
+    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: ChooseUses
 ) -> RecallCurve:
     """Return the recall curve from a replay under each of these limits, in ascending order."""
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
         gone_at = history.loads.departures(replace(policy, limit=limit)).of_texts
-        found = [use.is_held for use in which(history, gone_at)]
+        found = [use.is_held for use in which(history, uses(history, gone_at))]
         recalls = len(found)
         changes[limit] = sum(found) - held
         held = sum(found)
     return RecallCurve(recalls, changes, tried_every)
 
 
-def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
+def _from_intervals(history: History, policy: Policy, which: ChooseUses) -> RecallCurve:
     changes: Counter[int] = Counter()
     recalls = 0
-    for use in which(history, history.loads.departures(None).of_texts):
+    for use in which(history, uses(history, history.loads.departures(None).of_texts)):
         recalls += 1
         for first, stop in _limits_of(history, use, policy):
             changes[max(1, first)] += 1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import curve_of
 from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules
-from chatmemory.recall.history import History, needs
+from chatmemory.recall.history import History, needs, uses
 from chatmemory.recall.prompts import prompt_sizes
 from chatmemory.recall.tallies import NOTHING, Tallies, Tally
 from chatmemory.windows.policies import WHOLE, Policy, TokenWindow, has_own_rule
@@ -187,7 +187,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
     sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
     return Figures(
         messages=len(whole),
-        recalls=sum(1 for _ in needs(history, everything)),
+        recalls=sum(1 for _ in needs(history, uses(history, everything))),
         calls=sum(entry.type is MessageType.AI for entry in history.entries),
         longest=longest_prompt(history),
         everything=tallies.of(None),

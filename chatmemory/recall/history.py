@@ -190,7 +190,7 @@ class Use(NamedTuple):
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
 
-Uses = Callable[[History, Sequence[int]], Iterator[Use]]
+ChooseUses = Callable[[History, Iterable[Use]], Iterator[Use]]
 
 
 def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
@@ -234,18 +234,18 @@ def _names(again: Recurrence) -> tuple[str, ...]:
     return (again.call,) if again.call else again.facts
 
 
-def needs(history: History, left: Sequence[int]) -> Iterator[Use]:
-    """Yield the needed uses, which are the same under every limit."""
-    for use in uses(history, left):
+def needs(history: History, found: Iterable[Use]) -> Iterator[Use]:
+    """Yield the needed ones of the uses of a history, which are the same under every limit."""
+    for use in found:
         number = history.numbers[use.position]
         if use.kind is IncidentKind.USED_UNSEEN or (number, use.kind) in history.incidents:
             yield use
 
 
-def repeats(history: History, left: Sequence[int]) -> Iterator[Use]:
+def repeats(_: History, found: Iterable[Use]) -> Iterator[Use]:
     """Yield the repetitions by users and the repeated calls, which are incidents where memory does
     not hold their facts.
     """
-    for use in uses(history, left):
+    for use in found:
         if use.kind in REPEATS:
             yield use

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
-from chatmemory.recall.history import History, Use, needs, repeats
+from chatmemory.recall.history import History, Use, needs, repeats, uses
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.windows.policies import WHOLE, Oversized, Policy, has_own_rule
 from chatmemory.windows.window import Entry
@@ -130,8 +130,9 @@ class _PlainHistory:
         times = [history.seconds(spoken[a], spoken[b]) for a, b in pairwise(self._calls)]
         self._ages: list[float | None] = [None, *times]
         everything = history.loads.departures(None).of_texts
-        again = list(repeats(history, everything))
-        self._needed = _needed(needs(history, everything), known, places)
+        found = list(uses(history, everything))
+        again = list(repeats(history, found))
+        self._needed = _needed(needs(history, found), known, places)
         self._again = {
             kind: _needed([use for use in again if use.kind is kind], known, places)
             for kind in IncidentKind

@@ -22,7 +22,7 @@ from chatmemory.recall.advice import needs_of
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.recall.facts import examples_first
 from chatmemory.recall.frontier import Figures, TriedPolicies, tried_of_kind
-from chatmemory.recall.history import History, needs
+from chatmemory.recall.history import History, needs, uses
 from chatmemory.recall.incidents import INCIDENT_RULES
 from chatmemory.search.reading import user_labels
 from chatmemory.snapshots import one_snapshot
@@ -288,7 +288,8 @@ def _measured(key: str, chosen: Sequence[Chosen]) -> Iterator[Measured]:
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
     """Return the facts that a conversation loses under a policy; None if it loses nothing."""
-    needed = list(needs(history, history.loads.departures(policy).of_texts))
+    found = uses(history, history.loads.departures(policy).of_texts)
+    needed = list(needs(history, found))
     lost = [use for use in needed if not use.is_held]
     if not lost:
         return None
