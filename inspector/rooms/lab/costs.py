@@ -33,7 +33,7 @@ from inspector.rooms.lab.models import KeptCost
 from inspector.shell.prices import CACHES
 
 OVER = 105  # percent of sending everything
-RULES = 2  # raise it with each change of the kept figures
+RULES = 3  # raise it with each change of the kept figures
 PRICED = ("openai", "anthropic", "gemini")
 
 
@@ -110,7 +110,7 @@ def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
     """Return the cost of the calls up to each one, in whole percent of the cost of sending
-    everything, rounded down.
+    everything, rounded as comparisons show it: 1.21 is 121.
     """
     prices = Prices(ONE, provider.cached, provider.write)
 
@@ -118,7 +118,8 @@ def relative_costs(
         return list(accumulate(bill_of([call], provider.rules) for call in calls))
 
     pairs = zip(sums(sent), sums(everything), strict=True)
-    return [int(100 * (prices.relative(part, whole) or 0)) for part, whole in pairs]
+    costs = (prices.relative(part, whole) or 0 for part, whole in pairs)
+    return [round(100 * round(cost, 2)) for cost in costs]
 
 
 def _step_of(memory: Memory, seq: int) -> int | None:

@@ -151,7 +151,7 @@ class Headline:
 
     def _change(self, point: CostedPolicy, cost: str, send: str) -> Iterator[Piece]:
         """Yield by how much a cost differs; a saving under a tenth is not counted."""
-        share = round(100 * abs(point.cost - 1))
+        share = round(100 * abs(round(point.cost, 2) - 1))  # as tables show it
         is_priced = self._prices.priced == "cache"
         yield Piece(f"{cost} " if is_priced else f"{send} ")
         if self._is_close(point):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from chatmemory import AiMessage, TokenWindow, UserMessage, services
@@ -36,8 +38,20 @@ def test_the_kept_cost_equals_the_labs():
         found = figures_of(recall_history("dear", WINDOW.estimator), tried, WINDOW)
         prices = Prices(ONE, provider.cached, provider.write)
         bills = (each.bill(found.calls) for each in (found.today, found.everything))
-        assert getattr(kept, name) == int(100 * prices.relative(*bills))
+        assert getattr(kept, name) == round(100 * round(prices.relative(*bills), 2))
         assert getattr(kept, name) > 105
+
+
+@pytest.mark.parametrize("limit", [1_200, 1_600, 2_000, 2_400, 3_000])
+def test_the_report_and_the_comparison_give_the_same_cost(operator_client, monkeypatch, limit):
+    in_use(monkeypatch, "openai")
+    create_and_add("dear", TokenWindow(limit), TALK)
+    services.keep("dear")
+    report = re.search(r"It costs (\d+) % more", operator_client.get("/c/dear/").content.decode())
+    page = operator_client.get(f"/c/dear/compare/?policy=token_window:{limit}")
+    compared = re.search(r"where sending everything is 1: (\d)\.(\d\d)", page.content.decode())
+    assert report, "a sliding window costs more"
+    assert f"{100 + int(report[1])}" == compared[1] + compared[2]
 
 
 def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
