@@ -86,9 +86,10 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return the effect of the drafts and the limit of a trial; None without both."""
+    """Return the effect of the drafts and the limit of a trial; None without both. No text is being
+    written beside them.
+    """
     policy = state.window.policy
     if policy is None or trial is None or not (state.drafts or trial.limit):
         return None
-    tokens = sum(draft.tokens for draft in state.drafts)
-    return Writing(policy, tokens, SimulationView(state).verdict, state.outlook)
+    return Writing(policy, 0, SimulationView(state).verdict, state.outlook)

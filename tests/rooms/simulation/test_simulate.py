@@ -286,6 +286,14 @@ class TestTheVerdict:
         told = operator_client.post(VERDICT, typed | {"role": "user"}).content.decode()
         assert "is no role" not in told
 
+    def test_after_a_preview_nothing_is_counted_until_more_is_written(self, operator_client, full):
+        key = key_of(preview(operator_client))
+        empty = draft(operator_client, VERDICT, text="", trial=key)
+        assert empty.context["writing"].verdict.summary == "Would evict. 1 message: #1"
+        assert "tok" not in empty.content.decode().partition("<output")[2]
+        more = draft(operator_client, VERDICT, text="hello", trial=key).content.decode()
+        assert "</b> tok" in more.partition("<output")[2]
+
     def test_names_the_message_that_is_too_big(self, operator_client, db):
         create_and_add("order-7741", TokenWindow(40), users("a"))
         script = "call: f({})\nresult: " + "y " * 80
