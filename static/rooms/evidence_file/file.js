@@ -168,8 +168,7 @@ function show() {
   at("now").textContent = now.toLocaleString("en");
   at("range").value = now;
   at("words").textContent = step.words;
-  const limit = step.limit ? ` of ${step.limit.toLocaleString("en")}` : "";
-  at("load").textContent = `${kept.length} messages · ${step.load}${limit}`;
+  at("load").textContent = step.held;
   const gone = step.left.map(({ seq }) => messages.get(seq)).filter(Boolean).map((each) => inMemory(each, now - 1));
   const lines = gone.map((each) => line(each, `−${each.tokens.toLocaleString("en")}`));
   at("left").replaceChildren(...(gone.length ? [justLeft(step, gone), ...lines] : []));

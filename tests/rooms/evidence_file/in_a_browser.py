@@ -51,6 +51,25 @@ def test_a_file_is_stepped_through_without_a_network(open_page, demo_conversatio
         assert asked == [file.as_uri()]
 
 
+def test_the_sum_is_bold_and_one_message_is_not_called_messages(
+    open_page, transactional_db, tmp_path
+):
+    create_and_add("m", TokenWindow(35), [UserMessage("a"), UserMessage("word " * 24)])
+    page = open_page("/c/m/evidence/")
+    with opened_from_disk(page, tmp_path / "evidence.html") as (alone, _):
+        expect(alone.locator("[data-load]")).to_have_text("1 message, 32 of 35 tokens")
+        rows = alone.locator("[data-why] tr")
+        bold = "rows => rows.map(each => getComputedStyle(each.children[0]).fontWeight >= 600)"
+        assert rows.evaluate_all(bold) == [*[False] * (rows.count() - 1), True]
+
+
+def test_a_window_of_messages_is_counted_once(open_page, transactional_db, tmp_path):
+    create_and_add("m", MessageWindow(2), [UserMessage(each) for each in "abc"])
+    page = open_page("/c/m/evidence/")
+    with opened_from_disk(page, tmp_path / "evidence.html") as (alone, _):
+        expect(alone.locator("[data-load]")).to_have_text("2 of 2 messages, 10 tokens")
+
+
 def test_a_cleared_result_is_a_stub_in_memory_only(open_page, transactional_db, tmp_path):
     create_and_add("m", TokenWindow(300, clear_tool_results=1), SAID)
     page = open_page("/c/m/evidence/")
