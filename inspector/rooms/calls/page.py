@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from chatmemory.conf import configuration
 from chatmemory.database import in_list
 from chatmemory.exceptions import OversizedMessage
+from chatmemory.explain import receipts
 from chatmemory.explain.wording import counted
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import count_overhead, estimator_for
@@ -191,9 +192,15 @@ class CallPage:
         found["tools"], found["idle"] = self.tool_tokens - self.idle_tokens, self.idle_tokens
         for row in self.call.rows:
             found[_KINDS.get(LOOKS[row.type, row.has_calls].glyph, "talk")] += row.tokens
-        if self.call.rows:
-            found["talk"] += count_overhead(estimator_for(configuration().ESTIMATOR))
+        found["talk"] += self.overhead
         return found
+
+    @property
+    def overhead(self) -> int:
+        """The tokens that a request with messages has beside them, by our count."""
+        if not self.call.rows:
+            return 0
+        return count_overhead(estimator_for(configuration().ESTIMATOR))
 
     @property
     def counted(self) -> int:
@@ -267,6 +274,8 @@ class CallPage:
             yield Line("Messages", sum(row.tokens for row in self.call.rows))
         if self.call.tools:
             yield Line("Tool definitions", self.tool_tokens, "beside memory")
+        if self.overhead:
+            yield Line(receipts.OVERHEAD, self.overhead)
         yield Line("Sent", self.counted, f"our count, {configuration().ESTIMATOR}", is_sum=True)
         yield Line("Counted by the provider", self.row.input)
         if learned := learned_for(self.row):

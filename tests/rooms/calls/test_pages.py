@@ -138,6 +138,13 @@ def test_changes_and_what_was_sent_again(desk):
     assert rows[2].again == page_of(3).difference.again > 0
 
 
+@pytest.mark.parametrize("policy", [None, TokenWindow(60)])
+def test_the_lines_above_what_was_sent_add_up_to_it(desk, policy):
+    lines = CallPage(one_call("desk", 3), None, policy).lines
+    [total] = [n for n, each in enumerate(lines) if each.is_sum]
+    assert sum(each.tokens or 0 for each in lines[:total]) == lines[total].tokens
+
+
 def test_memory_against_what_was_sent(desk, operator_client, django_assert_max_num_queries):
     lines = {each.text: each for each in page_of(3).lines}
     assert lines["Sent"].tokens == page_of(3).counted
