@@ -14,7 +14,7 @@ from chatmemory import InvalidValue
 from chatmemory.database import in_list
 from chatmemory.explain import captions, receipts
 from chatmemory.explain.reasons import why_left
-from chatmemory.explain.wording import held_words, load_words, policy_words
+from chatmemory.explain.wording import load_words, policy_words, window_size_words
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.overrides import is_of_stub, text_of_stub
 from chatmemory.models import Message, Stay, Step
@@ -190,7 +190,7 @@ def _step(detail: StepDetail) -> dict[str, Any]:
         "at": detail.row.at.isoformat(timespec="seconds"),
         "words": caption.summary,
         "load": load_words(change.policy, change.after),
-        "held": held_words(change.policy, change.after),
+        "held": window_size_words(change.policy, change.after),
         "limit": change.policy.limit if change.policy else None,
         "free": _free(change),
         "arrived": [each.seq for each in change.arrived],
