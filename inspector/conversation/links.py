@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import Policy, text_of_policy
 from chatmemory.reading.recall import COMPARED_MAX
 from inspector.conversation.state import ConversationState
+from inspector.shell.rooms import page_url
 
 
 def conversation_url(memory_id: str, **parameters: int | str | None) -> str:
@@ -42,8 +43,5 @@ def comparison_url(
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]
     query: dict[str, str | int | list[str]] = {"policy": texts, "at": at}
     query |= {"phrase": phrase} if phrase else {}
-    try:
-        address = reverse("inspector:compare", args=[state.memory.id])
-    except NoReverseMatch:
-        return ""
-    return f"{address}?{urlencode(query, doseq=True)}"
+    address = page_url("compare", state.memory.id)
+    return address and f"{address}?{urlencode(query, doseq=True)}"

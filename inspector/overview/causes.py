@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import perf_counter
 
 from django.core.cache import cache
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -241,6 +239,5 @@ def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
 
 def _address(flag: Flag) -> str:
     """Return the URL of a flag's verb, or "" if its room is not installed."""
-    with suppress(NoReverseMatch):
-        return f"{reverse(f'inspector:{flag.route}')}?{urlencode({'flagged': flag.name})}"
-    return ""
+    address = rooms.page_url(flag.route)
+    return address and f"{address}?{urlencode({'flagged': flag.name})}"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -21,6 +19,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import count_each
 from chatmemory.search import searches_messages
 from inspector.forms.fields import searchable
+from inspector.shell.rooms import page_url
 
 SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
@@ -117,9 +116,8 @@ class OverviewQuery:
         if not _newest_at(self.flagged):
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
-        with suppress(NoReverseMatch):  # without the room
-            return f"{reverse('inspector:lab')}?{urlencode({k: v for k, v in chosen.items() if v})}"
-        return ""
+        address = page_url("lab")
+        return address and f"{address}?{urlencode({k: v for k, v in chosen.items() if v})}"
 
     def link(self, **changes: str) -> str:
         then = replace(self, **changes)

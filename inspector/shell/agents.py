@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.urls import NoReverseMatch, reverse
-
 from chatmemory import InvalidValue
 from chatmemory.access.scopes import Scope
 from chatmemory.ledger.validation import check_text
+from inspector.shell.rooms import page_url
 
 SIZE = 20  # rows in an answer
 TEXT = 400  # characters of a message in an answer
@@ -45,9 +44,8 @@ class Agent:
 
     def page(self, route: str, *arguments: str, **query: int | str | None) -> str | None:
         """Return the URL of a page, or None if it is not installed."""
-        try:
-            path = reverse(f"inspector:{route}", args=arguments)
-        except NoReverseMatch:
+        path = page_url(route, *arguments)
+        if not path:
             return None
         parameters = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self.site}{path}{'?' if parameters else ''}{urlencode(parameters)}"

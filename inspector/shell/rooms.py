@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
 
 from chatmemory import rooms as kernel
 from inspector.asgi import Application, Scope
@@ -47,6 +48,14 @@ def rooms() -> Iterator[SiteRoom]:
 def urlpatterns() -> list[Any]:
     """Return the URL patterns of all rooms."""
     return kernel.patterns_of(room.urls for room in rooms())
+
+
+def page_url(route: str, *arguments: str) -> str:
+    """Return the URL of a page, or "" if its room is not installed."""
+    try:
+        return reverse(f"inspector:{route}", args=arguments)
+    except NoReverseMatch:
+        return ""
 
 
 def parameters() -> dict[str, type]:

@@ -8,7 +8,6 @@ from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
-from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 from django.utils.text import Truncator
 
@@ -38,6 +37,7 @@ from inspector.rooms.lab.words import (
     share_words,
 )
 from inspector.shell.prices import Preset
+from inspector.shell.rooms import page_url
 
 NAMED = 3
 
@@ -453,9 +453,8 @@ class FleetPage:
 
     def _compared(self, each: Loser) -> str:
         """Return the address that compares a conversation, or shows it."""
-        try:
-            address = reverse("inspector:compare", args=[each.id])
-        except NoReverseMatch:
+        address = page_url("compare", each.id)
+        if not address:
             return conversation_url(each.id, msg=each.needed)
         policies = (("policy", text) for text in (text_of_policy(self.shown_policy), "everything"))
         return f"{address}?{urlencode([*policies, ('at', each.at), ('phrase', each.fact)])}"

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from django.urls import NoReverseMatch, reverse
-
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.testing.snippets import cost
@@ -16,6 +14,7 @@ from inspector.conversation.as_test import copied_test
 from inspector.conversation.state import ConversationState
 from inspector.rooms.lab.costs import how_much_more
 from inspector.shell.room import Part, Place
+from inspector.shell.rooms import page_url
 
 
 class Rebilled(NamedTuple):
@@ -51,7 +50,7 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
     if left.reason.is_for_room and bill.again:
         asserted = [cost(at_most=1.0)]
         test = copied_test(view.memory.id, change.policy, "costs no more than everything", asserted)
-        context = {"bill": bill, "compare": _compared(view), "test": test}
+        context = {"bill": bill, "compare": page_url("compare", view.memory.id), "test": test}
         yield Part("rooms/lab/_billed.html", context, Place.BELOW_TEXT)
 
 
@@ -63,11 +62,3 @@ def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}
     behind = (row for row in view.window.rows if row.seq > first and row.seq not in arrived)
     return Rebilled(sum(each.tokens for each in change.evicted), sum(row.tokens for row in behind))
-
-
-def _compared(view: ConversationState) -> str:
-    """Return the address that compares policies; empty without that page."""
-    try:
-        return reverse("inspector:compare", args=[view.memory.id])
-    except NoReverseMatch:
-        return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.urls import NoReverseMatch, reverse
 from django.utils.safestring import SafeString
 
 from chatmemory import Reason
@@ -16,6 +15,7 @@ from inspector.rooms.lessons.lesson import Ask, Practice
 from inspector.rooms.lessons.rehearsal import Scene
 from inspector.rooms.lessons.stage import Happening, LessonMoment
 from inspector.rooms.lessons.words import Answer, choice_text, filled, judge, marked_up, solution
+from inspector.shell.rooms import page_url
 
 LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
 # The oldest messages made room; a summary is written by the step itself.
@@ -128,11 +128,8 @@ def practice_url(practice: Practice) -> str:
     """Return the address of a practice; empty if this site has no such page."""
     name, place = _PLACES.get(practice.page, (practice.page, ""))
     arguments = [practice.memory_id] if practice.memory_id else []
-    try:
-        url = reverse(f"inspector:{name}", args=arguments)
-    except NoReverseMatch:
-        return ""
-    return f"{url}{'?' if practice.query else ''}{practice.query}{place}"
+    url = page_url(name, *arguments)
+    return url and f"{url}{'?' if practice.query else ''}{practice.query}{place}"
 
 
 # Screens for a projector: one idea on each, and a pause between a question and its answer
