@@ -27,12 +27,12 @@ class Flag:
     Flags are ordered by `place`. `icon` is the name of its picture. Rows of the overview show the
     flags with `in_rows`. A flag is red unless `is_fault` is False, such as for a price, or `alarms`
     returns False because it does not count yet. A flag with a `verb` is a cause, which has a line
-    of its own on the overview: its `title`, and the verb, a link to `route` of the inspector with
-    the same filter. `newest` returns a sentence about the latest case in a conversation. The
-    beginning of a conversation's case is in the column `began_at` (microseconds since 1970) or
-    `began_step` (the number of a step). Lists can be sorted by `newest_at`, another column of
-    microseconds, if there is one. `former` are its names in the previous release, which are still
-    accepted.
+    of its own on the overview: its `title`, and the verb (a text, or a function that returns it), a
+    link to `route` of the inspector with the same filter. `newest` returns a sentence about the
+    latest case in a conversation. The beginning of a conversation's case is in the column
+    `began_at` (microseconds since 1970) or `began_step` (the number of a step). Lists can be sorted
+    by `newest_at`, another column of microseconds, if there is one. `former` are its names in the
+    previous release, which are still accepted.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Flag:
     in_rows: bool = False
     alarms: Callable[[], bool] | None = None
     place: int = 0
-    verb: str = ""
+    verb: str | Callable[[], str] = ""
     route: str = ""
     title: str = ""
     newest: Callable[[str], str] | None = None

@@ -7,6 +7,7 @@ ROOMS = [
     "inspector.rooms.evidence",
     "inspector.rooms.simulation",
     "inspector.rooms.doctor",
+    "inspector.rooms.repairs",
     "inspector.rooms.integrity",
     "inspector.rooms.lessons",
     "inspector.rooms.settings",

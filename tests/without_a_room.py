@@ -13,6 +13,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from django.test import Client
 
 EVERY = 96  # one in so many of LangChain4j's sequences is replayed
 ORDER = "order-7741"
@@ -41,22 +45,44 @@ def a_new_site() -> None:
     from django.conf import settings
     from django.contrib.auth import get_user_model
     from django.test import Client
+    from django.urls import reverse
 
     from chatmemory import services
     from inspector import demo
+    from inspector.shell.rooms import rooms
 
     settings.ALLOWED_HOSTS = ["testserver"]
     assert ORDER in demo.load()
     services.Rounds().keep_some(1)
     client = Client()
     client.force_login(get_user_model().objects.create_superuser("somebody"))
-    for path in PAGES:
+    names = {room.room for room in rooms()}
+    if "doctor" in names:
+        the_doctor(client, can_repair="repairs" in names)
+    for path in [*PAGES, *(reverse(item.address) for room in rooms() for item in room.menu)]:
         response = client.get(path)
         assert response.status_code == 200, f"{path}: {response.status_code}"
         assert "is not available" not in response.text, path
     step = client.get(f"/api/v1/memories/{ORDER}/steps/43/")
     assert step.status_code == 200
     services.delete(ORDER, actor="somebody")
+
+
+def the_doctor(client: Client, can_repair: bool) -> None:
+    """Diagnose a window that would be refused: only a room of repairs lets the doctor offer one."""
+    from chatmemory import AiMessage, MessageWindow, ToolExecutionRequest, UserMessage, services
+    from inspector.rooms.doctor.choosing import choose_providers
+
+    choose_providers("", ["openai"])
+    services.create("ill", MessageWindow(9))
+    dangling = AiMessage(None, [ToolExecutionRequest("1", "find", "{}")])
+    services.add("ill", [UserMessage("Hi"), dangling, UserMessage("Hello?")])
+    services.keep("ill")
+    for path in ("/", "/doctor/", "/doctor/?rule=dangling_call&provider=openai", "/c/ill/"):
+        response = client.get(path)
+        assert response.status_code == 200, f"{path}: {response.status_code}"
+        offered = "Repair…" in response.text or "repair/" in response.text
+        assert offered == can_repair, path
 
 
 def the_law_of_windows() -> None:

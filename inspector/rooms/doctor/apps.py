@@ -23,21 +23,7 @@ class Doctor(room.SiteRoom):
     api_urls = "inspector.rooms.doctor.api"
     menu = (room.MenuItem("Doctor", "doctor", 10, ("doctor-rules", "doctor-providers")),)
     styles = ("rooms/doctor/doctor.css",)
-    also_on = ("conversation",)
     flags: Sequence[Flag] = flagged.FLAGS
-    parameters: Mapping[str, type] = {"repaired": str}
-    services: Mapping[str, str] = dict.fromkeys(
-        (
-            "RepairPreview",
-            "Repairs",
-            "newest_repair",
-            "preview_repair",
-            "repair",
-            "repair_all",
-            "undo_repair",
-        ),
-        "inspector.rooms.doctor.repairs",
-    )
 
     def ready(self) -> None:
         from inspector.rooms.doctor.choosing import forget, remember

@@ -60,13 +60,10 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the answers of the providers, the note of a repair, and the flag of a window that a
-    provider in use refuses, once providers are chosen.
+    """Yield the answers of the providers, and the flag of a window that a provider in use refuses,
+    once providers are chosen.
     """
     found, use = known(view), use_of(view)
-    if note := _repaired(view):
-        context = {"note": note, "memory": view.memory}
-        yield Part("rooms/doctor/_toast.html", context, Place.ABOVE_STEP)
     place = Place.BELOW_TEXT if view.selected else Place.BELOW_STEP
     is_awaited = not found.is_current
     yield Part("rooms/doctor/_providers.html", _answers(view), place, awaits=is_awaited)
@@ -74,13 +71,6 @@ def parts(view: ConversationState) -> Iterator[Part]:
     if refusing.refused_by:
         context = {"refused": words.refused(refusing), "memory": view.memory}
         yield Part("rooms/doctor/_refused.html", context, Place.FLAG)
-
-
-def _repaired(view: ConversationState) -> str:
-    """Return the note of the newest step if it is the repair that the address names, or ""."""
-    row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
-    named = view.query.room_parameters.get("repaired")
-    return row.note if row and row.kind == "repair" and named == str(view.at) else ""
 
 
 def _answers(view: ConversationState) -> dict[str, object]:

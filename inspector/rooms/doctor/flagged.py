@@ -10,6 +10,7 @@ from operator import or_
 from django.db.models import F, Q
 
 from chatmemory.flags import Flag
+from inspector.shell.rooms import page_url
 
 LATELY_STEPS = 40
 
@@ -48,6 +49,10 @@ def _who_refuses(memory_id: str) -> str:
     from inspector.rooms.doctor.card import who_refuses
 
     return who_refuses(memory_id)
+
+
+def _verb() -> str:
+    return "Repair…" if page_url("repair-many") else "Show the causes"
 
 
 FLAGS = (
@@ -98,7 +103,7 @@ FLAGS = (
         alarms=_are_chosen,
         is_any=False,
         place=5,
-        verb="Repair…",
+        verb=_verb,
         route="doctor",
         title="Would fail now",
         newest=_who_refuses,

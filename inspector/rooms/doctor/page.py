@@ -30,6 +30,7 @@ from inspector.rooms.doctor.reads import (
 from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
 from inspector.shell.days import Bar, bars_of
+from inspector.shell.rooms import page_url
 
 SHOWN = 7  # conversations under a cause
 
@@ -46,18 +47,18 @@ class Row(NamedTuple):
 class Line(ABC):
     """A line of the page: conversations that one change would repair. It opens to some of them.
 
-    `verb` is the label of that change, with the route and the fields of its preview; it is "" if
-    there is no such change.
+    `verb` is the label of that change, with the URL and the fields of its preview; it is "" if
+    there is no such change, or no room that makes it.
     """
 
     is_red = False
     prevention = ""
-    action = ""
     fields: Mapping[str, str] = MappingProxyType({})
     address = ""
     id: str
     title: str
     why: str
+    action: str
     verb: str
     count: int
     times: Sequence[datetime]
@@ -95,8 +96,6 @@ class Line(ABC):
 class CauseLine(Line):
     """The line of a rule that windows break for the same providers."""
 
-    action = "inspector:repair-many"
-
     def __init__(self, issue: Issue, midnight: datetime, is_used: bool) -> None:
         super().__init__(midnight)
         self.issue, self.id, self.times = issue, issue.id, issue.times
@@ -109,7 +108,8 @@ class CauseLine(Line):
         named = {"provider": provider, "rule": issue.rule}
         self.fields = {name: value for name, value in named.items() if value}
         self.address = f"{reverse('inspector:doctor')}?{urlencode(self.fields)}"
-        self.verb = words.verb_of(issue) if issue.repairable_for else ""
+        self.action = page_url("repair-many")
+        self.verb = words.verb_of(issue) if self.action and issue.repairable_for else ""
 
     @property
     def rows(self) -> list[Row]:
@@ -127,13 +127,14 @@ class CauseLine(Line):
 class ShortLine(Line):
     """The line of windows that are smaller than their largest recorded turn, but not refused."""
 
-    id, title, action = "short-windows", words.SHORT, "inspector:raise-limits"
+    id, title = "short-windows", words.SHORT
 
     def __init__(self, found: Sequence[ShortWindow], midnight: datetime) -> None:
         super().__init__(midnight)
         self.found, self.count = found, len(found)
         self.times = [each.at for each in found if each.at]
-        self.why, self.verb = words.short_why(found[0]), words.short_verb(found)
+        self.why, self.action = words.short_why(found[0]), page_url("raise-limits")
+        self.verb = words.short_verb(found) if self.action else ""
 
     @property
     def rows(self) -> list[Row]:
@@ -190,7 +191,8 @@ class CausePage:
     def __init__(self, visit: Visit, rows: Sequence[IllConversation]) -> None:
         self.title = words.cause_title(visit.provider, visit.rule)
         self.prevention = RULES[visit.rule].prevention if visit.rule else ""
-        self.verb = words.verb(visit.rule) if visit.rule else "Repair these…"
+        verb = words.verb(visit.rule) if visit.rule else "Repair these…"
+        self.verb = verb if page_url("repair-many") else ""
         counts = doctor_counts("", visit.which.choices)
         self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused
         self.is_repairable = bool(self.verb) and any(row.is_repairable for row in rows)

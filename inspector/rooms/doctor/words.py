@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chatmemory.explain.wording import capitalized, decapitalized, in_unit, percent
+from chatmemory.explain.wording import capitalized, decapitalized, in_unit
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.lint.linter import example, outline
 from chatmemory.lint.recognition import Recognized
@@ -16,8 +16,6 @@ from inspector.rooms.doctor.diagnosing import KnownDiagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
 from inspector.rooms.doctor.largest import ShortWindow
 from inspector.rooms.doctor.reads import Issue
-from inspector.rooms.doctor.recalled import Recalled
-from inspector.rooms.doctor.repairs import Repairs
 from inspector.rooms.doctor.using import InUse
 
 
@@ -217,30 +215,7 @@ def place_of(found: Recognized) -> str:
     return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
 
 
-# Sums of a preview
-
-HELD = "What the assistant needed and would still hold"
-
-
-def repair_sums(repairs: Repairs, of_snapping: Recalled) -> list[tuple[str, str]]:
-    """Return the sums of a preview of repairs, each with its name."""
-    count, all_of_them = len(repairs.done), len(repairs.done) + len(repairs.refused)
-    found = [("Taken afterwards, each one checked", f"{count:,} of {all_of_them:,}")]
-    if count:
-        found.append(("Messages that leave memory, on average", f"{repairs.leaving / count:.1f}"))
-    if of_snapping.read:
-        found += recall_sums(of_snapping, " if memory begins with a user message after each trim")
-    return found
-
-
-def recall_sums(found: Recalled, when: str = "") -> list[tuple[str, str]]:
-    """Return the sums of facts that the assistant needed and memory holds, before and after."""
-    if not found.recalls:
-        return [(f"{HELD}{when}", "nothing was needed")]
-    some = "" if found.read == found.of else f", in {found.read:,} of {found.of:,} conversations"
-    before, after = (percent(each, found.recalls) for each in (found.before, found.after))
-    facts = f"{found.before:,} → {found.after:,} of {found.recalls:,}"
-    return [(f"{HELD}{when}", f"{before} → {after} ({facts}){some}")]
+# Windows smaller than their largest turn
 
 
 def raised_words(each: ShortWindow) -> str:

@@ -12,5 +12,4 @@ STATES = {
     "doctor-rules": State("/doctor/rules/"),
     "doctor-error": State("/doctor/error/", form={"error": ERROR}),
     "doctor-providers": State("/doctor/providers/"),
-    "repair": State("/c/client/repair/?provider=openai"),
 }

@@ -1,50 +1,15 @@
-"""A repair in a browser: previewed, made, and taken back; also without JavaScript."""
+"""The doctor in a browser: providers are chosen, and axe finds nothing."""
 
 from __future__ import annotations
 
-import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
-from inspector.rooms.doctor.choosing import choices, choose_providers
+from inspector.rooms.doctor.choosing import choices
 
-from ...conversations import create_and_add
-from .diagnosed import diagnosed
+from .diagnosed import make_ill
 
 PHONE = {"width": 390, "height": 844}
-
-
-def make_ill() -> None:
-    call = AiMessage(None, [ToolExecutionRequest("1", "find", "{}")])
-    orphan = ToolExecutionResultMessage("9", "find", "found")
-    hi = UserMessage("Where is it?")
-    create_and_add("ill", MessageWindow(20), [hi, call, hi, orphan, hi])
-    choose_providers("", ["openai"], actor="ada")
-    diagnosed()
-
-
-@pytest.mark.parametrize("javascript", [True, False])
-def test_a_repair_is_previewed_made_and_undone(open_page, demo_conversations, javascript):
-    make_ill()
-    page = open_page("/doctor/?rule=dangling_call", javascript=javascript)
-    page.get_by_role("link", name="Repair ill").click()
-    expect(page.locator("#preview")).to_contain_text("Tool call #2: a placeholder")
-    expect(page.locator("#preview")).to_contain_text("Tool result #4: left out")
-    page.get_by_label("Reason, for the ledger").fill("refused this morning")
-    page.get_by_role("button", name="Repair", exact=True).click()
-    repaired = page.get_by_role("status").filter(has_text="Repaired for OpenAI")
-    expect(repaired).to_be_visible()
-    assert diagnosed("ill").refused_by == ()
-    repaired.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("refused by OpenAI").first).to_be_visible()
-    assert diagnosed("ill").refused_by == ("openai",)
 
 
 def test_providers_are_chosen_at_the_first_visit(open_page, demo_conversations):
@@ -62,7 +27,7 @@ def test_providers_are_chosen_at_the_first_visit(open_page, demo_conversations):
 def test_axe_finds_nothing(open_page, demo_conversations, violations, violations_in_both_schemes):
     make_ill()
     page = open_page("/doctor/")
-    for path in ("/doctor/", "/doctor/providers/", "/doctor/rules/", "/c/ill/repair/"):
+    for path in ("/doctor/", "/doctor/providers/", "/doctor/rules/"):
         page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/", 3)[2] + path)
         assert violations_in_both_schemes(page) == []
         page.set_viewport_size(PHONE)

@@ -1,16 +1,10 @@
-"""Windows that are smaller than their largest recorded turn, and limits that are raised; which
-providers conversations were seen with.
-"""
+"""Windows smaller than their largest turn; which providers conversations were seen with."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.models import Memory
-from chatmemory.reading import conversations
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
 from inspector.rooms.doctor.largest import NeededLimit, SizedMessage, limit_needed, short_windows
 from inspector.rooms.doctor.providers import providers_of
 from inspector.rooms.doctor.reads import conversations_by_provider
@@ -40,47 +34,16 @@ def test_what_messages_tell_of_their_provider():
     assert providers_of([own, call("call_1")]) == {"openai_responses"}
 
 
-@pytest.fixture
-def short(db):
-    """A window of 4 messages with a largest turn of 5, beside the system message."""
+@pytest.mark.django_db
+@pytest.mark.database
+def test_a_limit_that_is_smaller_than_the_largest_turn_is_a_line_of_the_page(operator_client):
     said = [BRIEF, HI, call("call_1"), result("call_1"), call("call_2"), result("call_2")]
     create_and_add("short", MessageWindow(4), said)
     create_and_add("long", MessageWindow(9), said)
-    for name in ("short", "long"):
-        diagnosed(name)
-
-
-@pytest.mark.django_db
-@pytest.mark.database
-def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
-    short, operator_client
-):
+    diagnosed("short", "long")
     assert [(each.memory_id, each.needed) for each in short_windows()] == [("short", 6)]
     page = words(operator_client.get("/doctor/").content)
     assert "A window smaller than its largest recorded turn" in page
-    assert "Raise this to 6 messages…" in page
     assert "its largest turn needs 6 messages, and the limit is 4." in page
     assert "seen in 2 conversations" in page
-    preview = operator_client.post("/doctor/raise/")
-    assert "4 → 6 messages" in words(preview.content)
-    services.add("short", [UserMessage("Hello?")])
-    late = operator_client.post("/doctor/raise/", {"versions": preview.context["versions"]})
-    assert "version" in words(late.content)
-    versions = json.dumps({"short": Memory.objects.get(pk="short").last_step})
-    done = operator_client.post("/doctor/raise/", {"versions": versions})
-    assert conversations.policy("short") == MessageWindow(6)
-    assert short_windows() == []
-    undone = operator_client.post("/doctor/undo/", {"policies": done.context["policies"]})
-    assert "1 policy as before" in words(undone.content)
-    assert conversations.policy("short") == MessageWindow(4)
     assert conversations_by_provider()["openai"] == 2
-
-
-@pytest.mark.django_db
-def test_a_policy_that_has_changed_since_is_not_taken_back(short, operator_client):
-    before = json.dumps({"short": ["message_window:9", 3], "gone": ["message_window:9", 1]})
-    undone = words(operator_client.post("/doctor/undo/", {"policies": before}).content)
-    assert conversations.policy("short") == MessageWindow(4)
-    assert "version" in undone
-    for wrong in ("[1]", '{"short": 1}', "no JSON"):
-        assert operator_client.post("/doctor/undo/", {"policies": wrong}).status_code == 409

@@ -23,7 +23,7 @@ from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry
-from inspector.rooms.doctor.repair_transitions import before_repair, repair_transition
+from inspector.rooms.repairs.transitions import before_repair, repair_transition
 
 NOTE = 255
 

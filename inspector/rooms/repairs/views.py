@@ -23,20 +23,16 @@ from chatmemory.reading import conversations
 from chatmemory.reading.rows import MemoryRow
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form
-from inspector.rooms.doctor import repairs, words
 from inspector.rooms.doctor.choosing import choices
-from inspector.rooms.doctor.forms import RepairForm, shown_policies, shown_versions
 from inspector.rooms.doctor.largest import short_windows
 from inspector.rooms.doctor.reads import ill_ids
-from inspector.rooms.doctor.recalled import Recalled, recalled
 from inspector.rooms.doctor.visit import Visit
-from inspector.rooms.doctor.writes import (
-    Changed,
-    change_back,
-    change_policies,
-    current_diagnosis,
-    snapped,
-)
+from inspector.rooms.doctor.words import provider_names, raised_words
+from inspector.rooms.doctor.writes import current_diagnosis
+from inspector.rooms.repairs import words, writes
+from inspector.rooms.repairs.forms import RepairForm, shown_policies, shown_versions
+from inspector.rooms.repairs.policies import Changed, change_back, change_policies, snapped
+from inspector.rooms.repairs.recalled import Recalled, recalled
 
 AT_ONCE = 500  # conversations that one request repairs
 
@@ -49,21 +45,21 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
     if form.is_valid() and request.method == "POST":
         try:
-            made = repairs.repair(memory_id, **form.arguments, actor=actor_of(request))
+            made = writes.repair(memory_id, **form.arguments, actor=actor_of(request))
             return redirect(f"{conversation_url(memory_id)}?repaired={made.step}")
         except ChatMemoryError as error:
             form.add_error(None, str(error))
-    preview = repairs.preview_repair(memory_id, provider)
+    preview = writes.preview_repair(memory_id, provider)
     remaining = [(each, RULES[each.rule].prevention) for each in preview.refused]
     return render_form(
         request,
-        "rooms/doctor/repair.html",
+        "rooms/repairs/repair.html",
         form,
         memory=memory,
         preview=preview,
         remaining=remaining,
         places=_places(preview),
-        undoable=repairs.newest_repair(memory_id),
+        undoable=writes.newest_repair(memory_id),
     )
 
 
@@ -79,7 +75,7 @@ def _query_values(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
     return {"provider": request.GET.get("provider", first), "version": memory.version}
 
 
-def _places(preview: repairs.RepairPreview) -> dict[str, list[dict[str, Any]]]:
+def _places(preview: writes.RepairPreview) -> dict[str, list[dict[str, Any]]]:
     """Return the messages of both windows as rows, marked if they leave, come or move."""
     before = [seq for seq, _ in preview.before]
     after = [seq for seq, _ in preview.after if seq is not None]
@@ -106,7 +102,7 @@ def _line(message: ChatMessage) -> str:
 @require_POST
 def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse:
     """Undo the repair of a step, then show the conversation."""
-    repairs.undo_repair(memory_id, step, actor=actor_of(request))
+    writes.undo_repair(memory_id, step, actor=actor_of(request))
     return redirect(conversation_url(memory_id))
 
 
@@ -122,7 +118,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
     ids = ill_ids(visit.which, AT_ONCE) if versions is None else list(versions)
     actor = actor_of(request)
-    made = repairs.repair_all(
+    made = writes.repair_all(
         ids,
         provider,
         reason=request.POST.get("reason", ""),
@@ -136,7 +132,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     changed = change_policies(snaps, actor) if is_snapping else Changed({}, {})
     context = {
         "visit": visit,
-        "provider": words.provider_names([provider]),
+        "provider": provider_names([provider]),
         "repairs": made,
         "confirmed": confirmed,
         "versions": json.dumps(made.versions),
@@ -149,7 +145,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         "most": AT_ONCE if len(ids) == AT_ONCE else 0,
         "back": f"{reverse('inspector:doctor')}?{urlencode(visit.parameters)}",
     }
-    return render(request, "rooms/doctor/repaired.html", context)
+    return render(request, "rooms/repairs/repaired.html", context)
 
 
 def _of_snapping(snaps: Mapping[str, Policy]) -> Recalled:
@@ -170,7 +166,7 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
     changed = change_policies(raised, actor_of(request), versions) if confirmed else Changed({}, {})
     both = {each.memory_id: (each.policy, each.raised) for each in found}
     context = {
-        "found": [(each, words.raised_words(each)) for each in found],
+        "found": [(each, raised_words(each)) for each in found],
         "confirmed": confirmed,
         "changed": changed,
         "versions": json.dumps({each.memory_id: each.version for each in found}),
@@ -178,15 +174,15 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
         "sums": [] if confirmed else words.recall_sums(recalled(both)),
         "most": AT_ONCE if len(found) == AT_ONCE else 0,
     }
-    return render(request, "rooms/doctor/raised.html", context)
+    return render(request, "rooms/repairs/raised.html", context)
 
 
-def _example(made: repairs.Repairs, provider: str) -> dict[str, Any] | None:
+def _example(made: writes.Repairs, provider: str) -> dict[str, Any] | None:
     """Return the first repair, message by message, or None."""
     first = next(iter(made.done), None)
     if first is None:
         return None
-    preview = repairs.preview_repair(first, provider)
+    preview = writes.preview_repair(first, provider)
     return {"id": first, "provider": PROVIDERS[provider], **_places(preview)}
 
 
@@ -201,9 +197,9 @@ def undo_many(request: HttpRequest) -> HttpResponse:
     undone = 0
     for memory_id, step in steps.items():
         try:
-            repairs.undo_repair(memory_id, step, actor=actor)
+            writes.undo_repair(memory_id, step, actor=actor)
             undone += 1
         except ChatMemoryError as error:
             refused[memory_id] = str(error)
     context = {"undone": undone, "changed": len(back.before), "refused": refused}
-    return render(request, "rooms/doctor/undone.html", context)
+    return render(request, "rooms/repairs/undone.html", context)

@@ -1,0 +1,17 @@
+"""The note of a repair on the page of its conversation, with a button that undoes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.conversation.state import ConversationState
+from inspector.shell.room import Part, Place
+
+
+def parts(view: ConversationState) -> Iterator[Part]:
+    """Yield the note of the newest step if it is the repair that the address names."""
+    row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
+    named = view.query.room_parameters.get("repaired")
+    if row and row.kind == "repair" and row.note and named == str(view.at):
+        context = {"note": row.note, "memory": view.memory}
+        yield Part("rooms/repairs/_toast.html", context, Place.ABOVE_STEP)

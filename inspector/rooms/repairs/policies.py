@@ -1,0 +1,68 @@
+"""Policies of several conversations that are changed beside a repair or in its place, and changed
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.models import Memory
+from chatmemory.reading.conversations import memory
+from chatmemory.services import change
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.written_policies import policy_from_text, text_of_policy
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Changed policies: the former policy of each conversation as text, and its version after the
+    change. `refused` has the reasons why others were not changed.
+    """
+
+    before: Mapping[str, tuple[str, int]]
+    refused: Mapping[str, str]
+
+
+def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
+    """Return the policies of these conversations, altered so that memory begins with a user message
+    after each trim. Conversations without a policy, or whose policy has this already, are left out.
+    """
+    in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
+    return {
+        memory_id: replace(policy, snap_to_user=True)
+        for memory_id, policy in in_force.items()
+        if can_decide(policy) and not policy.takes_whole_turns
+    }
+
+
+def change_policies(
+    policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
+) -> Changed:
+    """Set policies, one step each. A conversation that is not at its version in `versions` keeps
+    its policy.
+    """
+    before: dict[str, tuple[str, int]] = {}
+    refused: dict[str, str] = {}
+    for memory_id, policy in policies.items():
+        try:
+            old = memory(memory_id).policy
+            expected = None if versions is None else versions[memory_id]
+            result = change(memory_id, policy=policy, actor=actor, expected_version=expected)
+            if old is not None:
+                before[memory_id] = text_of_policy(old), result.last_step
+        except ChatMemoryError as error:
+            refused[memory_id] = str(error)
+    return Changed(before, refused)
+
+
+def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
+    """Give conversations their former policies, except those that have changed since."""
+    old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
+    return change_policies(
+        {memory_id: policy for memory_id, policy in old.items() if policy is not None},
+        actor,
+        {memory_id: version for memory_id, (_, version) in before.items()},
+    )

@@ -1,0 +1,14 @@
+"""The permissions of routes: arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+ONE = {"memory_id": "m"}
+PAGES = {
+    "inspector:repair-many": ({}, {"post": Role.OPERATOR}),
+    "inspector:raise-limits": ({}, {"post": Role.OPERATOR}),
+    "inspector:undo-many": ({}, {"post": Role.OPERATOR}),
+    "inspector:repair": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
+    "inspector:undo-repair": (ONE | {"step": 1}, {"post": Role.OPERATOR}),
+}
