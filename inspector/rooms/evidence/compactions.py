@@ -1,152 +1,36 @@
-"""The terms that the compactions of a stored conversation lost: found in its ledger, kept as
-numbers.
-
-The words of a term are not stored: they are read again from a message that mentions it.
-"""
+"""The compactions of stored conversations with the terms that they lost, kept as numbers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
-
-from django.db.models import Min, Q
+from typing import Any
 
 from chatmemory.conf import fact_words
 from chatmemory.exceptions import CorruptRow
-from chatmemory.formats import FORMATS
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.windows import read_message
-from chatmemory.messages.estimators import estimator_for
-from chatmemory.messages.message import ChatMessage
-from chatmemory.messages.sessions import Compaction, Session
-from chatmemory.messages.texts import printable
-from chatmemory.models import Memory, Stay, Step
+from chatmemory.models import Memory
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.history import messages_until
-from chatmemory.recall.compactions import (
-    LIMIT,
-    Evidence,
-    Level,
-    NeededTerm,
-    NeededTerms,
-    ReturnedBy,
-    compaction_evidence,
-    terms_of,
-    why_left_out,
-)
+from chatmemory.recall.compactions import Level, NeededTerm, NeededTerms
 from chatmemory.recall.lexicon import nameable
-from chatmemory.recall.sessions import stored_session
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.compaction import appended_terms
-from chatmemory.windows.eviction import Reason
-from chatmemory.windows.policies import DEFAULT_ESTIMATOR
-from inspector.rooms.evidence.corpus import (
-    Corpus,
-    corpus_now,
-    digest_of,
-    first_part,
-    joined,
-    packed,
+from inspector.rooms.evidence.corpus import Corpus, corpus_now
+from inspector.rooms.evidence.losses import (
+    KeptTerm,
+    StoredEvidence,
+    evidence_rows,
+    found_compactions,
 )
-from inspector.rooms.evidence.messages import first_of_newest, injected_between, messages_of
+from inspector.rooms.evidence.messages import messages_of
 from inspector.rooms.evidence.models import KeptCompactions
-from inspector.rooms.evidence.stretches import first_behind, settled_part, settled_until
 
-NEWEST_COMPACTIONS = 100  # compactions of a conversation for which losses are found
 LOST_LISTED = 100
 SUMMED = 2_000  # the most conversations whose compactions are summed up
 LOSS_RULES = 2  # raise it with each change of the rules by which losses are found
-NAME_LENGTH = 80  # characters of the name of a model
-
-
-class KeptTerm(NamedTuple):
-    """The stored numbers of a needed term; see `NeededTerm`. `place` is its index among the terms
-    that the message which used it could name. `digest` finds it in other conversations.
-    """
-
-    used: int
-    place: int
-    said: int
-    came: int | None
-    by_user: bool
-    is_held: bool
-    is_told: bool
-    appended: int | None
-    tail: int
-    digest: int
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether a user or a tool had given the term to the assistant, and it was lost."""
-        return self.is_told and not self.is_held
-
-    def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
-        """Return the term, with its words if they are given. It is rare or not by the corpus."""
-        back = ReturnedBy.UNKNOWN
-        if self.came is not None:
-            back = ReturnedBy.USER if self.by_user else ReturnedBy.TOOL
-        return NeededTerm(
-            term,
-            term,
-            self.said,
-            self.used,
-            back,
-            self.came,
-            is_held=self.is_held,
-            is_told=self.is_told,
-            is_rare=self.is_told and corpus.has_few(self.digest),
-            place=self.appended,
-            tail=self.tail,
-        )
-
-
-class StoredEvidence(NamedTuple):
-    """The stored numbers of the evidence of a step's compaction. Messages are seqs.
-
-    `trigger` is the note of the step, and `summarizer` the author of the summary, if known. The
-    summary replaced the messages from `first` to `last`. `dropped_count` is the number of terms
-    that it lacks. For the best 50 of them, `dropped_tokens` is the sum of their tokens, and
-    `dropped` has the messages that mention them, with the index of each term in its message.
-    """
-
-    step: int
-    summary: int
-    trigger: str
-    summarizer: str
-    replaced: int
-    first: int | None
-    last: int | None
-    tokens_before: int | None
-    tokens_after: int | None
-    is_opaque: bool
-    coverage: float | None
-    dropped_count: int
-    dropped_tokens: int
-    dropped: Sequence[Sequence[int]]
-    terms: Sequence[KeptTerm]
-
-    def needed_terms(self, corpus: Corpus) -> NeededTerms:
-        """Return the needed terms, without their words."""
-        return NeededTerms(tuple(each.needed_term(corpus) for each in self.terms))
-
-    @property
-    def why_left_out(self) -> str | None:
-        """The reason why the compaction cannot be measured; None if it can."""
-        return why_left_out(self.coverage, is_opaque=self.is_opaque)
-
-    @property
-    def not_needed(self) -> int:
-        """The number of terms that the summary lacks, and that were not needed so far."""
-        return self.dropped_count - sum(not each.is_held for each in self.terms)
-
-
-# Keeping compactions
 
 
 class CompactionKeeper(Keeper):
@@ -158,7 +42,7 @@ class CompactionKeeper(Keeper):
         return version_of(LOSS_RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found = _found(memory, before)
+        found = found_compactions(memory, before)
         measured = [each for each in found.compactions if not each.why_left_out]
         lost = {term.digest for each in measured for term in each.terms if term.is_lost}
         return {
@@ -168,166 +52,6 @@ class CompactionKeeper(Keeper):
             "lost": json.dumps(sorted(lost)),
             "mentioned": found.mentioned if found.compactions else "",
         }
-
-
-class FoundCompactions(NamedTuple):
-    """Compactions by step, and the digests of all terms of the messages that were read, as text."""
-
-    compactions: list[StoredEvidence]
-    mentioned: str = ""
-
-    def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return the settled compactions before the message `first`, followed by these."""
-        earlier = [each for each in settled.compactions if each.summary < first]
-        newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
-        return FoundCompactions(newest, joined(settled.mentioned, self.mentioned))
-
-
-def found_compactions(memory: Memory) -> list[StoredEvidence]:
-    """Return the newest 100 compactions of a conversation by step, with the terms they lost."""
-    return _found(memory, None).compactions
-
-
-def _found(memory: Memory, before: KeptRow | None) -> FoundCompactions:
-    """Find the terms that compactions lost. The settled part comes from the row before, if there is
-    one (see `stretches`); it is all that is known of compactions before the messages read now.
-    """
-    first = first_behind(memory, settled_until(memory.last_seq))
-    later = _found_between(memory, first, memory.last_seq)
-    known = settled_part(memory, before, _compactions_in, _settled_compactions)
-    return later if known is None else later.after(known, first)
-
-
-def _compactions_in(kept: KeptRow) -> FoundCompactions:
-    assert isinstance(kept, KeptCompactions)
-    with kept.reading() as values:
-        return FoundCompactions(_rows(values), first_part(kept.mentioned))
-
-
-def _settled_compactions(memory: Memory, settled: int) -> FoundCompactions:
-    return _found_between(memory, first_of_newest(memory.pk, settled), settled)
-
-
-def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
-    """Find the losses of the compactions whose summaries are among these messages."""
-    compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
-    among = compacting.filter(seq__gte=first, seq__lte=last)
-    newest = list(among.order_by("-n")[:NEWEST_COMPACTIONS])
-    if not newest:
-        return FoundCompactions([])
-    injected = injected_between(memory, first, last)
-    stays = Stay.objects.filter(memory=memory, seq__gte=first)
-    since = stays.aggregate(since=Min("entered_step"))["since"] or 1
-    steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
-    if not steps:
-        return FoundCompactions([])
-    rows = messages_until(memory.pk, last).filter(seq__gte=first)
-    messages = {row.seq: read_message(row) for row in rows}
-    session, seqs = _session(memory, messages, injected, steps)
-    count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
-    found = compaction_evidence(session, words=fact_words())
-    kept = [
-        _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
-        for each, step in zip(found, steps, strict=True)
-    ]
-    return FoundCompactions(kept, packed(map(digest_of, terms_of(session, fact_words()))))
-
-
-def _session(
-    memory: Memory,
-    messages_read: Mapping[int, ChatMessage],
-    injected: Mapping[int, ChatMessage],
-    steps: Sequence[Step],
-) -> tuple[Session, list[int]]:
-    """Return the session of a conversation with the compactions of these steps, and its seqs."""
-    compactions = list(_compactions(memory, steps))
-    seqs = {seq for each in compactions for seq in (*each.covered, *each.window)}
-    earlier = messages_of(memory.pk, seqs - messages_read.keys() - injected.keys())
-    messages = dict(sorted({**messages_read, **earlier, **injected}.items()))
-    return stored_session(messages, injected, compactions), list(messages)
-
-
-def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[Compaction]:
-    first, last = steps[0].n, steps[-1].n
-    lasting = Q(left_step=None) | Q(left_step__gte=first)
-    stays = Stay.objects.filter(lasting, memory=memory, entered_step__lte=last).order_by("rank")
-    columns = ("seq", "entered_step", "left_step", "reason")
-    rows = list(stays.values_list(*columns))
-    for step in steps:
-        covered = [seq for seq, _, left, why in rows if left == step.n and why == Reason.SUMMARIZED]
-        window = [
-            seq
-            for seq, entered, left, _ in rows
-            if entered <= step.n and (left is None or left > step.n)
-        ]
-        yield Compaction(
-            step.seq or 0,
-            tuple(covered),
-            tuple(window),
-            step.note or None,
-            step.tokens_before,
-            step.tokens_after,
-        )
-
-
-def _kept(
-    found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
-) -> StoredEvidence:
-    @cache
-    def places(position: int) -> dict[str, int]:
-        names = nameable(session.messages[position], fact_words())
-        return {name: place for place, name in enumerate(names)}
-
-    one = found.compaction
-    covered = [seqs[each] for each in one.covered]
-    terms = [
-        KeptTerm(
-            used=seqs[each.used],
-            place=places(each.used)[each.term],
-            said=seqs[each.said],
-            came=None if each.came is None else seqs[each.came],
-            by_user=each.back is ReturnedBy.USER,
-            is_held=each.is_held,
-            is_told=each.is_told,
-            appended=each.place,
-            tail=each.tail,
-            digest=digest_of(each.name),
-        )
-        for each in found.terms
-    ]
-    dropped = zip(found.mentions[:LIMIT], found.dropped[:LIMIT], strict=True)
-    return StoredEvidence(
-        step=step,
-        summary=seqs[one.summary],
-        trigger=one.trigger or "",
-        summarizer=_summarizer(session, one),
-        replaced=len(covered),
-        first=min(covered, default=None),
-        last=max(covered, default=None),
-        tokens_before=one.tokens_before,
-        tokens_after=one.tokens_after,
-        is_opaque=one.is_opaque,
-        coverage=found.coverage,
-        dropped_count=len(found.dropped),
-        dropped_tokens=tokens,
-        dropped=[(seqs[position], places(position)[term]) for position, term in dropped],
-        terms=terms,
-    )
-
-
-def _summarizer(session: Session, one: Compaction) -> str:
-    """Return the format of the messages, from their attributes, and the model of the last answer
-    before the summary; "" if neither is known.
-    """
-    known = ""
-    for position in reversed((*one.covered, one.summary)):
-        attributes = getattr(session.messages[position], "attributes", {})
-        for name, about in attributes.items():
-            if name in FORMATS and isinstance(about, Mapping):
-                known = known or name
-                if isinstance(model := about.get("model"), str):
-                    return f"{name} {printable(model)[:NAME_LENGTH]}"
-    return known
 
 
 # Reading kept rows
@@ -349,7 +73,7 @@ def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
         return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)
     with kept.reading() as values:
         is_current = kept.step == memory.last_step
-        return CompactionsUntil(memory.pk, kept.step, _rows(values), is_current)
+        return CompactionsUntil(memory.pk, kept.step, evidence_rows(values), is_current)
 
 
 @one_snapshot()
@@ -364,7 +88,7 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
         known = compactions_in(memory, CompactionKeeper().row(memory))
     if known.is_current or (most is not None and memory.said_count > most):
         return known
-    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory))
+    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory).compactions)
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
@@ -374,15 +98,6 @@ def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidenc
         shown_evidence(memory, each, known.step, lists_dropped=False)
         for each in known.compactions[-latest:]
     ]
-
-
-def _rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
-    """Return the compactions of a row's JSON. Raises TypeError for other JSON."""
-    kept = [StoredEvidence(*each) for each in values]
-    for each in kept:
-        if not all(isinstance(number, int) for number in (each.step, each.summary, each.replaced)):
-            raise TypeError("steps and messages are numbers")
-    return [each._replace(terms=tuple(KeptTerm(*term) for term in each.terms)) for each in kept]
 
 
 @one_snapshot()
@@ -400,7 +115,7 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
     if kept is None:
         return None
     with kept.reading() as values:
-        rows = (row for row in _rows(values) if row.step == step)
+        rows = (row for row in evidence_rows(values) if row.step == step)
         return next((shown_evidence(memory, row, kept.step, lists_dropped) for row in rows), None)
 
 
@@ -489,7 +204,7 @@ def fleet_compactions(which: MemoryFilter) -> Compactions:
     for row in rows:
         try:
             with row.reading() as values:
-                found += [CompactionOf(row.pk, each) for each in _rows(values)]
+                found += [CompactionOf(row.pk, each) for each in evidence_rows(values)]
         except CorruptRow as error:
             unreadable.append(str(error))
     measured = [each for each in found if not each.evidence.why_left_out]

@@ -19,7 +19,8 @@ from chatmemory.recall.compactions import (
 )
 from chatmemory.recall.compactions import LIMIT as TERMS_APPENDED
 from inspector.rooms.evidence import words
-from inspector.rooms.evidence.compactions import ShownEvidence, StoredEvidence
+from inspector.rooms.evidence.compactions import ShownEvidence
+from inspector.rooms.evidence.losses import StoredEvidence
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from chatmemory.explain.wording import counted, in_unit
 from chatmemory.messages.texts import named
 from chatmemory.recall.compactions import ReturnedBy
 from inspector.conversation.keeping import TRIED_TOO_LONG
-from inspector.rooms.evidence.compactions import StoredEvidence
+from inspector.rooms.evidence.losses import StoredEvidence
 from inspector.rooms.evidence.reads import ShownIncident, UnseenUses
 
 _BACK = {

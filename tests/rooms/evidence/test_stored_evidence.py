@@ -229,7 +229,7 @@ def test_a_redaction_takes_the_evidence_along():
 
 
 def test_the_newest_hundred_compactions_are_looked_at(monkeypatch):
-    monkeypatch.setattr("inspector.rooms.evidence.compactions.NEWEST_COMPACTIONS", 2)
+    monkeypatch.setattr("inspector.rooms.evidence.losses.NEWEST_COMPACTIONS", 2)
     services.create("a", MessageWindow(9))
     for n in range(3):
         services.add("a", [tool(f"A-{n}{n}"), UserMessage("well")])
