@@ -295,9 +295,14 @@ def _matches(path: str, globs: Iterable[str]) -> bool:
 
 @dataclass(frozen=True)
 class Spread:
-    """The size of a capability, the number of its folders, and of the files that it is tied to."""
+    """The size of a capability, the number of its folders, and of the files that it is tied to.
+
+    `room` is the part of `python` in the room's folder. The rest is in files of FILES that are not
+    the room's, such as reports that need no Django.
+    """
 
     python: int
+    room: int
     templates: int
     tests: int
     folders: int
@@ -315,8 +320,10 @@ def spreads(tree: Tree) -> dict[str, Spread]:
         if not own:
             continue
         tests = [path for path in own if path.startswith("tests/")]
+        code = [path for path in own if _is_code(path) and path.endswith(".py")]
         found[name] = Spread(
-            python=tree.lines(path for path in own if _is_code(path) and path.endswith(".py")),
+            python=tree.lines(code),
+            room=tree.lines(path for path in code if ROOM.match(path)),
             templates=tree.lines(path for path in own if path.endswith(".html")),
             tests=tree.lines(tests),
             folders=len({_folder(path) for path in own}),
@@ -362,12 +369,13 @@ def table(trees: Mapping[str, Tree]) -> Iterator[str]:
     """Yield the lines of the tables of capabilities and of the kernel, in Markdown."""
     found = {name: spreads(tree) for name, tree in trees.items()}
     names = list(dict.fromkeys(name for each in found.values() for name in each))
-    yield "| capability | commit | Python | templates | tests | folders | foreign files |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
+    yield "| capability | commit | Python | room | templates | tests | folders | foreign files |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
     for name in names:
         for commit, of in found.items():
             if each := of.get(name):
-                lines = f"{each.python:,} | {each.templates:,} | {each.tests:,}"
+                python = f"{each.python:,} | {each.room:,}"
+                lines = f"{python} | {each.templates:,} | {each.tests:,}"
                 yield f"| {name} | {commit} | {lines} | {each.folders} | {each.foreign} |"
     yield ""
     sums = {name: kernel(tree) for name, tree in trees.items()}

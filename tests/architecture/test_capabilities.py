@@ -31,7 +31,14 @@ TREE = Tree(
 
 
 def test_a_capability_has_lines_folders_and_foreign_files():
-    assert spreads(TREE) == {"clock": Spread(python=2, templates=1, tests=2, folders=3, foreign=5)}
+    clock = Spread(python=2, room=2, templates=1, tests=2, folders=3, foreign=5)
+    assert spreads(TREE) == {"clock": clock}
+
+
+def test_files_that_are_not_in_the_folder_of_a_room_are_not_counted_as_the_room():
+    files = {"inspector/rooms/doctor/reads.py": "1\n2\n", "chatmemory/reports/doctor.py": "1\n"}
+    found = spreads(Tree(files))["doctor"]
+    assert (found.python, found.room) == (3, 2)
 
 
 def test_the_kernel_is_counted_without_libraries():
