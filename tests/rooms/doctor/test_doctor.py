@@ -1,7 +1,4 @@
-"""The doctor finds ill windows and nothing else: in a fleet, on its page, over HTTP and in CI.
-
-A repair changes a stored window in one step, and one more step undoes it.
-"""
+"""The doctor finds ill windows and nothing else: in a fleet, on its page, over HTTP and in CI."""
 
 from __future__ import annotations
 
