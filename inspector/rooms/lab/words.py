@@ -28,8 +28,10 @@ class Piece(NamedTuple):
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words, such as `80,000 in blocks`."""
-    if policy is None:
+    """Return a policy in a few words, such as `80,000 in blocks`. One that only measures sends
+    everything.
+    """
+    if policy is None or policy.meters_only:
         return "Everything"
     number = f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
     return f"{number}{_depth(policy)}{_beginning(policy)}{_clearing(policy)}"

@@ -360,6 +360,14 @@ def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     assert "2 facts: too few to choose by." in computed(operator_client)
 
 
+def test_a_group_whose_limit_only_measures_sends_everything_today(operator_client, conversations):
+    for n in range(COUNT):
+        services.change(f"shop/{n}", policy=replace(TWO, meters_only=True))
+    computed(operator_client, MESSAGES)
+    groups = table(operator_client, MESSAGES, "Groups")
+    assert [row[2] for row in groups.values()] == ["Everything", "Everything"]
+
+
 def test_without_a_fact_there_is_no_table_of_ways(operator_client, db):
     create_and_add("m", TWO, numbered(8))
     page = computed(operator_client)
