@@ -359,6 +359,8 @@ register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-d
 _KNOWN_BEGINNINGS = {
     b"PK\x03\x04": "the file is a ZIP archive: unpack it, and import the JSON files in it",
     b"\x1f\x8b": "the file is compressed with gzip: unpack it, and import what is in it",
+    b"\xfd7zXZ\x00": "the file is compressed with xz: unpack it, and import what is in it",
+    b"(\xb5/\xfd": "the file is compressed with zstd: unpack it, and import what is in it",
     b"\xff\xfe": "the file is UTF-16: save it as UTF-8",
     b"\xfe\xff": "the file is UTF-16: save it as UTF-8",
 }

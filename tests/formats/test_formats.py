@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from typing import get_args
 
 import pytest
@@ -193,12 +194,14 @@ def test_a_file_that_fits_no_format_is_described(value, shape):
         (b'["\xff"]', "not UTF-8: invalid start byte at byte 2"),
         (b"PK\x03\x04\x14\0\0\0\x08\0", "the file is a ZIP archive: unpack it"),
         (gzip.compress(json.dumps(CHAT).encode()), "the file is compressed with gzip"),
+        (lzma.compress(json.dumps(CHAT).encode()), "the file is compressed with xz"),
+        (b"\x28\xb5\x2f\xfd\x24\x02", "the file is compressed with zstd"),
         (json.dumps(CHAT).encode("utf-16"), "the file is UTF-16: save it as UTF-8"),
         (f"{json.dumps(CHAT)}\n\n{{broken}}\n", "line 3"),
     ],
     ids=[
         *("nested", "open", "long number", "empty text", "empty", "blank", "no JSON"),
-        *("no UTF-8", "ZIP", "gzip", "UTF-16", "a broken line"),
+        *("no UTF-8", "ZIP", "gzip", "xz", "zstd", "UTF-16", "a broken line"),
     ],
 )
 def test_hostile_files_are_refused(content, why):
