@@ -16,5 +16,5 @@ class EvidenceFile(room.SiteRoom):
     styles = ("rooms/evidence_file/form.css",)
 
     def parts(self, view: ConversationState) -> Iterable[room.Part]:
-        if not view.is_simulated:
+        if not view.is_simulated and view.memory.last_step:
             yield room.Part("rooms/evidence_file/_link.html", place=room.Place.LINK, order=45)

@@ -55,6 +55,14 @@ def data_of(html: str) -> dict:
     return json.loads(found)
 
 
+def test_a_conversation_without_a_step_offers_no_file(operator_client, db):
+    services.create("c", MessageWindow(3))
+    assert "/c/c/evidence/" not in operator_client.get("/c/c/").content.decode()
+    services.add("c", numbered(1))
+    assert "/c/c/evidence/" in operator_client.get("/c/c/").content.decode()
+    assert operator_client.get("/c/c/evidence/?at=0").status_code == 200
+
+
 def test_the_file_says_why_the_order_number_was_forgotten(order, operator_client):
     html = file_of(operator_client, PAGE, at="43")
     data = data_of(html)
