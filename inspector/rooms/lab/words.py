@@ -144,7 +144,7 @@ class Headline:
         yield from self._change(pick, *verb)
         held, before = pick.tally.held, today.tally.held
         instead = "as today" if held == before else f"in place of {before:,}"
-        yield Piece(f" and hold {held:,} facts {instead}.")
+        yield Piece(f" and hold {wording.counted(held, 'fact')} {instead}.")
 
     def _instead(self, policy: Policy) -> str:
         if self._policy is not None and policy.limit == self._policy.limit:

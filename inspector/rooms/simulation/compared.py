@@ -326,7 +326,7 @@ class ComparePage:
                 KIND_WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED)
             )
         yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
-        per_call = f"of {calls:,} calls"
+        per_call = f"of {wording.counted(calls, 'call')}"
         yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
         in_all = "of all calls together"
         yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)

@@ -18,6 +18,7 @@ from django.db import DataError, IntegrityError
 
 from chatmemory import database, search
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryExists, UnreadableTranscript
+from chatmemory.explain.wording import counted
 from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import Bytes
 from chatmemory.ledger.lookup import stored as content_of
@@ -86,7 +87,7 @@ def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterat
             yield _import(first, part, prefix, actor)
             continue
         if first.content.strip() != lines.line({"conversations": found}).encode():
-            why = f"the last line must be here, and count {found:,} conversations"
+            why = f"the last line must be here, and count {counted(found, 'conversation')}"
             yield Imported(f"line {first.number}", refused=why)
         elif more := next(others, None):
             yield Imported(f"line {more.number}", refused="it comes after the last line")

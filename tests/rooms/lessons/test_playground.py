@@ -168,6 +168,10 @@ def test_a_chat_that_was_just_written_can_be_asked_about(client, db):
     assert "Which messages leave?" in asked
 
 
+def test_a_chat_of_one_message_is_not_called_messages(client, db):
+    assert "1 of 1 message User" in shown(client, "user: Hello")
+
+
 def test_verdicts_stand_under_their_question(client, db):
     assert "Would providers accept this memory? OpenAI Yes." in page_words(client, limit=9)
 

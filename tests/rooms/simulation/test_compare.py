@@ -16,7 +16,7 @@ from chatmemory.reading import conversations, history, windows
 from chatmemory.reading.finding import MemoryFilter
 from inspector.rooms.lab.stored import recall_of_stored
 from tests.conversations import create_and_add, numbered, users
-from tests.inspector.markup import tree
+from tests.inspector.markup import tree, words
 
 PAGE = "/c/order-7741/compare/"
 NUMBERS = (
@@ -223,6 +223,14 @@ def test_an_empty_conversation_is_compared(operator_client, db):
     assert "Nothing is said yet." in html
     assert "no prompts" in html
     assert "accepts" not in html
+
+
+def test_one_message_and_one_call_are_not_called_messages_and_calls(operator_client, db):
+    create_and_add("c", MessageWindow(3), [AiMessage("Hello")])
+    page = words(operator_client.get("/c/c/compare/").content)
+    assert "of 1 message " in page
+    assert "of 1 call " in page
+    assert "1 messages" not in page
 
 
 def test_an_unknown_conversation_is_not_found(operator_client, db):
