@@ -22,6 +22,11 @@ class Amount:
     tokens: int | None
 
 
+def unit_of(number: int, unit: str) -> str:
+    """Return a short unit as it stands beside a number: `1 turn`, `2 turns`, `1 msg`."""
+    return unit.removesuffix("s") if abs(number) == 1 else unit
+
+
 @dataclass(frozen=True)
 class Measure:
     """The measure of memory by a policy, or in tokens if no policy can decide.
@@ -66,7 +71,8 @@ class Measure:
         return self.amount_of(self.load(totals), totals.tokens)
 
     def amount_of(self, load: int, tokens: int) -> Amount:
-        return Amount(load, self.unit, None if self.unit == TOKENS.unit else tokens)
+        is_tokens = self.unit == TOKENS.unit
+        return Amount(load, unit_of(load, self.unit), None if is_tokens else tokens)
 
     def cost_of_all(self, messages: Iterable[Weighable]) -> int:
         """Return the share of messages in the load, without the overhead."""
@@ -86,7 +92,8 @@ class Gauge:
     def __init__(self, policy: Policy | None, totals: Totals) -> None:
         measure = Measure.of(policy)
         used, limit = measure.amount(totals), measure.limit
-        self.load, self.unit, self.tokens, self.limit = used.load, used.unit, used.tokens, limit
+        self.load, self.tokens, self.limit = used.load, used.tokens, limit
+        self.unit = used.unit if limit is None else unit_of(limit, measure.unit)
         self.fill = self.over = 0.0
         if can_decide(policy):
             is_over = policy.is_exceeded_by(totals)

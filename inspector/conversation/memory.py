@@ -13,7 +13,7 @@ from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
-from inspector.conversation.measures import Measure
+from inspector.conversation.measures import Measure, unit_of
 from inspector.conversation.state import ConversationState
 
 EVICTED_MAX = 5
@@ -68,8 +68,8 @@ class JustEvicted:
     @property
     def load_words(self) -> str:
         """The load that left, with its unit: `−1 turn`, `−4 msg`."""
-        unit = Measure.of(self._change.policy).unit
-        return f"{wording.amount(self.load)} {unit.removesuffix('s') if self.load == -1 else unit}"
+        unit = unit_of(self.load, Measure.of(self._change.policy).unit)
+        return f"{wording.amount(self.load)} {unit}"
 
     @property
     def when(self) -> str:
@@ -206,6 +206,12 @@ class MemoryPane:
         """The room left under the limit, in the policy's unit."""
         limit = self._measure.limit
         return None if limit is None else max(0, limit - self._load)
+
+    @property
+    def room_words(self) -> str:
+        """The room left with its unit; "" without a limit."""
+        room = self.room
+        return "" if room is None else f"{room:,} {unit_of(room, self._measure.unit)}"
 
     @property
     def just_evicted(self) -> JustEvicted | None:

@@ -258,6 +258,17 @@ def test_the_whole_history_is_the_same_number_on_the_page_and_in_the_api(policy,
         assert f"{page.said.load:,} tok" in operator_client.get("/c/c/compare/").content.decode()
 
 
+def test_one_turn_is_not_called_turns(operator_client):
+    create_and_add("c", TurnWindow(2), numbered(1))
+    text = " ".join(markup.words(operator_client.get("/c/c/").content).split())
+    assert "In memory 1 turn ·" in text
+    assert "Free: 1 turn." in text
+    assert "1 / 2 turns" in text
+    services.change("c", policy=TurnWindow(1))
+    text = " ".join(markup.words(operator_client.get("/c/c/").content).split())
+    assert "1 turns" not in text
+
+
 def test_the_api_has_no_load_of_a_history_whose_messages_must_be_weighed(operator_client):
     create_and_add("free", MessageWindow(3, free_system=True), numbered(8))
     create_and_add("turns", TurnWindow(2), numbered(8))

@@ -12,6 +12,7 @@ from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.reading.simulation import Outlook, Simulation
 from inspector.conversation import forecasts
 from inspector.conversation.looks import LOOKS
+from inspector.conversation.measures import unit_of
 from inspector.conversation.state import ConversationState
 from inspector.rooms.simulation.trials import WhatIf
 
@@ -71,7 +72,7 @@ class Writing:
         self.tokens, self.verdict = tokens, verdict
         self.before = load_or_tokens(policy, outlook.before)
         self.after = load_or_tokens(policy, outlook.after)
-        self.limit, self.unit = policy.limit, policy.short_unit
+        self.limit, self.unit = policy.limit, unit_of(policy.limit, policy.short_unit)
 
 
 def writing(simulation: Simulation, first: int) -> Writing | None:
