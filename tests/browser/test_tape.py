@@ -137,6 +137,16 @@ def test_no_label_is_cut_by_the_edge_of_a_strip_that_scrolls(open_page, conversa
     assert {"forgotten", "window"} <= names
 
 
+def test_a_phone_that_is_turned_shows_the_whole_strip_without_a_bracket(open_page, conversation):
+    page = open_page(conversation(62), viewport=PHONE)
+    bracket = page.locator("[data-bracket]")
+    expect(bracket).to_be_visible()
+    page.set_viewport_size({"width": 844, "height": 390})
+    expect(bracket).to_be_hidden()
+    page.set_viewport_size(PHONE)
+    expect(bracket).to_be_visible()
+
+
 @pytest.mark.parametrize("javascript", [True, False])
 def test_messages_to_cover_are_chosen_on_the_tape(open_page, conversation, javascript):
     page = open_page(f"{conversation(58)}compact/", javascript=javascript)

@@ -110,17 +110,15 @@ function reveal() {
 }
 
 function markView() {
-  const strip = find("[data-strip]");
   const bracket = find("[data-bracket]");
-  if (strip.scrollWidth <= strip.clientWidth) return;
   const { left, right, width } = find("[data-cells]").getBoundingClientRect();
-  const view = strip.getBoundingClientRect();
+  const view = find("[data-strip]").getBoundingClientRect();
   const span = cells().length;
   const begin = (Math.max(0, view.left - left) / width) * span;
   const end = span - (Math.max(0, right - view.right) / width) * span;
   bracket.setAttribute("x", firstStep() - 1 + begin);
   bracket.setAttribute("width", end - begin);
-  bracket.removeAttribute("data-idle");
+  bracket.toggleAttribute("data-idle", end - begin === span && !find("[data-zoom]"));
 }
 
 function showView() {
