@@ -331,4 +331,4 @@ def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
 
 def _of_limit(policy: Policy, totals: Totals) -> str:
     """Return `672 of 800 tokens`."""
-    return f"{policy.load(totals):,} of {policy.limit:,} {policy.unit}"
+    return f"{policy.load(totals):,} of {in_unit(policy.limit, policy)}"

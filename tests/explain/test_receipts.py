@@ -33,6 +33,7 @@ from chatmemory import (
 from chatmemory.explain import captions, receipts
 from chatmemory.explain.reasons import Explanation, why_left
 from chatmemory.explain.receipts import ReceiptLine
+from chatmemory.explain.wording import in_unit
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
@@ -254,7 +255,7 @@ def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, li
         (left,) = change.evicted
         why = why_left(change, left.seq)
         assert why.cause in ("It was too big on its own.", "It would be too big on its own.")
-        assert why.detail.endswith(f"alone needs 8 of {limit} tokens.")
+        assert why.detail.endswith(f"alone needs 8 of {in_unit(limit, TokenWindow(limit))}.")
     assert verify("tiny") is None
 
 

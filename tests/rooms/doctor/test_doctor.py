@@ -229,7 +229,7 @@ def test_in_a_window_of_one_only_the_system_message_makes_others_oversized(db):
     assert kept("one").oversized_step == 2
     why = why_left(steps.step("one", 2).change, 2)
     assert why.summary == (
-        "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."
+        "The system message alone fills the limit. It takes 1 of 1 message: nothing else can stay."
     )
     create_and_add("other", MessageWindow(1), [HI, HI])
     services.set_messages("other", [HI, UserMessage("you")])
