@@ -169,7 +169,7 @@ def test_a_chat_that_was_just_written_can_be_asked_about(client, db):
 
 
 def test_a_chat_of_one_message_is_not_called_messages(client, db):
-    assert "1 of 1 message User" in shown(client, "user: Hello")
+    assert "1 of 1 message User" in page_words(client, "user: Hello")
 
 
 def test_verdicts_stand_under_their_question(client, db):
