@@ -247,7 +247,7 @@ def test_no_two_buttons_of_the_head_have_the_same_icon(support, operator_client)
 
 @pytest.mark.parametrize("policy", [TokenWindow(30), MessageWindow(3)])
 def test_the_whole_history_is_the_same_number_on_the_page_and_in_the_api(policy, operator_client):
-    """In tokens it has the overhead of a request, as the limit counts, on every page."""
+    """In tokens it has the overhead of a request, as the limit counts."""
     create_and_add("c", policy, numbered(8))
     page = operator_client.get("/c/c/").context["page"]
     found = operator_client.get("/api/v1/memories/c/").json()
@@ -255,7 +255,6 @@ def test_the_whole_history_is_the_same_number_on_the_page_and_in_the_api(policy,
     assert page.said.load == page.kept.load + page.forgotten.load
     if page.unit == "tok":
         assert found["history_load"] == found["history_tokens"] + policy.overhead
-        assert f"{page.said.load:,} tok" in operator_client.get("/c/c/compare/").content.decode()
 
 
 def test_one_turn_is_not_called_turns(operator_client):

@@ -225,6 +225,12 @@ def test_an_empty_conversation_is_compared(operator_client, db):
     assert "accepts" not in html
 
 
+def test_everything_is_as_large_as_the_whole_history_of_other_pages(operator_client, db):
+    create_and_add("c", TokenWindow(30), numbered(8))
+    load = conversations.memory("c").history_load
+    assert f"Everything {load} tok" in words(operator_client.get("/c/c/compare/").content)
+
+
 def test_one_message_and_one_call_are_not_called_messages_and_calls(operator_client, db):
     create_and_add("c", MessageWindow(3), [AiMessage("Hello")])
     page = words(operator_client.get("/c/c/compare/").content)
