@@ -251,8 +251,8 @@ def test_the_whole_history_is_the_same_number_on_the_page_and_in_the_api(policy,
     create_and_add("c", policy, numbered(8))
     page = operator_client.get("/c/c/").context["page"]
     found = operator_client.get("/api/v1/memories/c/").json()
-    assert page.said.load == found["history_load"]
-    assert page.said.load == page.kept.load + page.forgotten.load
+    assert page.history.load == found["history_load"]
+    assert page.history.load == page.kept.load + page.forgotten.load
     if page.unit == "tok":
         assert found["history_load"] == found["history_tokens"] + policy.overhead
 
