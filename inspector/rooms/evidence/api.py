@@ -127,10 +127,10 @@ class EvidenceSerializer(Json):
         allow_null=True, help_text="Why it cannot be measured; null if it can."
     )
     level = serializers.CharField(
-        help_text="The level that is told first: rare, or told while fewer than five conversations "
+        help_text="The level that is shown first: rare, or told while fewer than five conversations "
         "have a compaction."
     )
-    rare = NeededSerializer(help_text="Told ones that few conversations mention.")
+    rare = NeededSerializer(help_text="Those of `told` that few conversations mention.")
     told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
     all = NeededSerializer()
     lost = LostTermSerializer(many=True, help_text="The first 100, in the order of their uses.")

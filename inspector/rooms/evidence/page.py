@@ -19,7 +19,7 @@ from inspector.rooms.evidence.lost import TermsBar, bars_in_words, bars_of
 from inspector.shell.chosen import FIELDS, ChosenConversations
 
 LISTED = 50
-LEVELS = {Level.RARE: "Rare terms", Level.TOLD: "Told ones", Level.ALL: "All terms"}
+LEVELS = {Level.RARE: "Rare terms", Level.TOLD: "Terms it was told", Level.ALL: "All terms"}
 WITH_TERMS = (25, 50)
 
 
