@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
@@ -10,6 +12,8 @@ from chatmemory.access.rates import check_requests_are_counted
 from chatmemory.access.roles import make_groups
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
 from chatmemory.database import (
+    alias,
+    answers,
     check_sessions_are_kept,
     check_tables_are_together,
     check_transactions_are_short,
@@ -34,14 +38,25 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_transactions_are_short, checks.Tags.models)
         checks.register(check_requests_are_counted, checks.Tags.caches)
         checks.register(check_rooms, checks.Tags.models)
-        checks.register(check_schema, checks.Tags.database)
-        checks.register(check_sessions_are_kept, checks.Tags.database)
-        checks.register(check_leftover_tables, checks.Tags.database)
+        checks.register(_check_databases, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
+
+
+def _check_databases(
+    databases: Sequence[str] | None = None, **_: object
+) -> list[checks.CheckMessage]:
+    """The system checks that ask a database. One that is down is asked once, because each attempt
+    waits for it.
+    """
+    found = [using for using in databases or [alias()] if answers(using)]
+    if not found:
+        return []
+    sessions = check_sessions_are_kept() if alias() in found else []
+    return [*check_schema(found), *sessions, *check_leftover_tables(found)]
 
 
 def _check_docs_have_scripts(**_: object) -> list[checks.Warning]:

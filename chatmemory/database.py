@@ -197,6 +197,15 @@ def has_tables(using: str) -> bool:
     return router.allow_migrate_model(using, apps.get_model("chatmemory", "Memory"))
 
 
+def answers(using: str) -> bool:
+    """Return whether a database can be connected to."""
+    try:
+        connections[using].ensure_connection()
+    except (AnyDatabaseError, ImproperlyConfigured):
+        return False
+    return True
+
+
 def check_transactions_are_short(**_: object) -> list[Caution]:
     """A system check: with ATOMIC_REQUESTS, a request is one transaction."""
     if not connection().settings_dict["ATOMIC_REQUESTS"]:
