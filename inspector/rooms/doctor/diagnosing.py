@@ -44,9 +44,12 @@ _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step"
 _LEFT_STEP = _COLUMNS.index("left_step")
 
 
-def diagnosis_of(state: StoredState, messages: MessagesBySeq | None = None) -> Diagnosis:
+def diagnosis_of(
+    state: StoredState, messages: MessagesBySeq | None = None, finds_repairs: bool = True
+) -> Diagnosis:
     """Return the diagnosis of the stored window, including messages that a lowered limit hides.
-    `messages` are its messages by number, if the caller has read them.
+    `messages` are its messages by number, if the caller has read them. For `finds_repairs` see
+    `diagnose`.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
@@ -58,6 +61,7 @@ def diagnosis_of(state: StoredState, messages: MessagesBySeq | None = None) -> D
         step=step.n,
         has_left=step.last_seq > step.count_after,
         past_of=lambda seqs: _past_of(state, seqs),
+        finds_repairs=finds_repairs,
     )
     steps = {each.since or step.n for each in found.problems}
     if not steps:
@@ -136,7 +140,8 @@ NOT_KNOWN = KnownDiagnosis()
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
     """Return the diagnosis of a window of up to 2,000 messages, or the kept one of a larger window.
 
-    A kept diagnosis is about the newest window or an earlier one.
+    A kept diagnosis is about the newest window or an earlier one. A diagnosis that is made here has
+    no repairs, because the page of a conversation does not show them.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -147,7 +152,7 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
                 return KnownDiagnosis(kept_diagnosis(row), is_current=is_current)
         if state.step.count_after > AT_ONCE:
             return KnownDiagnosis(None, _too_many(state.step.count_after), not is_newest)
-        return KnownDiagnosis(diagnosis_of(state))
+        return KnownDiagnosis(diagnosis_of(state, finds_repairs=False))
     except CorruptRow as error:
         return KnownDiagnosis(None, str(error))
 
@@ -165,7 +170,7 @@ def diagnosis_of_rows(
     except CorruptRow as error:
         return KnownDiagnosis(None, str(error))
     messages_in_order = [messages[seq] for seq in seqs]
-    return KnownDiagnosis(diagnose(messages_in_order, seqs, step=step))
+    return KnownDiagnosis(diagnose(messages_in_order, seqs, step=step, finds_repairs=False))
 
 
 def _too_many(count: int) -> str:

@@ -201,11 +201,13 @@ def diagnose(
     step: int = 0,
     has_left: bool = False,
     past_of: Callable[[Collection[int]], Past] | None = None,
+    finds_repairs: bool = True,
 ) -> Diagnosis:
     """Return the diagnosis of a window whose messages have these numbers, without times.
 
     `has_left` is True if any message has left the window before. `past_of` returns the past of the
     window, with all places of some messages; without it, the beginnings of problems are unknown.
+    Without `finds_repairs`, no problem is `repairable_for` any provider, which is faster.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -221,7 +223,8 @@ def diagnose(
             found[rule.id, False] = {(): {}}
     since = _since(found, past_of) if past_of else {}
     problems = [_problem(*key, of_rule, since.get(key)) for key, of_rule in found.items()]
-    problems = _with_repairs(problems, messages)
+    if finds_repairs:
+        problems = _with_repairs(problems, messages)
     problems.sort(key=lambda each: (not each.refused_by, each.since or step, each.rule))
     return Diagnosis(step, tuple(problems))
 
