@@ -127,8 +127,8 @@ class EvidenceSerializer(Json):
         allow_null=True, help_text="Why it cannot be measured; null if it can."
     )
     level = serializers.CharField(
-        help_text="The level that is shown first: rare, or told while fewer than five conversations "
-        "have a compaction."
+        help_text="The level that is shown first: rare, or told while fewer than five "
+        "conversations have a compaction."
     )
     rare = NeededSerializer(help_text="Those of `told` that few conversations mention.")
     told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
