@@ -47,7 +47,7 @@ class TriedPolicies:
     )
 
     def policy(self, variant: int, limit: int) -> Policy:
-        """Return a variant with a limit, which all histories have from here."""
+        """Return a variant with a limit. It is built once for all histories that are tried."""
         if (variant, limit) not in self._policies:
             self._policies[variant, limit] = replace(self.variants[variant], limit=limit)
         return self._policies[variant, limit]
