@@ -13,7 +13,7 @@ from django.apps import apps
 from chatmemory.database import atomic
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.ledger.adding import Recount, count_ahead
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.compaction import (
     CompactionPreview,
     compact,
@@ -57,10 +57,8 @@ from chatmemory.sqlite_files import empty_leftover_log, try_to_empty_log
 __all__ = [
     "CHANNEL",
     "QUICK_MESSAGES",
-    "ArrivedMessage",
     "ChangeResult",
     "CompactionPreview",
-    "EvictedMessage",
     "NamedDefault",
     "NewMessage",
     "Recount",

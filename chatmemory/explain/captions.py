@@ -18,14 +18,14 @@ from chatmemory.explain.wording import (
     role,
     seqs,
 )
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.models import Step
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-from chatmemory.windows.window import Totals
+from chatmemory.windows.window import Entry, Totals
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _became(change: ChangeResult) -> str:
     return f"{counted(count, 'old tool result')} became {'a stub' if count == 1 else 'stubs'}"
 
 
-def _arrival(change: ChangeResult, arrived: ArrivedMessage) -> str:
+def _arrival(change: ChangeResult, arrived: Entry) -> str:
     if arrived.is_injected:
         return "was put into memory, never said"
     if change.kind == "add" and change.eviction_of(arrived.seq):

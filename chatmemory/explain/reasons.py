@@ -17,12 +17,12 @@ from chatmemory.explain.wording import (
     is_of_turns,
     why_no_fit,
 )
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.reading.clearings import Clearing
 from chatmemory.reading.windows import MessageView, WindowView
-from chatmemory.windows.eviction import Reason, first_of_group
+from chatmemory.windows.eviction import Eviction, Reason, first_of_group
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 
@@ -61,7 +61,7 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
     return Explanation(question, cause.sentence_for(change.is_of_draft), detail, lines)
 
 
-def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> str:
+def _detail(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
     when, seq, because = at_step(change), evicted.seq, evicted.because_seq
     would = change.is_of_draft
     match evicted.reason:
@@ -92,7 +92,7 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
     return f"{capitalized(when)} memory was {event} without #{seq}."
 
 
-def _of_turn(change: ChangeResult, evicted: EvictedMessage) -> str:
+def _of_turn(change: ChangeResult, evicted: Eviction) -> str:
     """Say with which message of the user the turn of an evicted message began."""
     before = takewhile(lambda each: each.seq != evicted.seq, change.evicted)
     users = [each.seq for each in before if each.type is MessageType.USER]

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.explain.wording import capitalized, oldest, reason_of, role
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
-from chatmemory.windows.eviction import Reason
+from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import Entry
 
 WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5
@@ -154,21 +155,19 @@ class _Writing:
             self._leave(self._queue.popleft())
             is_first = False
 
-    def _arrive(self, message: ArrivedMessage) -> None:
+    def _arrive(self, message: Entry) -> None:
         if self._policy.overhead and not self._totals.count:
             self._write(OVERHEAD, "plus", self._policy.overhead, 0)
         seq = capitalized(named(message.seq))
         label = f"{seq} as a stub" if self._change.clears else f"{_name(message)} arrives"
         self._move(message, 1, label)
 
-    def _leave(self, message: EvictedMessage) -> None:
+    def _leave(self, message: Eviction) -> None:
         self._move(message, -1, self._why(message), sub=message.reason is Reason.ORPHANED)
         if self._policy.overhead and not self._totals.count:
             self._write(NOTHING_LEFT, "minus", -self._policy.overhead, 0, sub=True)
 
-    def _move(
-        self, message: ArrivedMessage | EvictedMessage, sign: int, label: str, sub: bool = False
-    ) -> None:
+    def _move(self, message: Entry | Eviction, sign: int, label: str, sub: bool = False) -> None:
         cost, is_plus = self._policy.weigh(message), sign > 0
         change = self._totals.plus if is_plus else self._totals.minus
         self._totals = change(message, cost)
@@ -197,7 +196,7 @@ class _Writing:
         unit = self._policy.short_unit
         self._lines.append(ReceiptLine(label, amount, kind, unit, beside, sub, seq))
 
-    def _why(self, evicted: EvictedMessage) -> str:
+    def _why(self, evicted: Eviction) -> str:
         """Return the label of a message that leaves."""
         name = _name(evicted)
         if evicted.misfit:
@@ -215,5 +214,5 @@ class _Writing:
         return f"{name}, {reason_of(evicted)}"
 
 
-def _name(message: ArrivedMessage | EvictedMessage) -> str:
+def _name(message: Entry | Eviction) -> str:
     return f"{capitalized(named(message.seq))} {role(message.type, message.has_calls)}"

@@ -10,14 +10,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.reading.budget import Budget
-from chatmemory.windows.eviction import Reason
+from chatmemory.windows.eviction import CannotFit, Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-from chatmemory.windows.transitions import CannotFit
 from chatmemory.windows.window import Totals
 
 MINUS = "−"
@@ -302,7 +301,7 @@ def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: boo
     return cause_of(reason, misfit, by_client).short
 
 
-def reason_of(evicted: EvictedMessage) -> str:
+def reason_of(evicted: Eviction) -> str:
     """Return a cause in a few words, with the message that caused it."""
     by_other = _CAUSES[evicted.reason].by_other
     if evicted.because_seq and by_other:
@@ -310,7 +309,7 @@ def reason_of(evicted: EvictedMessage) -> str:
     return short_reason(evicted.reason, evicted.misfit)
 
 
-def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
+def why_no_fit(change: ChangeResult, message: Eviction) -> str:
     """Return the sum in a sentence. After such an add, only pinned messages and a leading system
     message remain.
     """

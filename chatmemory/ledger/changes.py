@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
 
-from chatmemory.messages.message import ChatMessage, MessageType
-from chatmemory.windows.eviction import Eviction, Reason
+from chatmemory.messages.message import ChatMessage
+from chatmemory.windows.eviction import Eviction
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-from chatmemory.windows.transitions import CannotFit, Change
-from chatmemory.windows.window import NOTHING, Entry, Totals
-
-_INJECTED = "SYNTHETIC"
+from chatmemory.windows.transitions import Change
+from chatmemory.windows.window import NOTHING, SAID, Entry, Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,76 +26,12 @@ class NewMessage:
     said_at: datetime | None = None
 
 
-class ArrivedMessage(NamedTuple):
-    """A message that entered the window, as a new message or again after it had left."""
-
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    origin: str
-    is_new: bool = True
-
-    @classmethod
-    def of(cls, entry: Entry, last_seq: int) -> ArrivedMessage:
-        """Return the arrival of an entry. Messages up to `last_seq` were known before."""
-        return cls(
-            entry.seq,
-            entry.type,
-            entry.has_calls,
-            entry.tokens,
-            entry.origin,
-            is_new=entry.seq > last_seq,
-        )
-
-    @property
-    def was_said(self) -> bool:
-        """Whether the message is also new in the history."""
-        return self.is_new and self.origin == "SAID"
-
-    @property
-    def is_injected(self) -> bool:
-        """Whether a client put the message into the window; it is not part of the history."""
-        return self.origin == _INJECTED
-
-
-class EvictedMessage(NamedTuple):
-    """A message that left the window.
-
-    `because_seq` is the tool call with which a result left, or the system message that replaced it.
-    `misfit` is why a message left in the step that added it.
-    """
-
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    reason: Reason
-    because_seq: int | None = None
-    misfit: CannotFit | None = None
-
-    @classmethod
-    def of(cls, eviction: Eviction, misfit: CannotFit | None = None) -> EvictedMessage:
-        """Return the message of a recorded eviction. A replacement by its own stub is not named."""
-        entry, reason, because = eviction
-        cause = because.seq or None if because and reason is not Reason.STUBBED else None
-        return cls(
-            entry.seq,
-            entry.type,
-            entry.has_calls,
-            entry.tokens,
-            reason,
-            cause,
-            misfit,
-        )
-
-
 def totals_before(
     policy: Policy | None,
     before: Totals,
     after: Totals,
-    arrived: Iterable[ArrivedMessage],
-    evicted: Iterable[EvictedMessage],
+    arrived: Iterable[Entry],
+    evicted: Iterable[Eviction],
 ) -> Totals:
     """Return the totals before a change, with the costs of the policy in force after it.
 
@@ -115,7 +48,8 @@ class ChangeResult:
     """The result of one change of a conversation. `step` is None if nothing was changed.
 
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
-    redacted. `arrived` and `evicted` do not contain messages that only changed their position.
+    redacted. `arrived` and `evicted` do not contain messages that only changed their position;
+    arrivals up to `last_seq` were known before.
     `before` and `after` are the totals of the stays; `policy` is the policy in force after the
     change. An add first trims under `policy_before`, because LangChain4j reads the limit twice. If
     a message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
@@ -134,24 +68,25 @@ class ChangeResult:
     after: Totals
     policy_before: Policy | None = None
     seq: int | None = None
-    arrived: tuple[ArrivedMessage, ...] = ()
-    evicted: tuple[EvictedMessage, ...] = ()
+    arrived: tuple[Entry, ...] = ()
+    evicted: tuple[Eviction, ...] = ()
     pinned: Totals = NOTHING
     passed_pins: bool = field(default=False, compare=False)
     by_client: bool = False
     replaced: Policy | None = field(default=None, compare=False)
+    last_seq: int = 0
 
     @property
     def is_of_draft(self) -> bool:
         """Whether it is the change of a draft: the seqs of drafts are counted down from -1."""
         return self.seq is not None and self.seq < 0
 
-    def eviction_of(self, seq: int) -> EvictedMessage | None:
+    def eviction_of(self, seq: int) -> Eviction | None:
         """Return the eviction of a message, or None if it stayed."""
         return next((each for each in self.evicted if each.seq == seq), None)
 
     @cached_property
-    def misfit(self) -> EvictedMessage | None:
+    def misfit(self) -> Eviction | None:
         """The message that left in the step that added it, or None."""
         return next((each for each in self.evicted if each.misfit), None)
 
@@ -159,6 +94,11 @@ class ChangeResult:
     def clears(self) -> bool:
         """Whether the change replaces tool results by stubs, so that no message leaves."""
         return self.kind == Change.CLEAR_RESULTS
+
+    @property
+    def said_count(self) -> int:
+        """The number of messages that are also new in the history."""
+        return sum(each.seq > self.last_seq and each.origin == SAID for each in self.arrived)
 
     @property
     def gained(self) -> int:

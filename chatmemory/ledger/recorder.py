@@ -14,13 +14,7 @@ from datetime import datetime
 from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
-from chatmemory.ledger.changes import (
-    ArrivedMessage,
-    ChangeResult,
-    EvictedMessage,
-    NewMessage,
-    totals_before,
-)
+from chatmemory.ledger.changes import ChangeResult, NewMessage, totals_before
 from chatmemory.ledger.client_list import Replacement
 from chatmemory.ledger.numbers import (
     count_change,
@@ -256,7 +250,8 @@ class Recorder:
     def _clear_results(self, transition: Transition) -> ChangeResult:
         """Record stubs, which have the ranks of the results in whose places they come."""
         stubs = dict[Entry, Entry]()
-        for n, (result, _, stub) in enumerate(transition.evictions, self.memory.last_stay + 1):
+        for n, each in enumerate(transition.evictions, self.memory.last_stay + 1):
+            result, stub = each.entry, each.because
             assert stub is not None
             overrides = overriding_text(STUB)
             stubs[stub] = numbered(stub, n, result.seq, result.rank, overrides=overrides)
@@ -343,13 +338,15 @@ class Recorder:
         """Return the result for callers, without messages that only changed their position."""
         misfit, policy, after = transition.cannot_fit, self.policy, self.window.totals
         misfits = transition.arrivals[:1] if misfit else ()
-        evicted = [
-            EvictedMessage.of(each, misfit if each.entry in misfits else None)
-            for each in transition.evictions
-            if each.reason is not Reason.MOVED
-        ]
-        moved = {each.entry.seq for each in transition.evictions if each.reason is Reason.MOVED}
-        arrived = [ArrivedMessage.of(e, last_seq) for e in entering if e.seq not in moved]
+        evicted = tuple(
+            [
+                each._replace(misfit=misfit) if each.entry in misfits else each
+                for each in transition.evictions
+                if each.reason is not Reason.MOVED
+            ]
+        )
+        moved = {each.seq for each in transition.evictions if each.reason is Reason.MOVED}
+        arrived = tuple([each for each in entering if each.seq not in moved])
         return ChangeResult(
             kind=kind,
             step=self.memory.last_step,
@@ -358,11 +355,12 @@ class Recorder:
             after=after,
             policy_before=transition.policy_before,
             seq=arrived[0].seq if len(arrived) == 1 else seq,
-            arrived=tuple(arrived),
-            evicted=tuple(evicted),
+            arrived=arrived,
+            evicted=evicted,
             pinned=transition.pinned if misfit else NOTHING,
             passed_pins=transition.pinned.count > 0,
             by_client=by_client,
+            last_seq=last_seq,
         )
 
     def _unchanged(self, change: Change) -> ChangeResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from django.db.models import Case, F, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Left
@@ -13,8 +13,15 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.messages.message import MessageType
 from chatmemory.models import LIVED, AuditEntry, Memory, Stay, Step
 from chatmemory.reading.rows import misfits_of
-from chatmemory.windows.eviction import IN_PLACE, Reason
-from chatmemory.windows.transitions import CannotFit
+from chatmemory.windows.eviction import IN_PLACE, CannotFit, Reason
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class _Start(TypedDict):
+        start: str
+
+    _StartedStay = WithAnnotations[Stay, _Start]
 
 STEPS_READ = 1_000  # the latest of all conversations that evicted something
 STAYS_READ = 200  # up to so many, the last ones are chosen here, else by the database
@@ -80,7 +87,7 @@ def feed(size: int = 12) -> list[FeedItem]:
             seq=last[memory_id].seq,
             type=MessageType(last[memory_id].type),
             has_calls=last[memory_id].has_calls,
-            text=last[memory_id].start,  # type: ignore[attr-defined]
+            text=last[memory_id].start,
             reason=Reason(str(last[memory_id].reason)),
             misfit=misfits.get((memory_id, last[memory_id].n)),
             by_client=run[0].by_client,
@@ -92,7 +99,7 @@ def feed(size: int = 12) -> list[FeedItem]:
     ]
 
 
-def _ended_last(steps: Iterable[_Leaving]) -> dict[str, Stay]:
+def _ended_last(steps: Iterable[_Leaving]) -> dict[str, _StartedStay]:
     """Return the last message that each of these steps evicted, by the id of the conversation, with
     the `start` of its text.
     """

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django.db.models import Max, Q, QuerySet
 
@@ -24,11 +24,14 @@ from chatmemory.messages.argument_checks import storable_id
 from chatmemory.messages.estimators import estimator_for, family_named, is_known
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.phrases import SEARCHED
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import Memory, Message, Step
 from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
 from chatmemory.recall.history import History, history_from
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import stub_of
+
+if TYPE_CHECKING:
+    from chatmemory.reading.rows import EndedStay
 
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
@@ -66,7 +69,7 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
 
 
 def history_page(
-    memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[Stay] = ()
+    memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[EndedStay] = ()
 ) -> Page:
     """Return a part of the history up to message `newest`, of `said_count` messages in all.
 

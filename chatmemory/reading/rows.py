@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
+from typing import TYPE_CHECKING, TypedDict
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.lookups import IsNull
@@ -24,11 +25,19 @@ from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.search import DIGEST_LABEL, user_labels
 from chatmemory.windows.compaction import is_summary
-from chatmemory.windows.eviction import IN_PLACE, Reason
+from chatmemory.windows.eviction import IN_PLACE, CannotFit, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
-from chatmemory.windows.transitions import CannotFit, why_it_cannot_fit
+from chatmemory.windows.transitions import why_it_cannot_fit
 from chatmemory.windows.window import NOTHING, Totals, Weighable
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class _LeftOut(TypedDict):
+        is_left_out: bool
+
+    EndedStay = WithAnnotations[Stay, _LeftOut]
 
 
 @dataclass(frozen=True)
@@ -247,10 +256,10 @@ def step_row(row: Step) -> StepRow:
 
 
 def with_stays(
-    memory_id: str, rows: Sequence[Message], known: Iterable[Stay] = ()
+    memory_id: str, rows: Sequence[Message], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
     """Return messages with their stays; `known` has all the stays of some of them."""
-    of_message: dict[int, list[Stay]] = {row.seq: [] for row in rows}
+    of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
     stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
     for stay in stays:
@@ -260,7 +269,7 @@ def with_stays(
 
 
 def _message_detail(
-    row: Message, stays: Sequence[Stay], misfits: Mapping[tuple[str, int], CannotFit]
+    row: Message, stays: Sequence[EndedStay], misfits: Mapping[tuple[str, int], CannotFit]
 ) -> MessageDetail:
     return MessageDetail(
         memory_id=row.memory_id,
@@ -282,14 +291,14 @@ def _message_detail(
                 tokens=stay.tokens,
                 misfit=misfits.get((stay.memory_id, stay.n)),
                 pinned=stay.pinned,
-                is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
+                is_left_out=stay.is_left_out,
             )
             for stay in stays
         ),
     )
 
 
-def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
+def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
     """Return the stays of some messages, in the order in which they began.
 
     Each has `is_left_out`: a step of a client ended it. With an EXISTS, PostgreSQL might read all

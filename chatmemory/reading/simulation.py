@@ -7,7 +7,7 @@ simulated trial numbers them down from -1, so that -2 is the second draft.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -195,12 +195,11 @@ def _after(
     gone = {each.seq for change in changes for each in change.evicted}
     rows = [row for row in before if row.seq not in gone]
     for change in changes:
-        for seq, type, has_calls, tokens, *_ in change.arrived:
-            is_system = type is MessageType.SYSTEM
+        for arrival in change.arrived:
+            is_system = arrival.type is MessageType.SYSTEM
             at_head = is_system and policy.always_keep_system_message_first
-            if seq not in gone:
-                arrival = MessageView(seq, type, has_calls, tokens)
-                rows.insert(0 if at_head else len(rows), arrival)
+            if arrival.seq not in gone:
+                rows.insert(0 if at_head else len(rows), MessageView.of(arrival))
     return view_of(stored.window.step, policy, rows)
 
 
@@ -223,23 +222,19 @@ def _trim(window: WindowView) -> ChangeResult | None:
 
 
 def _as_drafts(changes: Sequence[ChangeResult]) -> list[ChangeResult]:
-    """Return changes in which new messages are numbered down from -1."""
-    numbers = {arrived.seq: -n for n, change in enumerate(changes, 1) for arrived in change.arrived}
-    return [_renumbered(change, numbers) for change in changes]
-
-
-def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResult:
-    def number(seq: int | None) -> int | None:
-        return seq if seq is None else numbers.get(seq, seq)
-
-    return replace(
-        change,
-        seq=number(change.seq),
-        arrived=tuple(
-            each._replace(seq=numbers.get(each.seq, each.seq)) for each in change.arrived
-        ),
-        evicted=tuple(
-            each._replace(seq=numbers.get(each.seq, each.seq), because_seq=number(each.because_seq))
-            for each in change.evicted
-        ),
-    )
+    """Return adds in which new messages are numbered down from -1."""
+    drafts = {
+        arrival: replace(arrival, seq=-n)
+        for n, change in enumerate(changes, 1)
+        for arrival in change.arrived
+    }
+    numbers: dict[int | None, int] = {each.seq: draft.seq for each, draft in drafts.items()}
+    return [
+        replace(
+            change,
+            seq=numbers.get(change.seq, change.seq),
+            arrived=tuple(map(drafts.__getitem__, change.arrived)),
+            evicted=tuple(each.with_entries(drafts) for each in change.evicted),
+        )
+        for change in changes
+    ]

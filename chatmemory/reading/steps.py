@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, totals_before
+from chatmemory.ledger.changes import ChangeResult, totals_before
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.sql import read_step, rows
 from chatmemory.ledger.windows import stay_entry
@@ -30,15 +30,19 @@ from chatmemory.reading.rows import (
 )
 from chatmemory.reading.windows import MessageView
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.eviction import IN_PLACE, REASONS, Reason
+from chatmemory.windows.eviction import IN_PLACE, REASONS, Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import stored_policy
-from chatmemory.windows.window import NOTHING, Totals
+from chatmemory.windows.window import NOTHING, SAID, Entry, Totals
+
+if TYPE_CHECKING:
+    from chatmemory.reading.rows import EndedStay
 
 
 class _Departure(NamedTuple):
     """A stay that a step ended, and whether an older pinned message stayed."""
 
+    n: int
     seq: int
     type: str
     has_calls: bool
@@ -49,9 +53,9 @@ class _Departure(NamedTuple):
 
 
 # Every page of a step uses these. The pins repeat the condition of their index.
-_ENTERED_AT = """SELECT seq, type, has_calls, tokens FROM chatmemory_stay
+_ENTERED_AT = """SELECT n, seq, type, has_calls, tokens FROM chatmemory_stay
     WHERE memory_id = %s AND n > %s AND n <= %s ORDER BY n"""
-_LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS (
+_LEFT_AT = """SELECT n, seq, type, has_calls, tokens, entered_step, reason, EXISTS (
         SELECT 1 FROM chatmemory_stay p WHERE p.memory_id = %s
         AND (p.type = 'SYSTEM' OR p.pinned) AND p.pinned AND p.entered_step <= %s
         AND p.rank < (SELECT MAX(e.rank) FROM chatmemory_stay e
@@ -83,7 +87,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     left = [_Departure._make(each) for each in rows(_LEFT_AT, left_at)]
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
     stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
-    arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
+    arrived = _arrived(row, [stay for stay in stays if stay[1] not in moved])
     pinned = NOTHING
     if any(_is_at_once(row, each) for each in left):
         pinned = pinned_at([row])[row.memory_id, row.n]
@@ -105,6 +109,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             passed_pins=any(each.passed_pins for each in left[-1:]),
             by_client=row.by_client,
             replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
+            last_seq=last_seq,
         ),
     )
 
@@ -155,50 +160,46 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(
-    row: Step, stays: Sequence[tuple[Any, ...]], last_seq: int
-) -> tuple[ArrivedMessage, ...]:
+def _arrived(row: Step, stays: Sequence[tuple[Any, ...]]) -> tuple[Entry, ...]:
     """Return the arrivals of a step from its stays."""
-    synthetic = _synthetic(row, [seq for seq, *_ in stays])
+    synthetic = _synthetic(row, [seq for _, seq, *_ in stays])
     origins = Message.Origin
     return tuple(
-        ArrivedMessage(
-            seq,
-            TYPES[type],
-            has_calls,
-            tokens,
-            origin=(origins.SYNTHETIC if seq in synthetic else origins.SAID).value,
-            is_new=seq > last_seq,
-        )
-        for seq, type, has_calls, tokens in stays
+        _entry(n, seq, type, calls, tokens, origins.SYNTHETIC if seq in synthetic else origins.SAID)
+        for n, seq, type, calls, tokens in stays
     )
 
 
+def _entry(n: int, seq: int, type: str, has_calls: bool, tokens: int, origin: str = SAID) -> Entry:
+    """Return the entry of a stay without its message."""
+    facts = TYPES[type], bool(has_calls), tokens
+    return Entry(*facts, key=n, n=n, seq=seq, origin=str(origin))
+
+
 def _evicted(
-    row: Step, left: Iterable[_Departure], arrived: Iterable[ArrivedMessage], pinned: Totals
-) -> Iterator[EvictedMessage]:
+    row: Step, left: Iterable[_Departure], arrived: Iterable[Entry], pinned: Totals
+) -> Iterator[Eviction]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
     The message that caused a departure is not stored, but follows from the step: a result left with
     the last call before it, a system message was replaced by the one that arrived, and covered
     messages left for the summary that the step names.
     """
-    system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
-    call: int | None = None
+    system = next((each for each in arrived if each.type is MessageType.SYSTEM), None)
+    summary = next((each for each in arrived if each.seq == row.seq), None)
+    call: Entry | None = None
     for each in left:
-        reason = REASONS[each.reason]
+        reason, entry = REASONS[each.reason], _entry(*each[:5])
         if reason is Reason.CAPACITY and each.has_calls:
-            call = each.seq
+            call = entry
         if reason is not Reason.MOVED:
             causes = {
                 Reason.ORPHANED: call,
                 Reason.REPLACED: system,
-                Reason.SUMMARIZED: row.seq,
+                Reason.SUMMARIZED: summary,
             }
-            facts = each.seq, TYPES[each.type], each.has_calls, each.tokens
-            gone = EvictedMessage(*facts, reason, causes.get(reason))
-            misfit = misfit_at(row, gone, pinned) if _is_at_once(row, each) else None
-            yield gone._replace(misfit=misfit)
+            misfit = misfit_at(row, entry, pinned) if _is_at_once(row, each) else None
+            yield Eviction(entry, reason, causes.get(reason), misfit)
 
 
 # The timeline
@@ -250,7 +251,7 @@ class StepSamples:
 
     part: tuple[StepSample, ...]
     outline: Mapping[int, StepPoint]
-    stays: Sequence[Stay]
+    stays: Sequence[EndedStay]
 
 
 # When a conversation was created, its last step, and the digest of that step, if it has one
@@ -319,7 +320,7 @@ def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
 
 
 @lru_cache(maxsize=KEPT)
-def _stays_of(memory_id: str, seqs: Sequence[int], state: LedgerState) -> Sequence[Stay]:
+def _stays_of(memory_id: str, seqs: Sequence[int], state: LedgerState) -> Sequence[EndedStay]:
     """Return the stays of messages of a conversation in this state."""
     return stays_of_messages(memory_id, seqs)
 

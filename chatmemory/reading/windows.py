@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from django.db.models import F, QuerySet
 
 from chatmemory import database
-from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.overrides import text_of_stub
 from chatmemory.ledger.windows import (
@@ -26,6 +25,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows import transitions
 from chatmemory.windows.clearing import old_results
+from chatmemory.windows.eviction import Eviction
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, load_of, total_under
 from chatmemory.windows.window import Entry, Totals
@@ -92,7 +92,7 @@ class WindowView:
     rows: tuple[MessageView, ...]
     over_limit: tuple[MessageView, ...]
     in_order: tuple[MessageView, ...]
-    evictions: tuple[EvictedMessage, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
 
     @cached_property
     def seqs(self) -> list[int]:
@@ -221,11 +221,10 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> Wi
     return WindowView(step, policy, shown, over_limit, stored, evictions)
 
 
-def _hidden_by(policy: Policy, rows: Sequence[MessageView]) -> Iterator[EvictedMessage]:
+def _hidden_by(policy: Policy, rows: Sequence[MessageView]) -> list[Eviction]:
     """Return the messages that a limit hides in a stored window and that the next add evicts."""
     entries = (row.entry() for row in rows)
-    over = transitions.hidden_by_limit(entries, total_under(policy, rows), policy)
-    return map(EvictedMessage.of, over)
+    return transitions.hidden_by_limit(entries, total_under(policy, rows), policy)
 
 
 @dataclass(frozen=True)

@@ -156,9 +156,9 @@ def replayed(
     numbers = dict(zip(history.entries, history.numbers, strict=True))
     for position, (change, cleared) in enumerate(fold(Window(), history.entries, policy)):
         number, step = history.numbers[position], len(arrivals) + bool(change.arrivals)
-        for result, reason, _ in cleared:
-            left = numbers[result]
-            times.append(MemoryTime(left, entered.pop(left), step, reason))
+        for each in cleared:
+            left = numbers[each.entry]
+            times.append(MemoryTime(left, entered.pop(left), step, each.reason))
         if not change.arrivals:
             continue
         arrivals.append(StepMessage(number, step, messages[position], history.read[position]))

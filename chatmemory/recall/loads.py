@@ -139,10 +139,10 @@ class Loads:
         stubs: dict[int, Stub] = {}
         places = {entry: position for position, entry in enumerate(self.messages)}
         for position, (change, cleared) in enumerate(fold(Window(), self.messages, policy)):
-            for result, _, stub in cleared:
-                if stub is not None:
-                    places[stub] = places[result]
-                    stubs[places[result]] = Stub(position, stub.tokens)
+            for each in cleared:
+                if (stub := each.because) is not None:
+                    place = places[stub] = places[each.entry]
+                    stubs[place] = Stub(position, stub.tokens)
             if change.ignored:
                 left[position] = position
             for eviction in change.evictions:

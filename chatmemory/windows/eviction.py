@@ -45,6 +45,26 @@ class Reason(StrEnum):
         return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
 
 
+class CannotFit(StrEnum):
+    """The reason why a message cannot stay although everything that can leave has left.
+
+    Only messages that a policy never evicts remain: a leading system message, or nothing. Pinned
+    messages do not count: an add that would fit without them is refused. Earlier versions accepted
+    some of these.
+    """
+
+    TOO_BIG = "TOO_BIG"
+    TOO_BIG_BESIDE_SYSTEM = "TOO_BIG_BESIDE_SYSTEM"
+    NO_ROOM_BESIDE_PINS = "NO_ROOM_BESIDE_PINS"
+    SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
+    SYSTEM_FILLS = "SYSTEM_FILLS"
+
+    @property
+    def is_of_system(self) -> bool:
+        """Whether the system message leaves no room to any other."""
+        return self in (CannotFit.SYSTEM_TOO_BIG, CannotFit.SYSTEM_FILLS)
+
+
 # The message stayed in the window, by another stay that began at the same step.
 IN_PLACE = (Reason.MOVED, Reason.STUBBED)
 FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
@@ -58,21 +78,44 @@ class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
     `because` is the tool call with which a result leaves, the system message that replaces one, the
-    summary that covers a message, or the stub of a result.
+    summary that covers a message, or the stub of a result. `misfit` is why a message left in the
+    step that added it; only the recorded change has it.
     """
 
     entry: Entry
     reason: Reason
     because: Entry | None = None
+    misfit: CannotFit | None = None
+
+    @property
+    def seq(self) -> int:
+        return self.entry.seq
+
+    @property
+    def type(self) -> MessageType:
+        return self.entry.type
+
+    @property
+    def has_calls(self) -> bool:
+        return self.entry.has_calls
+
+    @property
+    def tokens(self) -> int:
+        return self.entry.tokens
+
+    @property
+    def because_seq(self) -> int | None:
+        """The number of the message that caused it. A result's own stub is not another message."""
+        if self.because is None or self.reason is Reason.STUBBED:
+            return None
+        return self.because.seq or None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
         """Return the eviction with its entries replaced according to a mapping."""
         if self.entry not in entries and self.because not in entries:
             return self
-        entry = entries.get(self.entry, self.entry)
-        return Eviction(
-            entry, self.reason, self.because and entries.get(self.because, self.because)
-        )
+        because = self.because and entries.get(self.because, self.because)
+        return self._replace(entry=entries.get(self.entry, self.entry), because=because)
 
 
 def oldest_first(

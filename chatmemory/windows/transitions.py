@@ -25,7 +25,14 @@ from typing import NamedTuple, NoReturn
 
 from chatmemory.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.eviction import Eviction, Head, Reason, group_of, oldest_first
+from chatmemory.windows.eviction import (
+    CannotFit,
+    Eviction,
+    Head,
+    Reason,
+    group_of,
+    oldest_first,
+)
 from chatmemory.windows.policies import WHOLE, Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
@@ -41,26 +48,6 @@ class Change(StrEnum):
     PIN = "pin"
     COMPACT = "compact"
     CLEAR_RESULTS = "stub"
-
-
-class CannotFit(StrEnum):
-    """The reason why a message cannot stay although everything that can leave has left.
-
-    Only messages that a policy never evicts remain: a leading system message, or nothing. Pinned
-    messages do not count: an add that would fit without them is refused. Earlier versions accepted
-    some of these.
-    """
-
-    TOO_BIG = "TOO_BIG"
-    TOO_BIG_BESIDE_SYSTEM = "TOO_BIG_BESIDE_SYSTEM"
-    NO_ROOM_BESIDE_PINS = "NO_ROOM_BESIDE_PINS"
-    SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
-    SYSTEM_FILLS = "SYSTEM_FILLS"
-
-    @property
-    def is_of_system(self) -> bool:
-        """Whether the system message leaves no room to any other."""
-        return self in (CannotFit.SYSTEM_TOO_BIG, CannotFit.SYSTEM_FILLS)
 
 
 class Transition(NamedTuple):

@@ -72,6 +72,11 @@ class Entry:
     frame: str = ""
     overrides: str | None = None
 
+    @property
+    def is_injected(self) -> bool:
+        """Whether a client put the message into the window; it is not part of the history."""
+        return self.origin != SAID
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Entry) and other.key == self.key
 

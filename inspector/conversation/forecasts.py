@@ -14,9 +14,10 @@ from chatmemory.explain.wording import (
     seqs,
     why_no_fit,
 )
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.reading.simulation import Outlook
 from chatmemory.reading.windows import NoRoom, WindowView
+from chatmemory.windows.eviction import Eviction
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 
@@ -54,7 +55,7 @@ def would_become_stubs(results: Sequence[int]) -> str:
     return f"Results {seqs(results)} would become stubs"
 
 
-def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:
+def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:
     """Say that a message could not stay, and name the other effects of its add."""
     detail = f"{why_no_fit(change, message)}{also}"
     if message.misfit is not None and message.misfit.is_of_system:

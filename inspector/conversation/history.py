@@ -16,7 +16,7 @@ from chatmemory.messages.phrases import phrase_place
 from chatmemory.messages.texts import named
 from chatmemory.reading.rows import MessageDetail, StayDetail
 from chatmemory.reading.windows import MessageView
-from chatmemory.services import EvictedMessage
+from chatmemory.windows.eviction import Eviction
 from inspector.conversation.links import chosen
 from inspector.conversation.looks import LOOKS, css_of, pairings
 from inspector.conversation.state import TEXT_SIZE, ConversationState
@@ -37,7 +37,7 @@ class MessageLine:
     def __init__(
         self,
         state: ConversationState,
-        message: MessageDetail | MessageView | EvictedMessage,
+        message: MessageDetail | MessageView | Eviction,
         *classes: str | bool,
     ) -> None:
         seq = message.seq

@@ -9,7 +9,8 @@ from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit, oldest, reason_of, short_reason
 from chatmemory.reading.windows import MessageView
-from chatmemory.services import ChangeResult, EvictedMessage
+from chatmemory.services import ChangeResult
+from chatmemory.windows.eviction import Eviction
 from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
@@ -29,7 +30,7 @@ class MemoryPaneRow(MessageLine):
     def __init__(
         self,
         state: ConversationState,
-        message: MessageView | EvictedMessage,
+        message: MessageView | Eviction,
         *classes: str | bool,
         amount: int,
         note: str,
@@ -79,7 +80,7 @@ class JustEvicted:
             return f"when #{self._change.arrived[0].seq} arrived"
         return f"at step {self._state.at:,}"
 
-    def _row(self, evicted: EvictedMessage) -> MemoryPaneRow:
+    def _row(self, evicted: Eviction) -> MemoryPaneRow:
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         if evicted.reason is Reason.SUMMARIZED:
             note = short_reason(evicted.reason)

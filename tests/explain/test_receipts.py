@@ -149,6 +149,15 @@ def assert_equal(stored: ChangeResult, made: ChangeResult) -> None:
     assert replace(stored, evicted=()) == replace(made, evicted=())
     by_seq = attrgetter("seq", "reason")
     assert sorted(stored.evicted, key=by_seq) == sorted(made.evicted, key=by_seq)
+    assert facts_of(stored) == facts_of(made)
+
+
+def facts_of(change: ChangeResult) -> list[object]:
+    """Return what equal entries, which have the same key, may differ in."""
+    return [
+        sorted((each.seq, each.type, each.has_calls, each.tokens) for each in entries)
+        for entries in (change.arrived, change.evicted)
+    ] + [[each.origin for each in change.arrived]]
 
 
 def check_sum(change: ChangeResult) -> None:
@@ -180,7 +189,7 @@ def limit_of(change: ChangeResult, line: ReceiptLine) -> int:
 def assert_arrivals_come_first(change: ChangeResult, lines: list[ReceiptLine]) -> None:
     """No message is taken away before it is there."""
     there: set[int] = set()
-    arriving = {message.seq for message in change.arrived if message.is_new}
+    arriving = {message.seq for message in change.arrived if message.seq > change.last_seq}
     for line in lines:
         if line.kind == "plus" and line.seq:
             there.add(line.seq)

@@ -92,8 +92,7 @@ READS: dict[str, Callable[[Filled], object]] = {
 }
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
-    "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage",
-    "NamedDefault", "NewMessage", "Recount", "Rounds",
+    "ChangeResult", "CompactionPreview", "NamedDefault", "NewMessage", "Recount", "Rounds",
     "CHANNEL", "keepers", "QUICK_MESSAGES", "atomic", "chosen_policy",
     "create", "default_policies", "default_policy", "delete_all",
     "empty_leftover_log", "finish_deletions",

@@ -24,7 +24,7 @@ from chatmemory.reading import history as history_reads
 from chatmemory.reading import steps, windows
 from chatmemory.reading.feed import feed
 from chatmemory.reading.history import Part, message
-from chatmemory.windows.transitions import CannotFit
+from chatmemory.windows.eviction import CannotFit
 from inspector import demo
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, beginnings, calls_in, conversation_state

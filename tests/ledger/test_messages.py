@@ -403,7 +403,15 @@ def account_of(name: str) -> list[object]:
     steps = [
         steps_reads.step(name, n) for n in range(1, conversations_reads.memory(name).last_step + 1)
     ]
-    changes = [(s.row.kind, s.change.arrived, s.change.evicted, s.change.after) for s in steps]
+    changes = [
+        (
+            s.row.kind,
+            [(each.seq, each.type, each.tokens, each.origin) for each in s.change.arrived],
+            [(each.seq, each.type, each.tokens, each.reason) for each in s.change.evicted],
+            s.change.after,
+        )
+        for s in steps
+    ]
     windows = [[(r.seq, r.tokens) for r in window(name, s.row.n).rows] for s in steps]
     rows = Message.objects.filter(memory=name).order_by("seq")
     said = [(row.seq, without_attributes(row.payload), row.origin) for row in rows]

@@ -145,7 +145,7 @@ def memory_changed(
     reasons = [each.reason for result in results for each in result.evicted]
     for reason in set(reasons):
         _left_for(reason).inc(reasons.count(reason))
-    _added.inc(sum(each.was_said for result in results for each in result.arrived))
+    _added.inc(sum(each.said_count for each in results))
     if fill is not None:
         _fill.observe(fill)
 

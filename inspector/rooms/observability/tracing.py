@@ -99,7 +99,7 @@ def _add_event(memory_id: str, results: tuple[ChangeResult, ...], **_: Any) -> N
     attributes: dict[str, str | int] = {
         "chatmemory.memory_id": memory_id,
         "chatmemory.steps": len(results),
-        "chatmemory.said": sum(each.was_said for one in results for each in one.arrived),
+        "chatmemory.said": sum(each.said_count for each in results),
         "chatmemory.left": sum(len(each.evicted) for each in results),
     }
     trace.get_current_span().add_event("memory changed", attributes)

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -38,6 +38,9 @@ from chatmemory.recall.facts import is_term, runs_in
 from chatmemory.recall.term_search import is_found
 from inspector.conversation.state import change_at
 from inspector.rooms.phrase.spans import Span, arrivals_at, clipped, merged
+
+if TYPE_CHECKING:
+    from chatmemory.reading.rows import EndedStay
 
 MATCHES_MAX = 500
 SHOWN = 50
@@ -283,7 +286,7 @@ def _speakers_of(messages: QuerySet[Message]) -> dict[int, Speaker]:
 
 
 def _telling(
-    memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[Stay]
+    memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[EndedStay]
 ) -> tuple[MessageDetail, ...]:
     """Return the most important mentions: the newest of users and tools, then of others."""
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
