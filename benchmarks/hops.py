@@ -108,7 +108,8 @@ def main(folder: str) -> None:
         prefix = f"file-{next(numbers)}-"
         call_command("import_transcripts", str(file), prefix=prefix, stdout=StringIO())
 
-    measure("add in process", lambda: memory.add(UserMessage("one more")))
+    messages = iter([UserMessage("one more"), UserMessage("and another")])
+    measure("add in process", lambda: memory.add(next(messages)))
 
     def add_turn() -> None:
         for each in turn:

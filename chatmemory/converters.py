@@ -1,10 +1,10 @@
-"""The converter of memory ids in URL patterns; see messages.argument_checks."""
+"""The converter of memory ids in URL patterns; see messages.ids."""
 
 from __future__ import annotations
 
 from django.urls import register_converter
 
-from chatmemory.messages.argument_checks import address, memory_id_at
+from chatmemory.messages.ids import address, memory_id_at
 
 __all__ = ["MemoryIdConverter", "address", "memory_id_at"]
 

@@ -6,13 +6,10 @@ The transaction of the request was rolled back, so the caller can repeat it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
-from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from chatmemory import database
@@ -87,9 +84,6 @@ _NODE_LOST = re.compile(
 )
 RETRY_SECONDS = 2
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 def outage(error: BaseException | None) -> Outage | None:
     """Return the outage that an error reports, or None.
@@ -109,24 +103,6 @@ def outage(error: BaseException | None) -> Outage | None:
         return next((found for code, found in _POSTGRESQL.items() if state.startswith(code)), None)
     # There is no code if the connection failed or was lost.
     return _DOWN if isinstance(error, (OperationalError, InterfaceError)) else None
-
-
-def explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Add a note about the state of the database to the errors of a call."""
-
-    @wraps(call)
-    def noting(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            return call(*args, **options)
-        except (DatabaseError, InterfaceError) as error:
-            if found := outage(error):
-                error.add_note(f"chatmemory: {found}")
-            raise
-        except SynchronousOnlyOperation as error:
-            error.add_note("chatmemory: await the method whose name begins with an a: aadd for add")
-            raise
-
-    return noting
 
 
 @contextmanager

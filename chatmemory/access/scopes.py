@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from chatmemory.access.tokens import token_of
 from chatmemory.exceptions import InvalidValue, MemoryNotFound
-from chatmemory.messages.argument_checks import check_text
+from chatmemory.messages.ids import check_text
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from chatmemory.access.roles import Role
 from chatmemory.conf import TOKEN_DAYS_MAX, configuration
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.ledger.transaction import audit
-from chatmemory.messages.argument_checks import check_text
+from chatmemory.messages.ids import check_text
 from chatmemory.models import ApiToken
 
 _LAST_USED_RESOLUTION = timedelta(minutes=1)

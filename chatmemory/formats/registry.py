@@ -35,9 +35,8 @@ from chatmemory.formats.format import (
 from chatmemory.formats.known import known_shape, shape_of, why_unread
 from chatmemory.formats.packed import Packed, is_list
 from chatmemory.formats.words import has_content, unread_words
-from chatmemory.messages.argument_checks import chat_message, chat_messages, message_list
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
-from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.message import ChatMessage, chat_message, chat_messages, message_list
 from chatmemory.messages.texts import printable
 from chatmemory.registry import Registry
 

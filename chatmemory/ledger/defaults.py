@@ -18,7 +18,7 @@ from chatmemory.conf import configured_policies
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.transaction import audit
 from chatmemory.ledger.validation import ID_LENGTH, check_actor, check_policy, check_text
-from chatmemory.messages.argument_checks import storable_id
+from chatmemory.messages.ids import storable_id
 from chatmemory.models import DefaultPolicy
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide

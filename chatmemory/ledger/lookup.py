@@ -13,7 +13,7 @@ from chatmemory.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.ledger.sql import read_memory, read_step
 from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet
-from chatmemory.messages.argument_checks import storable_id
+from chatmemory.messages.ids import storable_id
 from chatmemory.models import Memory, Step
 
 

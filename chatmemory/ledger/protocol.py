@@ -35,8 +35,8 @@ from chatmemory.ledger.windows import (
     open_stays,
     shown_message,
 )
-from chatmemory.messages.argument_checks import storable_id
 from chatmemory.messages.estimators import family_named, is_known, remember_tokens
+from chatmemory.messages.ids import storable_id
 from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.transitions import refill
 from chatmemory.windows.window import Window

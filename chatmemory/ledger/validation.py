@@ -16,17 +16,12 @@ from chatmemory.exceptions import (
     WindowTooLarge,
 )
 from chatmemory.ledger.changes import NewMessage
-from chatmemory.messages.argument_checks import ID_LENGTH as ID_LENGTH
-from chatmemory.messages.argument_checks import (
-    brief,
-    chat_messages,
-    message_list,
-    storable_id,
-    string_id,
-)
-from chatmemory.messages.argument_checks import check_text as check_text
 from chatmemory.messages.codec import path_text, stored_json, strings_of
-from chatmemory.messages.message import ChatMessage, text_of
+from chatmemory.messages.field_checks import brief
+from chatmemory.messages.ids import ID_LENGTH as ID_LENGTH
+from chatmemory.messages.ids import check_text as check_text
+from chatmemory.messages.ids import storable_id, string_id
+from chatmemory.messages.message import ChatMessage, chat_messages, message_list, text_of
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import measured

@@ -14,12 +14,12 @@ from chatmemory.lint import PROVIDERS, Finding, ProviderWindow, Turn, findings_i
 from chatmemory.lint.repairs import REPAIRS, Bench, BenchMessage, Repaired
 from chatmemory.lint.rules import Example
 from chatmemory.lint.turns import OPENAI
-from chatmemory.messages.argument_checks import chat_messages
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     MessageType,
     ToolExecutionResultMessage,
+    chat_messages,
     text_of,
 )
 

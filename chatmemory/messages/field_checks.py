@@ -14,8 +14,16 @@ DEPTH_MAX = 200  # levels of objects and arrays
 DIGITS_MAX = 4_300  # digits of an integer: Python reads and writes no longer ones
 _TOO_LONG = 10**DIGITS_MAX
 
+_SHOWN = 80  # characters
+
 _ITERABLE = (list, tuple, Iterable)  # checking for an Iterable first takes four times as long
 _MAPPING = (dict, Mapping)
+
+
+def brief(value: object) -> str:
+    """Return a value for an error, shortened."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def check_texts(**values: object) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.contents import Content, TextContent, content_text
 from chatmemory.messages.field_checks import (
+    brief,
     check_iterable,
     check_json,
     check_kind,
@@ -244,6 +245,37 @@ def _attributes(mapping: Mapping[str, Any] | None) -> dict[str, Any]:
 def _plain_json(attributes: Mapping[str, Any], **style: Any) -> str:
     """Return attributes or arguments in Python's spelling of JSON, with unescaped characters."""
     return json.dumps(attributes, ensure_ascii=False, default=dict, **style)
+
+
+# Checks of values from callers
+
+
+def chat_message(value: object) -> ChatMessage:
+    """Check that a value is a message, and return it. Raises InvalidMessage."""
+    if isinstance(value, ChatMessage):
+        return value
+    if isinstance(value, list | tuple):
+        raise InvalidMessage("expected a chat message, not a list: pass its messages one by one")
+    hint = ""
+    if isinstance(value, Mapping) and "role" in value:
+        hint = ": parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
+    raise InvalidMessage(
+        f"expected a chat message such as UserMessage('Hello'), not {brief(value)}{hint}"
+    )
+
+
+def message_list(values: Iterable[Any]) -> Iterable[Any]:
+    """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
+    if isinstance(values, list):  # checking for a Mapping takes longer
+        return values
+    if isinstance(values, ChatMessage | str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidMessage(f"expected a list of chat messages, not {brief(values)}")
+    return values
+
+
+def chat_messages(values: Iterable[Any]) -> list[ChatMessage]:
+    """Return the messages in a value. Raises InvalidMessage."""
+    return [chat_message(each) for each in message_list(values)]
 
 
 # The text of a message

@@ -20,8 +20,8 @@ from chatmemory.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.windows import read_message
-from chatmemory.messages.argument_checks import storable_id
 from chatmemory.messages.estimators import estimator_for, family_named, is_known
+from chatmemory.messages.ids import storable_id
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import Memory, Message, Step

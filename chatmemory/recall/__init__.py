@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
-from chatmemory.messages.argument_checks import chat_messages
 from chatmemory.messages.estimators import estimator_for
-from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.message import ChatMessage, chat_messages
 from chatmemory.recall.advice import USUAL, Advice, Chooser, Goals, why_words
 from chatmemory.recall.comparison import RecallCurve, curve_of, replay
 from chatmemory.recall.cost import NO_BOUNDS, NO_PRICES, NOTHING_SENT, Bill, CacheRules, Prices

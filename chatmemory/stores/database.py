@@ -11,7 +11,7 @@ messages that reached the store, and the last of several concurrent writers wins
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
@@ -22,10 +22,12 @@ from chatmemory.windows.window import Window
 
 try:
     from asgiref.sync import sync_to_async
+    from django.core.exceptions import SynchronousOnlyOperation
+    from django.db import DatabaseError, InterfaceError
 
     from chatmemory import database
     from chatmemory.conf import configuration
-    from chatmemory.database_errors import explained
+    from chatmemory.database_errors import outage
     from chatmemory.ledger import protocol
     from chatmemory.ledger.transaction import locked, unsaved_memory
     from chatmemory.ledger.validation import check_actor, check_storable_limit, storable_messages
@@ -39,6 +41,24 @@ except ModuleNotFoundError as error:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def explained(call: Callable[P, T]) -> Callable[P, T]:
+    """Add a note about the state of the database to the errors of a call."""
+
+    @wraps(call)
+    def noting(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return call(*args, **options)
+        except (DatabaseError, InterfaceError) as error:
+            if found := outage(error):
+                error.add_note(f"chatmemory: {found}")
+            raise
+        except SynchronousOnlyOperation as error:
+            error.add_note("chatmemory: await the method whose name begins with an a: aadd for add")
+            raise
+
+    return noting
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):

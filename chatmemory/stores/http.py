@@ -17,8 +17,9 @@ from typing import Any, Self
 from uuid import uuid4
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage, InvalidValue
-from chatmemory.messages.argument_checks import address, brief, check_text, storable_id
 from chatmemory.messages.codec import messages_from_json, messages_to_json
+from chatmemory.messages.field_checks import brief
+from chatmemory.messages.ids import address, check_text, storable_id
 from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.store import ChatMemoryStore
 

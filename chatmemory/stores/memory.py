@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmemory.messages.argument_checks import string_id
+from chatmemory.messages.ids import string_id
 from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore
 from chatmemory.windows.transitions import Transition

@@ -20,7 +20,7 @@ from chatmemory.exceptions import (
     MessageTooLarge,
     NotCompactable,
 )
-from chatmemory.messages.argument_checks import brief
+from chatmemory.messages.field_checks import brief
 from chatmemory.messages.message import ChatMessage, UserMessage
 from chatmemory.recall.compactions import dropped_terms
 from chatmemory.recall.facts import NO_WORDS, Words

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 from chatmemory.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.formats import Loss, parse_objects, render_messages
 from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
-from chatmemory.messages.argument_checks import brief, chat_message, message_list, string_id
 from chatmemory.messages.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -31,7 +30,15 @@ from chatmemory.messages.estimators import (
     count_tokens,
     family_of,
 )
-from chatmemory.messages.message import ChatMessage, SystemMessage, with_attributes
+from chatmemory.messages.field_checks import brief
+from chatmemory.messages.ids import string_id
+from chatmemory.messages.message import (
+    ChatMessage,
+    SystemMessage,
+    chat_message,
+    message_list,
+    with_attributes,
+)
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, is_summary, summary_message
 from chatmemory.windows.policies import (

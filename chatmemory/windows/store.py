@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.messages.argument_checks import chat_messages, string_id
-from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.ids import string_id
+from chatmemory.messages.message import ChatMessage, chat_messages
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry, Window
 

@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import Any, get_type_hints
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.messages.argument_checks import brief
 from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.field_checks import brief
 from chatmemory.windows.policies import KINDS, Policy, option_fields, option_value, stored_value
 
 EVERYTHING = "everything"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from chatmemory.messages.argument_checks import address
+from chatmemory.messages.ids import address
 
 PACKAGE = "generated_client"
 MADE_UP = re.compile(r"type_?\d|inline|patched|enum|_item|_\d")  # invented by the generator

@@ -11,7 +11,7 @@ from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import wording
 from chatmemory.explain.wording import window_size_words
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.messages.argument_checks import check_text
+from chatmemory.messages.ids import check_text
 from chatmemory.messages.texts import one_line
 from chatmemory.printing import add_json_argument
 from chatmemory.reading import overview

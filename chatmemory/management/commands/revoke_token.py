@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from chatmemory.access.tokens import revoke_token
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
-from chatmemory.messages.argument_checks import check_text
+from chatmemory.messages.ids import check_text
 from chatmemory.models import ApiToken
 
 

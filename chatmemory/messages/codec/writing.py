@@ -10,7 +10,6 @@ from sys import getsizeof, intern
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.messages.argument_checks import message_list
 from chatmemory.messages.contents import (
     Audio,
     AudioContent,
@@ -30,6 +29,7 @@ from chatmemory.messages.message import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    message_list,
 )
 
 # An escaped backslash matches, too, so that `\\u001f` within a text is left unchanged.

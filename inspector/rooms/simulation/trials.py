@@ -19,8 +19,8 @@ from chatmemory.database_errors import leaving_out_lost_nodes
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.validation import check_actor, storable_messages
-from chatmemory.messages.argument_checks import storable_id
 from chatmemory.messages.codec import messages_from_json, messages_to_json
+from chatmemory.messages.ids import storable_id
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory
 from chatmemory.reading.simulation import Simulation, simulated

@@ -25,7 +25,8 @@ from django.db.models import (
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.lookup import Bytes
-from chatmemory.messages.argument_checks import brief, check_text
+from chatmemory.messages.field_checks import brief
+from chatmemory.messages.ids import check_text
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 VERSION = 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chatmemory.management.base import ReportCommand, wrong_arguments
-from chatmemory.messages.argument_checks import check_text
+from chatmemory.messages.ids import check_text
 from chatmemory.printing import Printer
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reports import recall

@@ -1,50 +1,15 @@
-"""Checks of messages, ids and texts from callers. Errors say what to pass instead."""
+"""The ids of conversations: which ones a database can store, and their addresses in URLs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import quote, unquote
 
-from chatmemory.exceptions import InvalidMessage, InvalidValue, MemoryNotFound, UnstorableText
-from chatmemory.messages.message import ChatMessage
+from chatmemory.exceptions import InvalidValue, MemoryNotFound, UnstorableText
+from chatmemory.messages.field_checks import brief
 
-_SHOWN = 80
-
-
-def chat_message(value: object) -> ChatMessage:
-    """Check that a value is a message, and return it. Raises InvalidMessage."""
-    if isinstance(value, ChatMessage):
-        return value
-    if isinstance(value, list | tuple):
-        raise InvalidMessage("expected a chat message, not a list: pass its messages one by one")
-    hint = ""
-    if isinstance(value, Mapping) and "role" in value:
-        hint = ": parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
-    raise InvalidMessage(
-        f"expected a chat message such as UserMessage('Hello'), not {brief(value)}{hint}"
-    )
-
-
-def message_list(values: Iterable[Any]) -> Iterable[Any]:
-    """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
-    if isinstance(values, list):  # checking for a Mapping takes longer
-        return values
-    if isinstance(values, ChatMessage | str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidMessage(f"expected a list of chat messages, not {brief(values)}")
-    return values
-
-
-def chat_messages(values: Iterable[Any]) -> list[ChatMessage]:
-    """Return the messages in a value. Raises InvalidMessage."""
-    return [chat_message(each) for each in message_list(values)]
-
-
-def brief(value: object) -> str:
-    """Return a value for an error, shortened."""
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+ID_LENGTH = 255
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def string_id(memory_id: object, limit_name: str = "") -> str:
@@ -59,13 +24,6 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
         meant = f", or {limit_name}={shown}" if limit_name and isinstance(memory_id, int) else ""
         raise InvalidValue(f"a memory id must be a string, not {shown}: use str(…){meant}")
     return memory_id
-
-
-# Ids and texts that every database can store, checked before a query
-
-
-ID_LENGTH = 255
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def check_text(text: str, what: str) -> None:
@@ -88,9 +46,6 @@ def storable_id(memory_id: object) -> str:
         )
     check_text(found, "a memory id")
     return found
-
-
-# Ids in URLs
 
 
 def address(memory_id: str) -> str:
