@@ -187,7 +187,7 @@ def _stored_first(memory_id: str, group: list[Transcript]) -> list[Transcript]:
     """Return a conversation and its branches. If a branch was stored under the id before its agent
     went back, it changes places with the conversation.
     """
-    memory = Memory.objects.filter(pk=memory_id).first() if len(group) > 1 else None
+    memory = _stored(memory_id) if len(group) > 1 else None
     going_on = [
         n for n, each in enumerate(group) if memory and _stored_of(memory, each) is not None
     ]
@@ -218,22 +218,40 @@ def _import(
             own = None
         else:
             own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
-        if memory := Memory.objects.filter(pk=memory_id).first():
+        if memory := _stored(memory_id):
             return _import_again(memory, transcript, own, actor)
-        labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
-        new: list[NewMessage] = [NewMessage(message) for message in transcript.messages]
-        if source and (shared := _shared(source, transcript.shared)):
-            labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
-            new[: len(shared)] = [each for _, each in shared]
-            if any(is_redacted(each.message) for _, each in shared):
-                del labels[DIGEST_LABEL]  # its text was redacted
-        results = import_labelled(memory_id, new, own, labels, actor, transcript.session)
-        imported = _imported(memory_id, transcript, results)
-        if "from" in labels:
-            Memory.objects.filter(pk=memory_id).update(branched_from=source)
-        return imported
+        try:
+            return _import_new(memory_id, transcript, own, actor, source)
+        except MemoryExists:  # another import of the file may have stored it meanwhile
+            memory = _stored(memory_id)
+            if memory is None:
+                raise
+            return _import_again(memory, transcript, own, actor)
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
+
+
+def _stored(memory_id: str) -> Memory | None:
+    found: Memory | None = Memory.objects.filter(pk=memory_id).first()
+    return found
+
+
+def _import_new(
+    memory_id: str, transcript: Transcript, policy: Policy | None, actor: str, source: str
+) -> Imported:
+    """Store a conversation under a new id. Raises MemoryExists."""
+    labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
+    new: list[NewMessage] = [NewMessage(message) for message in transcript.messages]
+    if source and (shared := _shared(source, transcript.shared)):
+        labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
+        new[: len(shared)] = [each for _, each in shared]
+        if any(is_redacted(each.message) for _, each in shared):
+            del labels[DIGEST_LABEL]  # its text was redacted
+    results = import_labelled(memory_id, new, policy, labels, actor, transcript.session)
+    imported = _imported(memory_id, transcript, results)
+    if "from" in labels:
+        Memory.objects.filter(pk=memory_id).update(branched_from=source)
+    return imported
 
 
 def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -> Transcript:

@@ -14,13 +14,14 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
-from chatmemory.formats import Refused, stream_transcripts
+from chatmemory.formats import Refused, Transcript, stream_transcripts
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.contents import Image, ImageContent
 from chatmemory.models import Memory
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import history
+from inspector.rooms.transfer.imports import import_each
 
 from ... import processes
 from ...connecting import connected_to
@@ -110,6 +111,22 @@ def test_a_taken_id_is_refused_and_the_others_are_imported(two_chats, capsys):
 
 SYSTEM, KIND = {"role": "system", "content": "kind"}, "a system message equal to the one in force"
 BLANK = {"role": "system", "content": " "}
+
+
+class ReadTwice(tuple):
+    """Messages that another import stores while this one reads them."""
+
+    def __iter__(self):
+        messages = (*super().__iter__(),)
+        [*import_each([Transcript("one", messages)])]
+        return iter(messages)
+
+
+def test_two_imports_of_a_file_at_once_store_it_once(db):
+    messages = ReadTwice([UserMessage("hi"), AiMessage("hello")])
+    (late,) = import_each([Transcript("one", messages)])
+    assert (late.already, late.refused) == (True, "")
+    assert conversations.memory("one").said_count == 2
 
 
 @pytest.mark.parametrize(
