@@ -192,7 +192,7 @@ def _found_between(memory: Memory, first: int, last: int) -> FoundCompactions:
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
     found = compaction_evidence(session, words=fact_words())
     kept = [
-        _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
+        _kept(each, step, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
         for each, step in zip(found, steps, strict=True)
     ]
     return FoundCompactions(kept, packed(map(digest_of, terms_of(session, fact_words()))))
@@ -236,7 +236,7 @@ def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[Compaction]:
 
 
 def _kept(
-    found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
+    found: Evidence, step: Step, session: Session, seqs: Sequence[int], tokens: int
 ) -> StoredEvidence:
     @cache
     def places(position: int) -> dict[str, int]:
@@ -262,10 +262,10 @@ def _kept(
     ]
     dropped = zip(found.mentions[:LIMIT], found.dropped[:LIMIT], strict=True)
     return StoredEvidence(
-        step=step,
+        step=step.n,
         summary=seqs[one.summary],
         trigger=one.trigger or "",
-        summarizer=_summarizer(session, one),
+        summarizer=_summarizer(session, one, step.by_client),
         replaced=len(covered),
         first=min(covered, default=None),
         last=max(covered, default=None),
@@ -280,12 +280,14 @@ def _kept(
     )
 
 
-def _summarizer(session: Session, one: Compaction) -> str:
-    """Return the format of the messages, from their attributes, and the model of the last answer
-    before the summary; "" if neither is known.
+def _summarizer(session: Session, one: Compaction, by_client: bool) -> str:
+    """Return the format of a summary and its model, from its attributes; "" if neither is known.
+
+    An agent that sends its own summary has the format of its messages, and the model of the last
+    answer before it.
     """
     known = ""
-    for position in reversed((*one.covered, one.summary)):
+    for position in (one.summary, *reversed(one.covered if by_client else ())):
         attributes = getattr(session.messages[position], "attributes", {})
         for name, about in attributes.items():
             if name in FORMATS and isinstance(about, Mapping):

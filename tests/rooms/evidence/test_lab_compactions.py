@@ -10,25 +10,36 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
+from chatmemory.formats import Transcript
+from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.reading.finding import MemoryFilter
 from inspector.rooms.evidence.compactions import fleet_compactions
+from inspector.rooms.transfer.imports import import_each
 
 pytestmark = pytest.mark.django_db
 OPUS = {"claude_code": {"model": "opus"}}
+SUMMARY = AiMessage("None.")
 LINK = "/c/one/?at=3"
 
 
 @pytest.fixture
 def compacted():
-    """One conversation loses A-11 and a term of the assistant; another one loses nothing."""
-    for memory_id, summary, trigger in (("one", "None.", "auto"), ("two", "A-11 B-22", "manual")):
-        services.create(memory_id, MessageWindow(20), {"team": memory_id})
-        said = [UserMessage("A-11"), AiMessage("I take B-22.", attributes=OPUS)]
-        services.add(memory_id, said)
-        services.compact(memory_id, summary, keep_last=0, trigger=trigger)
-        services.add(memory_id, [AiMessage("A-11 B-22")])
-        services.keep(memory_id)
+    """An agent's session loses A-11 and a term of the assistant; the summary of a program, in
+    another conversation, loses nothing.
+    """
+    said = [UserMessage("A-11"), AiMessage("I take B-22.", attributes=OPUS)]
+    messages = (*said, SUMMARY, AiMessage("A-11 B-22"))
+    session = Session(messages, (Compaction(2, (0, 1), (2,), "auto"),))
+    transcript = Transcript("one", (*said, messages[3]), session=session)
+    assert not next(import_each([transcript])).refused
+    services.label(["one"], "team", "one")
+    services.create("two", MessageWindow(20), {"team": "two"})
+    services.add("two", said)
+    services.compact("two", "A-11 B-22", keep_last=0, trigger="manual")
+    services.add("two", [AiMessage("A-11 B-22")])
     services.create("none", MessageWindow(20))
+    for memory_id in ("one", "two"):
+        services.keep(memory_id)
 
 
 @pytest.fixture
@@ -56,8 +67,8 @@ def test_it_adds_up_by_summarizer_and_trigger(page):
         html
     )
     assert rows(html) == [
+        "not recorded manual 1 2 2 100 % 2 2 2 2",
         "claude_code opus auto 1 2 0 0 % 2 2 2 2",
-        "claude_code opus manual 1 2 2 100 % 2 2 2 2",
         "all 2 4 2 50 % 4 4 4 4",
     ]
     assert f'href="{LINK}"' in html
