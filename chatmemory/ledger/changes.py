@@ -49,13 +49,13 @@ class ChangeResult:
 
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
     redacted. `arrived` and `evicted` do not contain messages that only changed their position;
-    arrivals up to `last_seq` were known before.
-    `before` and `after` are the totals of the stays; `policy` is the policy in force after the
-    change. An add first trims under `policy_before`, because LangChain4j reads the limit twice. If
-    a message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
-    is True if pinned messages are older than some that left for want of room. A change `by_client`
-    is a list of a client that decides its memory: no policy decided it, even if one is in force. A
-    stored change of the policy has the policy that it `replaced`, if an earlier step recorded it.
+    arrivals up to `last_seq` were known before. `before` and `after` are the totals of the stays;
+    `policy` is the policy in force after the change. An add first trims under `policy_before`,
+    because LangChain4j reads the limit twice. If a message left at once, `pinned` is the part of
+    `after` that pinned messages hold. `passed_pins` is True if pinned messages are older than some
+    that left for want of room. A change `by_client` is a list of a client that decides its memory:
+    no policy decided it, even if one is in force. A stored change of the policy has the policy that
+    it `replaced`, if an earlier step recorded it.
 
     A result is never changed. It is not frozen, as an import makes one of each message, and a
     frozen one takes four times as long.

@@ -69,8 +69,8 @@ class Entry:
     rank: int = 0
     size: int = 0
     origin: str = SAID
-    frame: str = ""
-    overrides: str | None = None
+    frame: str = field(default="", repr=False)
+    overrides: str | None = field(default=None, repr=False)
 
     @property
     def is_injected(self) -> bool:
