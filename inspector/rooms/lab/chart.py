@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from textwrap import wrap
 from typing import NamedTuple
 
 from chatmemory.recall.advice import Advice, Chooser, CostedPolicy, percent_of
@@ -13,6 +14,7 @@ from inspector.rooms.lab.words import HALF, dominated_words, policy_short
 
 LETTER = 6.6  # pixels
 ROW = 15.0
+ROW_LENGTH = 32  # characters
 Box = tuple[float, float, float, float]  # left, top, right, foot
 Segment = tuple[float, float, float, float]  # from x, y to x, y
 EVERYTHING = "sending everything"  # above the line of its cost
@@ -156,9 +158,9 @@ class Frontier:
         rows = [(css, f"yours today{f': {yours}' if yours else ''}")]
         if self._advice.beaten_by is not None and self.size is WIDE:
             reason = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
-            rows.append(("t-mid", reason))
+            rows += [("t-mid", line) for line in wrap(reason, ROW_LENGTH)]
         # Below the point, because the line to what is suggested leads upwards
-        below = float(self._at(today)[1]) + 2 * ROW
+        below = float(self._at(today)[1]) + len(rows) * ROW
         self._label(today, rows, ROW if below < self.size.foot else 0)
 
     def _is_as_today(self, point: CostedPolicy, low_water: str) -> bool:
