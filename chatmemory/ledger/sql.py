@@ -40,7 +40,7 @@ STAY = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size", "ov
 
 
 class WindowMessage(NamedTuple):
-    """A stay of the current window with its message, and the estimator that counted it.
+    """A stay of a window with its message, and the estimator of the conversation.
 
     It begins with the columns `STAY`.
     """
@@ -64,6 +64,12 @@ class WindowMessage(NamedTuple):
 
 # On SQLite, Django fills in a few names faster than it searches a long statement for each "%s".
 _OPEN = "s.memory_id = %(id)s AND s.left_step IS NULL ORDER BY s.rank"
+# As `windows.stays_at`, which explains the bounds
+_OPEN_AT = """s.memory_id = %(id)s AND s.entered_step <= %(at)s
+    AND (s.left_step IS NULL OR s.left_step > %(at)s)
+    AND ((s.n >= %(oldest)s AND s.n <= %(last)s)
+        OR (s.n < %(oldest)s AND (s.type = 'SYSTEM' OR s.pinned)))
+    ORDER BY s.rank"""
 _STAY = ", ".join(f"s.{name}" for name in STAY)
 _FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
 # The window of a conversation that is being deleted is empty.
@@ -72,7 +78,7 @@ _WINDOW = f"""SELECT {_STAY},
     FROM chatmemory_stay s
     JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
     JOIN chatmemory_memory c ON c.id = s.memory_id AND c.deleted_at IS NULL
-    WHERE {_OPEN}"""
+    WHERE """
 _END_STAYS = """UPDATE chatmemory_stay SET left_step = %(step)s, reason = %(reason)s
     WHERE memory_id = %(id)s AND n BETWEEN %(first)s AND %(last)s"""
 
@@ -176,9 +182,25 @@ def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tup
     return rows(_FIRST_STAYS, {"id": memory_id}, cursor)
 
 
-def window_messages(memory_id: str) -> list[WindowMessage]:
-    """Return the stays of the current window with their messages, by rank."""
-    return [WindowMessage._make(row) for row in rows(_WINDOW, {"id": memory_id})]
+def window_messages(memory_id: str, step: Step | None = None) -> list[WindowMessage]:
+    """Return the stays of the window with their messages, by rank; now, or after a step."""
+    return [WindowMessage._make(row) for row in rows(*_of_window(_WINDOW, memory_id, step))]
+
+
+def window_stays(
+    memory_id: str, columns: Sequence[str], step: Step | None = None
+) -> list[tuple[Any, ...]]:
+    """Return columns of the stays of the window, by rank; now, or after a step."""
+    select = f"SELECT {', '.join(columns)} FROM chatmemory_stay s WHERE "
+    return rows(*_of_window(select, memory_id, step))
+
+
+def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Values]:
+    """Return a statement about the stays of the window, now or after a step, with its values."""
+    if step is None:
+        return select + _OPEN, {"id": memory_id}
+    bounds = {"at": step.n, "oldest": step.oldest, "last": step.last_stay}
+    return select + _OPEN_AT, {"id": memory_id, **bounds}
 
 
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:

@@ -145,7 +145,8 @@ def duplicate_result(sent: ProviderWindow) -> Iterator[Fault]:
 
 def duplicate_call_id(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
-        for id, times in Counter(turn.calls).items():
+        counts = Counter(turn.calls) if len(turn.calls) > 1 else {}
+        for id, times in counts.items():
             if id is not None and times > 1:
                 yield Fault([turn], f"{turn.name} has {times} calls with the id {id}.", {"id": id})
 

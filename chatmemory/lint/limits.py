@@ -7,8 +7,9 @@ A path leads from a message to its values: `tool_calls[].id` means the ids of al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from chatmemory.lint.rules import Fault
@@ -67,17 +68,22 @@ class Limit:
             return f"{self.but}: {_shown(value)}"
         return ""
 
-    def places(self, value: Mapping[str, Any]) -> Iterator[JsonField]:
-        """Yield the values of the field in one message's JSON."""
+    @cached_property
+    def parts(self) -> list[tuple[str, str | None]]:
+        """The names on the path, with the type of the list's items, or None for no list."""
+        return [(each[1], each[2]) for each in _PART.finditer(self.path)]
+
+    def places(self, value: Mapping[str, Any]) -> Iterable[JsonField]:
+        """Return the values of the field in one message's JSON."""
+        if self.parts[0][0] not in value and not self.is_needed:
+            return ()
         if self.kind and value.get("type") != self.kind:
-            return iter(())
+            return ()
         if self.roles and value.get("role") not in self.roles:
-            return iter(())
+            return ()
         if self.without and value.get(self.without):
-            return iter(())
-        return _walked(
-            JsonField(value, ""), [(each[1], each[2]) for each in _PART.finditer(self.path)]
-        )
+            return ()
+        return _walked(JsonField(value, ""), self.parts)
 
 
 def limited(*limits: Limit) -> Any:

@@ -168,20 +168,21 @@ def turns_by_provider(
 
 
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
-    turn = Turn.of(position, number, message)
-    own = _own_json(message, format)
-    turn = turn._replace(
+    turn, own = Turn.of(position, number, message), _own_json(message, format)
+    type, joins, optional = turn.type, False, turn.optional
+    if isinstance(message, AiMessage):
+        joins, optional = own.get("joins") is True, _optional(turn.calls, own)
+    elif isinstance(message, ToolExecutionResultMessage) and _runs_at_provider(_type_of(own)):
+        type, joins = MessageType.AI, True  # within the answer that called
+    return turn._replace(
+        type=type,
+        joins=joins,
+        optional=optional,
         message=message,
         values=_values(message, format),
         is_own="differs" in own,
         continues=_continues(own),
     )
-    if isinstance(message, AiMessage):
-        joins = own.get("joins") is True
-        return turn._replace(optional=_optional(turn.calls, own), joins=joins)
-    if isinstance(message, ToolExecutionResultMessage) and _runs_at_provider(_type_of(own)):
-        return turn._replace(type=MessageType.AI, joins=True)  # within the answer that called
-    return turn
 
 
 def _continues(own: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from django.db.models import F, QuerySet
 from chatmemory import database
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.overrides import text_of_stub
+from chatmemory.ledger.sql import window_stays
 from chatmemory.ledger.windows import (
     PART,
     in_parts,
@@ -249,15 +250,20 @@ class StoredState:
         return self.memory.policy if self.at is None else self.step.policy
 
     @property
+    def past_step(self) -> Step | None:
+        """The step, or None if its window is the current one."""
+        return None if self.at in (None, self.memory.last_step) else self.step
+
+    @property
     def stays(self) -> QuerySet[Stay]:
         """The stays of the window, by rank."""
-        is_last = self.at in (None, self.memory.last_step)
-        return open_stays(self.memory.pk) if is_last else stays_at(self.step)
+        past = self.past_step
+        return open_stays(self.memory.pk) if past is None else stays_at(past)
 
     @cached_property
     def rows(self) -> tuple[MessageView, ...]:
         """The messages of the window, hidden ones included."""
-        return tuple(map(view_from, self.stays.values_list(*VIEW_COLUMNS)))
+        return tuple(map(view_from, window_stays(self.memory.pk, VIEW_COLUMNS, self.past_step)))
 
     @cached_property
     def window(self) -> WindowView:
@@ -345,7 +351,7 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
 def view_from(columns: Sequence[Any]) -> MessageView:
     """Return the message of a stay from its VIEW_COLUMNS."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
-    return MessageView(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
+    return MessageView(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
 
 
 def _view_with_message(stay: Stay) -> MessageView:

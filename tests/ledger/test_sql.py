@@ -11,9 +11,10 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow, SystemMessage, UserMessage, services
 from chatmemory.ledger import sql
 from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
@@ -163,3 +164,18 @@ def test_the_window_is_read_as_by_the_orm(conversation):
     assert [tuple(row) for row in sql.window_messages(conversation)] == expected
     Memory.objects.filter(pk=conversation).update(deleted_at=AT)
     assert sql.window_messages(conversation) == []
+
+
+def test_the_window_after_each_step_is_read_as_by_the_orm(conversation):
+    """Also system messages and pins, which are older than the bounds of the window."""
+    services.change(conversation, policy=MessageWindow(3))
+    services.pin(conversation, 2)
+    services.add(conversation, [SystemMessage("be brief"), UserMessage("four")])
+    services.add(conversation, [UserMessage("five"), UserMessage("six")])
+    newest = Step.objects.filter(memory=conversation).latest("n")
+    assert {row[1] for row in sql.window_stays(conversation, sql.STAY, newest)} == {2, 4, 7}
+    for step in Step.objects.filter(memory=conversation):
+        stays = list(stays_at(step).values_list(*sql.STAY))
+        assert sql.window_stays(conversation, sql.STAY, step) == stays
+        messages = sql.window_messages(conversation, step)
+        assert [row[: len(sql.STAY)] for row in messages] == stays

@@ -12,7 +12,7 @@ from chatmemory import database
 from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
-from chatmemory.ledger.sql import window_messages
+from chatmemory.ledger.sql import window_messages, window_stays
 from chatmemory.ledger.windows import (
     read_message,
     shown_message,
@@ -45,11 +45,11 @@ _LEFT_STEP = _COLUMNS.index("left_step")
 
 
 def diagnosis_of(
-    state: StoredState, messages: MessagesBySeq | None = None, finds_repairs: bool = True
+    state: StoredState, messages: MessagesBySeq | None = None, for_answers: bool = False
 ) -> Diagnosis:
     """Return the diagnosis of the stored window, including messages that a lowered limit hides.
-    `messages` are its messages by number, if the caller has read them. For `finds_repairs` see
-    `diagnose`.
+    `messages` are its messages by number, if the caller has read them. A diagnosis `for_answers`
+    is less complete, see `diagnose`, and has no times.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
@@ -61,21 +61,18 @@ def diagnosis_of(
         step=step.n,
         has_left=step.last_seq > step.count_after,
         past_of=lambda seqs: _past_of(state, seqs),
-        finds_repairs=finds_repairs,
+        for_answers=for_answers,
     )
-    steps = {each.since or step.n for each in found.problems}
-    if not steps:
+    if for_answers or not found.problems:
         return found
+    steps = {each.since or step.n for each in found.problems}
     rows = Step.objects.filter(memory=state.memory, n__in=steps)
     return found.with_times(dict(rows.values_list("n", "at")))
 
 
 def _messages(state: StoredState) -> Iterable[tuple[int, ChatMessage]]:
-    if state.at in (None, state.memory.last_step):
-        rows = window_messages(state.memory.pk)
-        return [(row.seq, shown_message(row, row.overrides)) for row in rows]
-    stays = state.stays.select_related("message")
-    return [(stay.seq, shown_message(stay.message, stay.overrides)) for stay in stays]
+    rows = window_messages(state.memory.pk, state.past_step)
+    return [(row.seq, shown_message(row, row.overrides)) for row in rows]
 
 
 def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
@@ -87,7 +84,7 @@ def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
     of_named = Stay.objects.filter(
         database.in_list("seq", seqs), memory=memory, entered_step__lte=at
     ).order_by()
-    rows = {row[0]: row for row in state.stays.values_list(*_COLUMNS)}
+    rows = {row[0]: row for row in window_stays(memory.pk, _COLUMNS, state.past_step)}
     rows |= {row[0]: row for row in newest if row[_LEFT_STEP] > known_from}
     rows |= {row[0]: row for row in of_named.values_list(*_COLUMNS)}
     sizes = {row[1]: row[-1] for row in rows.values()}
@@ -103,8 +100,8 @@ def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
 def _past_stay(row: Sequence[Any], at: int) -> PastStay:
     n, seq, type, has_calls, rank, entered, left, reason, _ = row
     if left is None or left > at:
-        return PastStay(n, seq, TYPES[type], has_calls, rank, entered)
-    return PastStay(n, seq, TYPES[type], has_calls, rank, entered, left, reason in IN_PLACE)
+        return PastStay(n, seq, TYPES[type], bool(has_calls), rank, entered)
+    return PastStay(n, seq, TYPES[type], bool(has_calls), rank, entered, left, reason in IN_PLACE)
 
 
 # One conversation at once
@@ -140,8 +137,8 @@ NOT_KNOWN = KnownDiagnosis()
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
     """Return the diagnosis of a window of up to 2,000 messages, or the kept one of a larger window.
 
-    A kept diagnosis is about the newest window or an earlier one. A diagnosis that is made here has
-    no repairs, because the page of a conversation does not show them.
+    A kept diagnosis is about the newest window or an earlier one. A diagnosis that is made here is
+    for the answers of providers: the page of a conversation does not show repairs and times.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -152,7 +149,7 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
                 return KnownDiagnosis(kept_diagnosis(row), is_current=is_current)
         if state.step.count_after > AT_ONCE:
             return KnownDiagnosis(None, _too_many(state.step.count_after), not is_newest)
-        return KnownDiagnosis(diagnosis_of(state, finds_repairs=False))
+        return KnownDiagnosis(diagnosis_of(state, for_answers=True))
     except CorruptRow as error:
         return KnownDiagnosis(None, str(error))
 
@@ -170,7 +167,7 @@ def diagnosis_of_rows(
     except CorruptRow as error:
         return KnownDiagnosis(None, str(error))
     messages_in_order = [messages[seq] for seq in seqs]
-    return KnownDiagnosis(diagnose(messages_in_order, seqs, step=step, finds_repairs=False))
+    return KnownDiagnosis(diagnose(messages_in_order, seqs, step=step, for_answers=True))
 
 
 def _too_many(count: int) -> str:

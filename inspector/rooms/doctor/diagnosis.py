@@ -201,13 +201,14 @@ def diagnose(
     step: int = 0,
     has_left: bool = False,
     past_of: Callable[[Collection[int]], Past] | None = None,
-    finds_repairs: bool = True,
+    for_answers: bool = False,
 ) -> Diagnosis:
     """Return the diagnosis of a window whose messages have these numbers, without times.
 
     `has_left` is True if any message has left the window before. `past_of` returns the past of the
     window, with all places of some messages; without it, the beginnings of problems are unknown.
-    Without `finds_repairs`, no problem is `repairable_for` any provider, which is faster.
+    A diagnosis `for_answers` has all that the answers of providers need, and takes less time: no
+    problem is `repairable_for` any provider, and a fault that is the only one has no beginning.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -221,9 +222,11 @@ def diagnose(
     for rule in RULES.values():
         if not rule.laws and any(True for _ in rule.check_of(None)(sent)):  # no provider minds it
             found[rule.id, False] = {(): {}}
-    since = _since(found, past_of) if past_of else {}
+    # An answer names the fault that began first.
+    is_needed = not for_answers or sum(len(each) for key, each in found.items() if not key[1]) > 1
+    since = _since(found, past_of) if past_of and is_needed else {}
     problems = [_problem(*key, of_rule, since.get(key)) for key, of_rule in found.items()]
-    if finds_repairs:
+    if not for_answers:
         problems = _with_repairs(problems, messages)
     problems.sort(key=lambda each: (not each.refused_by, each.since or step, each.rule))
     return Diagnosis(step, tuple(problems))

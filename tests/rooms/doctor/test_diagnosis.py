@@ -28,6 +28,8 @@ from chatmemory.lint.linter import lint
 from chatmemory.reading.windows import StoredState
 from inspector.rooms.doctor.diagnosing import diagnosis_of
 from inspector.rooms.doctor.diagnosis import Diagnosis
+from inspector.rooms.doctor.using import ALL
+from inspector.rooms.doctor.words import answers
 
 from ...conversations import CALL, RESULT, call, result
 from ...ledger.test_any_changes import change, changes, create, undone
@@ -84,7 +86,8 @@ BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a"
 @example([("client's list", IN_FRONT), ("client's list", [result("y"), *IN_FRONT])])
 def test_after_any_changes_a_diagnosis_agrees_with_the_ledger(db, made):
     """What is found after each step is found at the end as of that step, unless words were redacted
-    meanwhile; and a window breaks a rule from the step on that is named, not before.
+    meanwhile; and a window breaks a rule from the step on that is named, not before. A diagnosis
+    for answers gives the answers of the whole one.
     """
     with undone():
         create()
@@ -101,6 +104,8 @@ def test_after_any_changes_a_diagnosis_agrees_with_the_ledger(db, made):
             found[diagnosis.step] = diagnosis
         for step, diagnosis in found.items():
             assert diagnosis_of(StoredState.of("m", step)) == diagnosis
+            for_answers = diagnosis_of(StoredState.of("m", step), for_answers=True)
+            assert answers(for_answers, ALL) == answers(diagnosis, ALL)
         for each in now().problems:
             if each.since is not None and each.rule != "shorter_than_a_turn":
                 seq = each.seq
