@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -18,6 +18,7 @@ from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.stored_policies import can_decide
 
 MEDIA = ("IMAGE", "AUDIO", "VIDEO", "PDF")
+_OF_MEDIA = [f'"type":"{type}"' for type in MEDIA]  # parts of a frame
 _WITH_CONTENTS = (MessageType.USER, MessageType.TOOL_EXECUTION_RESULT)
 HEAVY_PERCENT = 40  # of the limit, for a system message
 
@@ -138,18 +139,28 @@ def budget_at(memory_id: str, view: WindowView) -> Budget:
     return budget_of(view, summaries, with_media(memory_id, view.rows))
 
 
-def with_media(memory_id: str, rows: Iterable[MessageView]) -> frozenset[int]:
+def with_media(
+    memory_id: str, rows: Iterable[MessageView], frames: Mapping[int, str] | None = None
+) -> frozenset[int]:
     """Return the seqs of the messages among these that have images, audio, video or files.
 
     The frame of a message whose content is one text has a gap; only the others are searched.
+    `frames` are those that the caller has read, by seq.
     """
+    known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]
-    if not seqs:
-        return frozenset()
-    found = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
-    has_media = reduce(or_, (Q(frame__contains=f'"type":"{type}"') for type in MEDIA))
-    searched = found.exclude(frame__contains=GAP).filter(has_media)
-    return frozenset(searched.values_list("seq", flat=True))
+    found = {seq for seq in seqs if seq in known and _has_media(known[seq])}
+    unread = [seq for seq in seqs if seq not in known]
+    if unread:
+        others = Message.objects.filter(database.in_list("seq", unread), memory_id=memory_id)
+        has_media = reduce(or_, (Q(frame__contains=part) for part in _OF_MEDIA))
+        searched = others.exclude(frame__contains=GAP).filter(has_media)
+        found.update(searched.values_list("seq", flat=True))
+    return frozenset(found)
+
+
+def _has_media(frame: str) -> bool:
+    return GAP not in frame and any(part in frame for part in _OF_MEDIA)
 
 
 def kind_of(type: str, has_calls: bool) -> str:

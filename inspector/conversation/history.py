@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from functools import cached_property
+from typing import ClassVar
 
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
@@ -51,21 +54,27 @@ class MessageLine:
 
 
 class HistoryRow(MessageLine):
-    """A row of the history pane. If `is_new_day`, a line with its date is above it. If
+    """A row of the history pane. If it has a `day`, a line with it is above the row. If
     `is_horizon`, memory starts with it. If it `is_stub`, memory has a stub in its place.
 
-    A draft has no `time`. A summary replaced the message at the step `summarised`.
+    A draft has no `time`. A summary replaced the message at the step `summarised`, whose URL is
+    `summary_url`.
     """
+
+    drawn: ClassVar = (
+        *("seq", "css", "glyph", "role", "param", "number", "name", "time", "is_code", "is_in"),
+        *("is_stub", "tokens", "summary_url", "tag", "leaves_now", "is_horizon", "day", "date"),
+    )
 
     def __init__(
         self,
         state: ConversationState,
         row: MessageDetail,
+        link: Callable[[int], str],
         *classes: str | bool,
-        is_new_day: bool = False,
         is_horizon: bool = False,
     ) -> None:
-        self.row, self.is_new_day, self.is_horizon = row, is_new_day, is_horizon
+        self.row, self.is_horizon = row, is_horizon
         self.is_in = row.seq in state.in_window
         self.is_stub = row.seq in state.cleared
         self.leaves_now = row.seq in state.evicted
@@ -77,18 +86,28 @@ class HistoryRow(MessageLine):
             self.leaves_now and "is-leaving",
             row.seq in state.marks.seqs and "is-hit",
         )
-        self.time = f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else ""
+        self.said_at = timezone.localtime(row.said_at)
+        self.time = f"{self.said_at:%H:%M:%S}" if row.seq > 0 else ""
+        self.day = self.date = ""
         self.tokens = row.tokens_at(state.at)
         departure = None if self.is_in or state.is_replay else row.departure(state.at)
         self.summarised = summarised(departure)
         self.tag = "" if self.is_in else _tag(state, row, departure)
+        self.summary_url = link(self.summarised) if self.summarised else ""
+
+    def name_day(self) -> None:
+        """Let the row have its day in words, and as a date for machines."""
+        self.day = format_date(self.said_at, "j F Y T")
+        self.date = self.said_at.isoformat(timespec="seconds")
 
 
 class HistoryPane:
-    """The presenter of the pane. `earlier` and `later` count the messages that it does not show."""
+    """The presenter of the pane. `earlier` and `later` count the messages that it does not show.
+    `link` returns the URL of a step.
+    """
 
-    def __init__(self, state: ConversationState) -> None:
-        self._state = state
+    def __init__(self, state: ConversationState, link: Callable[[int], str]) -> None:
+        self._state, self._link = state, link
         self._related = related(state)
         self.earlier, self.later = state.history.earlier, state.history.later
 
@@ -112,21 +131,22 @@ class HistoryPane:
         for row, paired in zip(messages, pairings(messages), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"
-            is_new_day = not rows or _date(rows[-1].row) != _date(row)
             is_related = row.seq in self._related
             row_shown = HistoryRow(
                 self._state,
                 row,
+                self._link,
                 paired,
                 pause,
                 is_related and "is-rel",
-                is_new_day=is_new_day,
                 is_horizon=is_horizon,
             )
+            if not rows or rows[-1].said_at.date() != row_shown.said_at.date():
+                row_shown.name_day()
             rows.append(row_shown)
             before = row.said_at
         drafts = () if self.later else self._state.drafts
-        return rows + [HistoryRow(self._state, draft, "is-draft") for draft in drafts]
+        return rows + [HistoryRow(self._state, draft, self._link, "is-draft") for draft in drafts]
 
     @property
     def around(self) -> tuple[int | None, int | None]:
@@ -152,10 +172,6 @@ def shown(text: str, phrase: str) -> str:
     begin = max(0, place.start - SHOWN // 2)
     before = ("…" if begin else "") + text[begin : place.start]
     return format_html("{}<mark>{}</mark>{}", before, text[place], _cut(text[place.stop :]))
-
-
-def _date(row: MessageDetail) -> date:
-    return timezone.localtime(row.said_at).date()
 
 
 def _cut(text: str) -> str:

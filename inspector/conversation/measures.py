@@ -65,7 +65,7 @@ class Measure:
     def _with_costs(self, totals: Totals, cost: int | None) -> Totals:
         if cost is None and self.policy:
             cost = self.policy.cost_of(totals)
-        return totals._replace(cost=cost or 0)
+        return Totals(totals.count, totals.tokens, cost or 0)
 
     def amount(self, totals: Totals) -> Amount:
         return self.amount_of(self.load(totals), totals.tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
@@ -24,8 +25,14 @@ BAR_HEIGHT = 3
 class MemoryPaneRow(MessageLine):
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
 
-    `soon` marks a row that leaves first.
+    `soon` marks a row that leaves first. A row that stays at the top, in the list `pinned`, has a
+    `bar` of its own: its width, and both parts of it.
     """
+
+    drawn: ClassVar = (
+        *("seq", "css", "glyph", "param", "number", "name", "is_code", "note", "soon", "amount"),
+        *("list", "bar"),
+    )
 
     def __init__(
         self,
@@ -38,11 +45,14 @@ class MemoryPaneRow(MessageLine):
         this: int = 0,
         soon: str = "",
         is_over: bool = False,
+        width: int = 0,
     ) -> None:
         super().__init__(state, message, *classes)
         self.text = state.cleared.get(message.seq, self.text)
         self.amount, self.note, self.past, self.this = amount, note, past, this
         self.soon, self.is_over = soon, is_over
+        self.list = "pinned" if width else "kept"
+        self.bar = (width, past, this) if width else None
 
 
 class Elsewhere:
@@ -129,7 +139,7 @@ class MemoryPane:
     def system(self) -> list[MemoryPaneRow]:
         """The row that stays at the top: a system message that is the first, if there is one."""
         first = self._window.system_at_head
-        return self._rows((first,), self._measure.overhead, "led--sys") if first else []
+        return self._rows((first,), self._measure.overhead, is_system=True) if first else []
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
@@ -221,7 +231,9 @@ class MemoryPane:
         is_leaving = change and change.evicted and not change.clears
         return JustEvicted(self._state, change) if change and is_leaving else None
 
-    def _rows(self, places: Sequence[MessageView], past: int, css: str = "") -> list[MemoryPaneRow]:
+    def _rows(
+        self, places: Sequence[MessageView], past: int, is_system: bool = False
+    ) -> list[MemoryPaneRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
         state, limit, width = self._state, self._measure.limit, self.bar_width
         next_css = "is-next is-due" if self.is_full else "is-next"
@@ -234,7 +246,7 @@ class MemoryPane:
             row = MemoryPaneRow(
                 state,
                 place,
-                css,
+                is_system and "led--sys",
                 paired,
                 state.at > 0 and place.entered_step == state.at and "is-new",
                 seq < 0 and "is-draft",
@@ -248,6 +260,7 @@ class MemoryPane:
                 this=max(0, min(load, width - past)),
                 soon=self.next_words if is_next else "",
                 is_over=is_over,
+                width=width if is_system else 0,
             )
             rows.append(row)
             past += load

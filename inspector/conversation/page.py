@@ -102,7 +102,7 @@ class ConversationPage:
 
     @cached_property
     def history_pane(self) -> HistoryPane:
-        return HistoryPane(self.state)
+        return HistoryPane(self.state, self.link)
 
     @cached_property
     def memory_pane(self) -> MemoryPane:

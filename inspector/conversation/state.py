@@ -242,7 +242,6 @@ def _stored_state(
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
         summaries=coverage_by_summary(memory.pk, pinned, selected.seq if selected else None),
-        media=with_media(memory.pk, window.rows),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         original_tokens=original_tokens,
         cleared=cleared,
@@ -252,13 +251,17 @@ def _stored_state(
 
 
 def _with_texts(state: ConversationState) -> ConversationState:
-    """Return a state with the part of the history that it shows, and the texts of its rows."""
+    """Return a state with the part of the history that it shows, the texts of its rows, and the
+    messages with media, most of which the history has.
+    """
     memory_id, history, detail = state.memory.id, _history(state), state.detail
     known = {row.seq: row.readable for row in (*history.rows, *state.marks.rows)}
+    frames = {row.seq: row.frame for row in history.rows}
     changes = (detail.change,) if detail else ()
     return replace(
         state,
         history=history,
+        media=with_media(memory_id, state.window.rows, frames),
         texts=texts_of(memory_id, known, state.window, state.part, changes),
         time_before_part=time_before(memory_id, history.rows[0].seq) if history.earlier else None,
     )

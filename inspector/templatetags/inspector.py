@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django import template
@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
-from django.utils.html import format_html, format_html_join
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain.receipts import shortened
@@ -51,6 +51,7 @@ def flag_words(name: str) -> str:
 
 
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
+_GAP = "\0"  # in no text that is stored
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
@@ -81,6 +82,32 @@ def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
     after an exception.
     """
     return [vars(row) for row in rows]
+
+
+@register.simple_tag
+def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
+    """Many rows of one class, each in a template that sees nothing but the fields that the class
+    names as `drawn`, and the row's `text`, if it has one.
+    """
+    names = rows[0].drawn if rows else ()
+    markup = []
+    for row in rows:
+        values = tuple([getattr(row, name) for name in names])
+        drawn = _row(template_name, names, values, tuple(map(type, values)))
+        markup.append(drawn.replace(_GAP, conditional_escape(getattr(row, "text", ""))))
+    return SafeString("".join(markup))
+
+
+@lru_cache(maxsize=2_000)
+def _row(
+    template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
+) -> str:
+    """A row's markup with a gap for its text. It is cached, because the pages of neighbouring steps
+    have most rows in common; without texts, so that none outlives its erasure. Equal values of
+    other types, such as safe strings, make another row.
+    """
+    fields = dict(zip(names, values, strict=True))
+    return render_to_string(template_name, {**fields, "text": _GAP}).strip()
 
 
 @register.simple_tag

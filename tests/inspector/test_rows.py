@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import tracemalloc
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
+from django.utils.safestring import mark_safe
 
 from chatmemory import (
     AiMessage,
@@ -30,6 +32,7 @@ from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, beginnings, calls_in, conversation_state
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.templatetags.inspector import drawn_rows
 
 from ..conversations import create_and_add, numbered, users
 from .markup import said
@@ -280,3 +283,19 @@ def test_history_and_step_name_one_cause_for_what_had_no_room_beside_a_pin(db):
     (stay,) = message("c", 2).stays
     (item,) = feed()
     assert stay.misfit is item.misfit is left.misfit is CannotFit.TOO_BIG
+
+
+def test_a_kept_row_has_no_text_and_is_not_mistaken_for_another():
+    """Rows are kept by their fields: equal words that are safe are other words."""
+
+    def drawn(text, note):
+        fields = {"note": note, "amount": 1}
+        row = SimpleNamespace(drawn=tuple(fields), text=text, **fields)
+        return drawn_rows("inspector/conversation/_led.html", [row])
+
+    before = drawn("secret <i>", "<b>")
+    assert "secret &lt;i&gt;" in before
+    assert drawn("other", "<b>") == before.replace("secret &lt;i&gt;", "other")
+    assert drawn("", "<b>") == before.replace("secret &lt;i&gt;", "")
+    assert drawn(mark_safe("<mark>"), "<b>") == before.replace("secret &lt;i&gt;", "<mark>")
+    assert drawn("", mark_safe("<b>")) == drawn("", "<b>").replace("&lt;b&gt;", "<b>")

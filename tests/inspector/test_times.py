@@ -112,7 +112,7 @@ def test_a_part_of_the_history_has_the_times_of_the_whole(db, gaps, data):
     shown = rows(**query)
     seqs = {row.seq for row in shown}
     assert {row.seq for row in shown if "is-after-pause" in row.css.split()} == pause & seqs
-    assert {row.seq for row in shown if row.is_new_day} == (day | {min(seqs, default=1)}) & seqs
+    assert {row.seq for row in shown if row.day} == (day | {min(seqs, default=1)}) & seqs
 
 
 def test_one_query_tells_when_the_message_before_a_part_was_said(db):

@@ -12,7 +12,7 @@ from inspector.conversation.measures import Measure
 from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, points
 from inspector.conversation.timeline.labels import axis
-from inspector.conversation.timeline.strip import Cell, brackets, strip_labels
+from inspector.conversation.timeline.strip import Cell, brackets, flag_of, strip_labels
 
 
 class Timeline:
@@ -48,8 +48,7 @@ class Timeline:
             not self.is_whole and "tape__plot--part", self.chart.is_split and "tape__plot--split"
         )
         self.at = state.at + len(state.drafts)
-        self.flag = "draft" if state.drafts else f"{self.at:,}"
-        self.labels = strip_labels(strip, self.at, self.flag)
+        self.labels = strip_labels(strip, self.at, flag_of(state))
         self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.marks.band)
         self.band_words = state.marks.words
         self.brackets = brackets(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
 from chatmemory.explain.wording import counted, happened
 from chatmemory.reading.steps import StepSample
@@ -31,10 +32,13 @@ class Cell:
     """A cell: `css` has the classes of its states, `words` the text of its tooltip.
 
     `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
-    the class of a dot where the fact of an incident was said, left or came up again. The playhead
-    is at the cell that `is_head`. A cell that `is_plain` has none of these and is not a draft: most
-    cells are plain.
+    the class of a dot where the fact of an incident was said, left or came up again. The cell at
+    the playhead has its `flag`, and `is_start` if no step has happened there.
     """
+
+    drawn: ClassVar = (
+        *("step", "css", "words", "mark", "href", "dot", "is_draft", "flag", "is_start"),
+    )
 
     step: int
     seq: int | None
@@ -45,8 +49,13 @@ class Cell:
     href: str = ""
     dot: str = ""
     is_draft: bool = False
-    is_head: bool = False
-    is_plain: bool = False
+    flag: str = ""
+    is_start: bool = False
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the playhead is at the cell."""
+        return bool(self.flag)
 
 
 def cells(
@@ -93,22 +102,26 @@ def cells(
             not state.marks.seqs.isdisjoint(seqs) and "is-hit",
             pairs[i],
         )
-        mark, dot = _mark(count, room) if count > 1 else "", dots.get(column.step, "")
         cell = Cell(
             step=column.step,
             seq=arrival.seq if arrival else None,
             glyph=glyph,
             css=css,
             words=_words(state, column, lives[i], is_draft[i], shows_tokens),
-            mark=mark,
+            mark=_mark(count, room) if count > 1 else "",
             href=link(column.step, arrival.seq if arrival else None),
-            dot=dot,
+            dot=dots.get(column.step, ""),
             is_draft=is_draft[i],
-            is_head=i == head,
-            is_plain=not (mark or dot or is_draft[i] or i == head),
+            flag=flag_of(state) if i == head else "",
+            is_start=i == head and not (at or drafts),
         )
         drawn.append(cell)
     return tuple(drawn)
+
+
+def flag_of(state: ConversationState) -> str:
+    """Return the words at the playhead."""
+    return "draft" if state.drafts else f"{state.at:,}"
 
 
 def _drafted(state: ConversationState) -> Iterator[StepSample]:
