@@ -75,8 +75,6 @@ class Limit:
 
     def places(self, value: Mapping[str, Any]) -> Iterable[JsonField]:
         """Return the values of the field in one message's JSON."""
-        if self.parts[0][0] not in value and not self.is_needed:
-            return ()
         if self.kind and value.get("type") != self.kind:
             return ()
         if self.roles and value.get("role") not in self.roles:
@@ -88,17 +86,22 @@ class Limit:
 
 def limited(*limits: Limit) -> Any:
     """Return a check for some limits. It yields at most one fault for each message."""
+    names = {limit.parts[0][0] for limit in limits}
+    is_needed = any(limit.is_needed for limit in limits)
 
     def check(sent: ProviderWindow) -> Iterator[Fault]:
         for turn in sent.turns:
-            if fault := next(_beyond(turn, limits), None):
+            values = [each for each in turn.values if is_needed or not names.isdisjoint(each)]
+            if values and (fault := next(_beyond(turn, values, limits), None)):
                 yield fault
 
     return check
 
 
-def _beyond(turn: Turn, limits: Sequence[Limit]) -> Iterator[Fault]:
-    for value in turn.values:
+def _beyond(
+    turn: Turn, values: Iterable[Mapping[str, Any]], limits: Sequence[Limit]
+) -> Iterator[Fault]:
+    for value in values:
         for limit in limits:
             for place in limit.places(value):
                 if problem := limit.problem(place.value):

@@ -168,21 +168,19 @@ def turns_by_provider(
 
 
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
-    turn, own = Turn.of(position, number, message), _own_json(message, format)
-    type, joins, optional = turn.type, False, turn.optional
-    if isinstance(message, AiMessage):
-        joins, optional = own.get("joins") is True, _optional(turn.calls, own)
-    elif isinstance(message, ToolExecutionResultMessage) and _runs_at_provider(_type_of(own)):
-        type, joins = MessageType.AI, True  # within the answer that called
-    return turn._replace(
-        type=type,
-        joins=joins,
-        optional=optional,
-        message=message,
-        values=_values(message, format),
-        is_own="differs" in own,
-        continues=_continues(own),
+    turn = Turn.of(position, number, message)._replace(
+        message=message, values=_values(message, format)
     )
+    own = _own_json(message, format)
+    if not own:
+        return turn
+    turn = turn._replace(is_own="differs" in own, continues=_continues(own))
+    if isinstance(message, AiMessage):
+        joins = own.get("joins") is True
+        return turn._replace(optional=_optional(turn.calls, own), joins=joins)
+    if isinstance(message, ToolExecutionResultMessage) and _runs_at_provider(_type_of(own)):
+        return turn._replace(type=MessageType.AI, joins=True)  # within the answer that called
+    return turn
 
 
 def _continues(own: Mapping[str, Any]) -> bool:
@@ -201,7 +199,7 @@ def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
 
 def _own_json(message: ChatMessage, format: str) -> Mapping[str, Any]:
     own = getattr(message, "attributes", {}).get(format)
-    return own if isinstance(own, Mapping) else {}
+    return own if own and isinstance(own, Mapping) else {}
 
 
 def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[str | None]:

@@ -163,14 +163,14 @@ class Finding:
 
 def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
     """Return the findings of rules in a window, in the order of the window."""
-    found = [finding for rule in rules for finding in _found(sent, rule)]
+    applying = [(rule, law) for rule in rules if (law := rule.laws.get(sent.provider))]
+    found = [finding for rule, law in applying for finding in _found(sent, rule, law)]
     return sorted(found, key=lambda each: each.positions[:1])
 
 
-def _found(sent: ProviderWindow, rule: Rule) -> Iterator[Finding]:
-    law = rule.laws.get(sent.provider)
-    severity = law.severity_for(sent.model) if law else None
-    if law is None or severity is None:
+def _found(sent: ProviderWindow, rule: Rule, law: Law) -> Iterator[Finding]:
+    severity = law.severity_for(sent.model)
+    if severity is None:
         return
     for fault in rule.check_of(law)(sent):
         at = sent.place(fault.turns[0]) if fault.turns else 0

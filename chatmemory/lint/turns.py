@@ -258,11 +258,13 @@ class ProviderWindow:
 
     def _unpaired(self, found: Pairing) -> Iterator[Turn]:
         """Yield the results that do not directly follow their call. All calls dangle so far."""
-        found.dangling = [waiting := Waiting()]
+        waiting = idle = Waiting()
         for turn in self.listed:
             if turn.type is not MessageType.TOOL_EXECUTION_RESULT:
                 waiting.before = turn
-                found.dangling.append(waiting := Waiting(turn))
+                waiting = Waiting(turn) if turn.calls else idle
+                if turn.calls:
+                    found.dangling.append(waiting)
             elif waiting.take(turn):
                 continue
             elif turn.answers in waiting.answered:

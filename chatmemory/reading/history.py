@@ -41,6 +41,11 @@ _START_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
 _END_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$")
 
 
+# The columns of a message that its detail shows
+_FRAMED = ("memory_id", "seq", "frame", "text", "attributes")
+_COLUMNS = (*_FRAMED, "type", "tokens", "origin", "said_at", "client_id")
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of the history: the last `size` messages, or some before, after or around a seq."""
@@ -76,10 +81,11 @@ def history_page(
     `known` has all the stays of some of them.
     """
     messages = messages_until(memory_id, newest)
+    columns = messages.values_list(*_COLUMNS, named=True)
     # Without synthetic messages the seqs have no gaps, and nothing needs to be counted.
     has_gaps = said_count != newest
     if part.after is not None:
-        found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
+        found = list(columns.filter(seq__gt=part.after).order_by("seq")[: part.size])
     else:
         edge = part.before if part.before is not None else newest + 1
         if part.around is not None and not has_gaps:
@@ -87,7 +93,7 @@ def history_page(
         elif part.around is not None:
             following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
-        found = list(messages.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
+        found = list(columns.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
     rows = with_stays(memory_id, found, known)
     if not found:
         return Page(rows)
@@ -215,8 +221,7 @@ class WholeHistory(Iterable[ChatMessage]):
             seq__lte=self._newest,
             origin=Message.Origin.SAID,
         )
-        columns = ("memory_id", "seq", "frame", "text", "attributes")
-        rows = messages.order_by("seq").values_list(*columns, named=True)
+        rows = messages.order_by("seq").values_list(*_FRAMED, named=True)
         while found := list(rows.filter(seq__gt=last)[: self.READ_AT_ONCE]):
             yield from map(read_message, found)
             last, read = found[-1].seq, read + len(found)

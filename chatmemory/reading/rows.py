@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.lookups import IsNull
@@ -19,7 +19,13 @@ from django.db.models.lookups import IsNull
 from chatmemory import database
 from chatmemory.exceptions import CorruptRow
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.windows import read_message, stay_entry, totals_after, window_totals
+from chatmemory.ledger.windows import (
+    FramedRow,
+    read_message,
+    stay_entry,
+    totals_after,
+    window_totals,
+)
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
@@ -255,8 +261,23 @@ def step_row(row: Step) -> StepRow:
     )
 
 
+class MessageRow(FramedRow, Protocol):
+    """The columns of a message that its detail shows."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def said_at(self) -> datetime: ...
+    @property
+    def client_id(self) -> str | None: ...
+
+
 def with_stays(
-    memory_id: str, rows: Sequence[Message], known: Iterable[EndedStay] = ()
+    memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
     """Return messages with their stays; `known` has all the stays of some of them."""
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
@@ -269,7 +290,7 @@ def with_stays(
 
 
 def _message_detail(
-    row: Message, stays: Sequence[EndedStay], misfits: Mapping[tuple[str, int], CannotFit]
+    row: MessageRow, stays: Sequence[EndedStay], misfits: Mapping[tuple[str, int], CannotFit]
 ) -> MessageDetail:
     return MessageDetail(
         memory_id=row.memory_id,

@@ -48,7 +48,7 @@ def glyph(type: MessageType, has_calls: bool = False) -> str:
 
 def css_of(*names: str | bool) -> str:
     """Return the CSS classes of a row, without empty and false ones."""
-    return " ".join(name for name in names if isinstance(name, str) and name)
+    return " ".join([name for name in names if isinstance(name, str) and name])
 
 
 def with_ends(lives: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any
 
 from django import template
@@ -89,13 +90,17 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
     """Many rows of one class, each in a template that sees nothing but the fields that the class
     names as `drawn`, and the row's `text`, if it has one.
     """
-    names = rows[0].drawn if rows else ()
-    markup = []
-    for row in rows:
-        values = tuple([getattr(row, name) for name in names])
-        drawn = _row(template_name, names, values, tuple(map(type, values)))
-        markup.append(drawn.replace(_GAP, conditional_escape(getattr(row, "text", ""))))
-    return SafeString("".join(markup))
+    if not rows:
+        return SafeString("")
+    names = rows[0].drawn
+    drawn = [
+        _row(template_name, names, values, tuple(map(type, values)))
+        for values in map(attrgetter(*names), rows)
+    ]
+    if hasattr(rows[0], "text"):
+        pairs = zip(drawn, rows, strict=True)
+        drawn = [markup.replace(_GAP, conditional_escape(row.text)) for markup, row in pairs]
+    return SafeString("".join(drawn))
 
 
 @lru_cache(maxsize=2_000)

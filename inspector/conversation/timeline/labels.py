@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from inspector.conversation.looks import css_of
 
@@ -25,6 +26,8 @@ EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)
 @dataclass(frozen=True)
 class Label:
     """A text at `x` percent of a row, `dx` pixels beside it; `anchor` is start, middle or end."""
+
+    drawn: ClassVar = ("x", "dx", "classes")
 
     text: str
     x: float
