@@ -145,6 +145,7 @@ class _Reader:
         self._messages, self._lexicon, self._words = messages, lexicon, words
         self._sayings, self._calls = Sayings(), Calls(words.repeatable)
         self._mentions: defaultdict[str, list[int]] = defaultdict(list)
+        self._names: dict[tuple[int, str], frozenset[frozenset[str]]] = {}
         self._before: MessageFacts | None = None  # of the assistant's message directly before
 
     def read(self, position: int) -> ReadMessage:
@@ -186,7 +187,7 @@ class _Reader:
         supplied = tuple(fact for fact in known if not self._sayings.by_user(fact))
         if repeated:
             requests = list(_requests(self._messages[position - 1])) if self._before else []
-            requested = frozenset(f for f in repeated if self._are_for(requests, f))
+            requested = frozenset(self._requested(requests, repeated))
             text = text_of(self._messages[position]).lower()
             reminds = any(each in text for each in (*REMINDERS, *self._words.reminders))
             forced = frozenset(repeated) if reminds else requested
@@ -194,21 +195,32 @@ class _Reader:
         if supplied:
             yield Recurrence(IncidentKind.USER_SUPPLIED, supplied)
 
-    def _are_for(self, requests: Sequence[str], fact: str) -> bool:
-        """Return whether requests of the assistant name the kind of a fact, or ask for it once
-        more.
+    def _requested(self, requests: Sequence[str], facts: Sequence[str]) -> Iterable[str]:
+        """Return the facts whose kind the requests of the assistant name; all of them if it asks
+        for something once more.
         """
         if any(map(_ONCE_MORE.search, requests)):
-            return True
-        questions = [set(map(_stem, _WORD.findall(sentence))) for sentence in requests]
+            return facts
+        questions = [frozenset(map(_stem, _WORD.findall(each))) for each in requests]
+        return [fact for fact in facts if questions and self._are_for(questions, fact)]
+
+    def _are_for(self, questions: Sequence[frozenset[str]], fact: str) -> bool:
+        """Return whether the words of a question name the kind of a fact."""
         mentions = self._mentions[fact]
-        texts = [
-            text
+        return any(
+            name and name.issubset(words)
             for each in {*mentions[:_FEW], *mentions[-_FEW:]}
-            for text in texts_with_facts(self._messages[each])
-        ]
-        names = {name for text in texts for name in names_of(fact, text)} if questions else ()
-        return any(name and words.issuperset(name) for name in names for words in questions)
+            for name in self._names_at(each, fact)
+            for words in questions
+        )
+
+    def _names_at(self, position: int, fact: str) -> frozenset[frozenset[str]]:
+        """Return the words by which a message names a fact. They are looked for once."""
+        if (position, fact) not in self._names:
+            texts = texts_with_facts(self._messages[position])
+            names = frozenset(name for text in texts for name in names_of(fact, text))
+            self._names[position, fact] = names
+        return self._names[position, fact]
 
 
 def _requests(message: ChatMessage) -> Iterator[str]:

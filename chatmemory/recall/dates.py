@@ -25,7 +25,7 @@ _ISO = re.compile(
 _MONTH_FIRST = re.compile(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
 _DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
 # Parts that every date or time has, for a fast first test
-_YEAR, _TIME_SIGN = re.compile(r"[0-9]{4}"), re.compile(r"[0-9]:[0-9]")
+_YEAR_FIRST, _TIME_SIGN = re.compile(r"[0-9]{4}[-/.][0-9]"), re.compile(r"[0-9]:[0-9]")
 _DAY_BY_WORD = re.compile(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
 _TIME_ALONE = re.compile(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")
 
@@ -43,7 +43,7 @@ class Date(NamedTuple):
 def dates_in(text: str) -> dict[Date, str]:
     """Return the dates of a text, each as it is written there first, without its time."""
     found: dict[Date, str] = {}
-    if _YEAR.search(text):
+    if _YEAR_FIRST.search(text):
         for each in _ISO.finditer(text):
             written = each[0].partition("T")[0]
             _add(found, each[3], each[4], each[1], written)
@@ -57,8 +57,7 @@ def dates_in(text: str) -> dict[Date, str]:
 
 
 def _names_a_month(text: str) -> bool:
-    lowered = text.lower()
-    return any(month in lowered for month in _NUMBERS)
+    return any(map(text.lower().__contains__, _NUMBERS))  # a generator takes four times as long
 
 
 def _number(month: str) -> int:
@@ -75,7 +74,7 @@ def _add(
 
 def without_times(text: str) -> str:
     """Return a text with a space in the place of dates in ISO order, and of times of day."""
-    text = _ISO.sub(" ", text) if _YEAR.search(text) else text
+    text = _ISO.sub(" ", text) if _YEAR_FIRST.search(text) else text
     return _TIME_ALONE.sub(" ", text) if _TIME_SIGN.search(text) else text
 
 

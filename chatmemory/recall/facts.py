@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from string import ascii_letters, digits
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from chatmemory.exceptions import InvalidValue
@@ -38,16 +39,17 @@ VOCABULARY = re.compile(
 LONGEST_SAID, MOST_LINES = 1_000, 10
 PUNCTUATION = "._@/+-"
 _RUN = re.compile(r"[A-Za-z0-9._@/+\-]+")
-# Runs that can be a term or a code: with a digit, or beginning with five capitals. The pattern is
-# possessive and tried only where a run begins, so that the search is linear in the text's length.
-_TELLING_RUN = re.compile(
-    r"(?<![A-Za-z0-9._@/+\-])(?=[A-Za-z._@/+\-]*+[0-9]|[._@/+\-]*+[A-Z]{5})[A-Za-z0-9._@/+\-]++"
-)
-_DIGIT, _DIGIT_OR_CAPITALS = re.compile(r"[0-9]"), re.compile(r"[0-9]|[A-Z]{5}")
+_OF_RUNS = f"{ascii_letters}{digits}{PUNCTUATION}"
+# The rest of a run from its first digit on, and a run that begins with five capitals. The patterns
+# are possessive, so that a search is linear in the text's length.
+_FROM_DIGIT = re.compile(r"[0-9][A-Za-z0-9._@/+\-]*+")
+_CAPITAL_RUN = re.compile(r"(?<![A-Za-z0-9._@/+\-])[._@/+\-]*+[A-Z]{5}[A-Za-z0-9._@/+\-]*+")
+_DIGIT, _CAPITALS = re.compile(r"[0-9]"), re.compile(r"[A-Z](?=[A-Z]{4})")
 _REDACTED = re.compile(r"\[redacted #[0-9]+\]", re.ASCII)
 _CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
-# A number, and the words just before it that name it, at most so many characters long
-_NUMBER = re.compile(r"(?<![0-9])[0-9]{4,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
+# A number, and the words just before it that name it, at most so many characters long. Its first
+# digit stands before the test of what is before it: the search for a digit is fast.
+_NUMBER = re.compile(r"[0-9](?<![0-9][0-9])[0-9]{3,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
 _NAMED_BEFORE = re.compile(
     rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(map(re.escape, NAMES_OF_NUMBERS))}))"
     r"""["'`*_]{0,3}[ ]?(?:is|are|was|[:=\#])?[ "'`*_\#(]{0,4}\Z""",
@@ -141,7 +143,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     for text in texts_with_facts(message):
         if _REDACTED.fullmatch(text):
             continue
-        if _DIGIT_OR_CAPITALS.search(text):
+        if has_digit(text) or _CAPITALS.search(text):
             dates |= dates_in(text)
             named.update(_named_numbers(text))
             for run in runs_in(without_times(text), only_telling=True):
@@ -173,8 +175,18 @@ def runs_in(text: str, only_telling: bool = False) -> set[str]:
     """Return the runs of term characters, without the punctuation around them. With
     `only_telling`, return only runs that have a digit or begin with five capitals, which is faster.
     """
-    runs = (_TELLING_RUN if only_telling else _RUN).findall(text)
+    runs = _telling_runs(text) if only_telling else _RUN.findall(text)
     return {run.strip(PUNCTUATION) for run in set(runs)}
+
+
+def _telling_runs(text: str) -> Iterator[str]:
+    end = 0
+    for found in _FROM_DIGIT.finditer(text):
+        before = text[end : found.start()]
+        yield before[len(before.rstrip(_OF_RUNS)) :] + found[0]
+        end = found.end()
+    if _CAPITALS.search(text):
+        yield from _CAPITAL_RUN.findall(text)
 
 
 def has_digit(text: str) -> bool:
@@ -237,9 +249,13 @@ def is_pasted(message: UserMessage) -> bool:
     return sum(map(len, texts)) > LONGEST_SAID or lines > MOST_LINES
 
 
+_LAST_OF_JSON = {"{": "}", "[": "]", '"': '"'}  # by its first character
+
+
 def json_of(text: str) -> Any:
     """Parse a text as JSON; return None for any other text."""
-    if text.lstrip()[:1] not in ("{", "[", '"'):
+    last = _LAST_OF_JSON.get(text.lstrip()[:1])
+    if last is None or text.rstrip()[-1:] != last:  # an error of the parser takes longer
         return None
     try:
         return json.loads(text)
