@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import Unpack
 
 from chatmemory.conf import fact_words
@@ -13,8 +12,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import Planned, planned
 from chatmemory.ledger.validation import storable_messages
-from chatmemory.recall.compactions import LIMIT, dropped_terms
-from chatmemory.recall.facts import texts_with_facts
+from chatmemory.recall.compactions import LIMIT, dropped_and_beside
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
 
@@ -96,10 +94,8 @@ def preview_compaction(
     covered = [eviction.entry for eviction in transition.evictions]
     most = max(LIMIT, plan.append_terms)
     replaced, words = messages_of(covered), fact_words()
-    terms = dropped_terms(replaced, summary, most, words=words)
     stay = messages_of(each for each in transition.arrivals if each.seq)
-    held = "\n".join([summary, *chain.from_iterable(map(texts_with_facts, stay))])
-    beside = len(set(terms).difference(dropped_terms(replaced, held, most, words=words)))
+    terms, beside = dropped_and_beside(replaced, summary, stay, most, words=words)
     appended = appended_count(transition, summary, terms)
     change = recorder.record(transition)
     return CompactionPreview(

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
@@ -155,13 +156,37 @@ def dropped_terms(
     assistant; of equally heavy terms, the latest comes first. Raises InvalidValue for a limit below
     0.
     """
+    ranked, _ = _ranked(replaced, summary, limit, words)
+    return list(ranked.values())
+
+
+def dropped_and_beside(
+    replaced: Sequence[ChatMessage],
+    summary: str,
+    stay: Iterable[ChatMessage],
+    limit: int = LIMIT,
+    *,
+    words: Words = NO_WORDS,
+) -> tuple[list[str], int]:
+    """Return the `dropped_terms`, and the number of those that messages which stay mention, too."""
+    ranked, lexicon = _ranked(replaced, summary, limit, words)
+    texts = chain.from_iterable(map(texts_with_facts, stay))
+    held = lexicon.mentioned_in(["\n".join([summary, *texts])])
+    lost = {text for term, text in ranked.items() if term not in held}
+    return list(ranked.values()), len(set(ranked.values()) - lost)
+
+
+def _ranked(
+    replaced: Sequence[ChatMessage], summary: str, limit: int, words: Words
+) -> tuple[dict[str, str], Lexicon]:
+    """Return the `dropped_terms` as written by name, and the lexicon of the replaced messages."""
     if limit < 0:
         raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
     lexicon = Lexicon(replaced, words)
     weights = [_WEIGHTS.get(each.type, 1) for each in replaced]
     mentions = _mentions_in({at: _terms(each) for at, each in enumerate(lexicon.of)})
     ranked = _dropped(mentions, weights, lexicon.mentioned_in([summary]))[:limit]
-    return [lexicon.of[place].own[term] for term, place in ranked]
+    return {term: lexicon.of[place].own[term] for term, place in ranked}, lexicon
 
 
 def _terms(facts: MessageFacts) -> Collection[str]:

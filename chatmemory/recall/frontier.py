@@ -7,9 +7,10 @@ added limit by limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from chatmemory.messages.message import MessageType
@@ -42,15 +43,13 @@ class TriedPolicies:
     also: tuple[int, ...] = ()
     rules: CacheRules = NO_BOUNDS
     chosen_limits: tuple[tuple[int, ...], ...] | None = None
-    _policies: dict[tuple[int, int], Policy] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
-    def policy(self, variant: int, limit: int) -> Policy:
-        """Return a variant with a limit. It is built once for all histories that are tried."""
-        if (variant, limit) not in self._policies:
-            self._policies[variant, limit] = replace(self.variants[variant], limit=limit)
-        return self._policies[variant, limit]
+    @cached_property
+    def policy(self) -> Callable[[int, int], Policy]:
+        """The function that returns a variant with a limit. It builds each policy once for all
+        histories that are tried.
+        """
+        return cache(lambda variant, limit: replace(self.variants[variant], limit=limit))
 
     @property
     def kind(self) -> Policy:

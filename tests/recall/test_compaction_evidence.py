@@ -14,10 +14,12 @@ from chatmemory.recall.compactions import (
     Level,
     ReturnedBy,
     compaction_evidence,
+    dropped_and_beside,
     dropped_terms,
     headline,
     terms_of,
 )
+from chatmemory.recall.facts import texts_with_facts
 from chatmemory.windows.compaction import appended_terms
 from tests.conversations import window_of
 
@@ -284,6 +286,14 @@ def test_an_agent_sees_the_kept_messages_and_later_ones(given):
 @given(st.lists(messages, max_size=8), spoken, st.integers(0, 5))
 def test_dropped_terms_are_a_beginning_of_all_of_them(replaced, summary, limit):
     assert dropped_terms(replaced, summary, limit) == dropped_terms(replaced, summary)[:limit]
+
+
+@given(st.lists(messages, max_size=8), spoken, st.lists(messages, max_size=3), st.integers(0, 5))
+def test_terms_that_messages_which_stay_mention_are_counted(replaced, summary, stay, limit):
+    terms, beside = dropped_and_beside(replaced, summary, stay, limit)
+    assert terms == dropped_terms(replaced, summary, limit)
+    in_memory = "\n".join([summary, *(text for each in stay for text in texts_with_facts(each))])
+    assert beside == len({*terms} - {*dropped_terms(replaced, in_memory)})
 
 
 @given(st.lists(messages, min_size=1, max_size=8), spoken)
