@@ -93,13 +93,14 @@ def history_page(
         elif part.around is not None:
             following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
-        found = list(columns.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
+        found = list(columns.filter(seq__lt=edge).order_by("-seq")[: part.size + 1])[::-1]
+    before = found.pop(0).said_at if part.after is None and len(found) > part.size else None
     rows = with_stays(memory_id, found, known)
     if not found:
         return Page(rows)
     first = found[0].seq
     earlier = messages.filter(seq__lt=first).count() if has_gaps else first - 1
-    return Page(rows, earlier, said_count - earlier - len(found))
+    return Page(rows, earlier, said_count - earlier - len(found), before)
 
 
 @one_snapshot()

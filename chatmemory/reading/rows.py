@@ -218,11 +218,15 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """Messages of the history in order of seq, and the numbers of earlier and later ones."""
+    """Messages of the history in order of seq, and the numbers of earlier and later ones.
+
+    `before` is the time of the message before them, if it was read.
+    """
 
     rows: tuple[MessageDetail, ...]
     earlier: int = 0
     later: int = 0
+    before: datetime | None = None
 
 
 def memory_row(row: Memory) -> MemoryRow:

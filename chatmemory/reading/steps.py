@@ -17,7 +17,6 @@ from chatmemory import database
 from chatmemory.ledger.changes import ChangeResult, totals_before
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.sql import read_step, rows
-from chatmemory.ledger.windows import stay_entry
 from chatmemory.messages.message import TYPES, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.rows import (
@@ -334,5 +333,7 @@ def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, tuple[MessageView, in
         seq, left = stay.seq, stay.left_step
         has_left = left is not None and left <= at and stay.reason not in IN_PLACE
         if has_left or seq not in arrivals:
-            arrivals[seq] = MessageView.of(stay_entry(stay)), left if has_left else None
+            shown = seq, TYPES[stay.type], stay.has_calls, stay.tokens
+            view = MessageView(*shown, pinned=stay.pinned)
+            arrivals[seq] = view, left if has_left else None
     return arrivals

@@ -257,13 +257,16 @@ def _with_texts(state: ConversationState) -> ConversationState:
     memory_id, history, detail = state.memory.id, _history(state), state.detail
     known = {row.seq: row.readable for row in (*history.rows, *state.marks.rows)}
     frames = {row.seq: row.frame for row in history.rows}
+    before = history.before
+    if before is None and history.earlier:
+        before = time_before(memory_id, history.rows[0].seq)
     changes = (detail.change,) if detail else ()
     return replace(
         state,
         history=history,
         media=with_media(memory_id, state.window.rows, frames),
         texts=texts_of(memory_id, known, state.window, state.part, changes),
-        time_before_part=time_before(memory_id, history.rows[0].seq) if history.earlier else None,
+        time_before_part=before,
     )
 
 
