@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -271,18 +271,24 @@ def test_a_database_that_is_down_is_explained(db, chats, command):
     assert "lovelace" not in str(told.value)
 
 
-@pytest.mark.parametrize("command", ["migrate", "serve", "verify_memories"])
-def test_the_cause_that_a_pool_hides_is_printed(warm_processes, tmp_path, command):
+def test_the_cause_that_a_pool_hides_is_printed(warm_processes, tmp_path):
+    """Each command waits some seconds for a connection; they wait beside one another."""
     port = free_port()
     url = f"postgresql://ada:lovelace@127.0.0.1:{port}/chats"
-    with Served(url, tmp_path, "") as site, pytest.raises(subprocess.CalledProcessError) as ended:
-        site.manage(command)
-    told = ended.value.stderr
-    assert ended.value.returncode == 1
-    assert "CommandError: the database is down: connection failed" in told
-    assert f"port {port} failed: Connection refused" in told
-    assert "Traceback" not in told
-    assert "lovelace" not in told
+    with Served(url, tmp_path, "") as site, ExitStack() as files:
+        waiting = []
+        for command in ("migrate", "serve", "verify_memories"):
+            errors = files.enter_context(TemporaryFile("w+"))
+            started = processes.start([*MANAGE, command], site.environment, stderr=errors)
+            waiting.append((command, started, errors))
+        for command, started, errors in waiting:
+            assert started.wait() == 1, command
+            errors.seek(0)
+            told = errors.read()
+            assert "CommandError: the database is down: connection failed" in told, command
+            assert f"port {port} failed: Connection refused" in told, command
+            assert "Traceback" not in told, command
+            assert "lovelace" not in told, command
 
 
 # Output that cannot be written: nobody reads it, its disk is full, or there is none

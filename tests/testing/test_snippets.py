@@ -16,7 +16,7 @@ from django.core.management import call_command
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.testing.snippets import as_test, holds
-from inspector import command, demo
+from inspector import command
 from inspector.rooms.doctor.choosing import choose_providers
 
 from .test_plugin import ROOT, run_pytest
@@ -37,8 +37,7 @@ def fenced(language: str) -> list[str]:
 
 
 @pytest.fixture
-def order(db):
-    demo.load()
+def order(demo_conversations_of_the_module, db):
     choose_providers("", ["bedrock"])
 
 

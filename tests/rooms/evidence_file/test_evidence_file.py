@@ -22,7 +22,6 @@ from chatmemory import (
 )
 from chatmemory.reading import conversations, history, steps, windows
 from chatmemory.recall.incidents import Incident, IncidentKind
-from inspector import demo
 from inspector.conversation.history import without_escapes
 from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
 from inspector.rooms.evidence_file.reads import STEPS_MAX, TEXT_MAX, evidence
@@ -37,8 +36,8 @@ PAGE = "/c/order-7741/evidence/"
 
 
 @pytest.fixture
-def order(db):
-    demo.load()
+def order(demo_conversations_of_the_module, db):
+    """The example conversations, among them order-7741."""
 
 
 def file_of(client, url: str, **form: object) -> str:
