@@ -488,12 +488,12 @@ def test_a_redaction_removes_them(api, memory_id, message):
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_redaction_erases_the_attributes_of_its_stays(m, change):
-    for id in ("card 4711", "card 0815"):
+    for id in ("of Ludovica", "of Ottokar"):
         change(m, [*SAID[:4], with_attributes(SAID[4], {"id": id})])
     services.redact(m, 5)
     rows = [*Stay.objects.values_list("overrides", flat=True), *Message.objects.values_list()]
-    assert "4711" not in f"{rows}"
-    assert "0815" not in f"{rows}"
+    assert "Ludovica" not in f"{rows}"
+    assert "Ottokar" not in f"{rows}"
     assert verify(m) is None
     mark = window(m).messages[4]
     assert change(m, [*SAID[:4], with_attributes(mark, SECRET)]).ignored
