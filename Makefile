@@ -23,10 +23,9 @@ run: install
 
 install: $(VENV)/installed
 
-# A process more than there are CPUs, as tests also wait for servers, browsers and disks; or WORKERS of
-# them. A process that has no tests left takes some from another: each has a server that all of its tests
-# share, so a module need not stay in one process (loadfile).
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+# A process for each CPU, or WORKERS of them. A process that has no tests left takes some from another:
+# each has a server that all of its tests share, so a module need not stay in one process (loadfile).
+WORKERS ?= auto
 SHARED := -n $(WORKERS) --dist worksteal
 PYTEST := $(BIN)/pytest $(SHARED)
 
