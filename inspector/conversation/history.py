@@ -58,12 +58,12 @@ class HistoryRow(MessageLine):
     `is_horizon`, memory starts with it. If it `is_stub`, memory has a stub in its place.
 
     A draft has no `time`. A summary replaced the message at the step `summarised`, whose URL is
-    `summary_url`.
+    `href`.
     """
 
     drawn: ClassVar = (
         *("seq", "css", "glyph", "role", "param", "number", "name", "time", "is_code", "is_in"),
-        *("is_stub", "tokens", "summary_url", "tag", "leaves_now", "is_horizon", "day", "date"),
+        *("is_stub", "tokens", "summarised", "tag", "leaves_now", "is_horizon", "day", "date"),
     )
 
     def __init__(
@@ -93,7 +93,7 @@ class HistoryRow(MessageLine):
         departure = None if self.is_in or state.is_replay else row.departure(state.at)
         self.summarised = summarised(departure)
         self.tag = "" if self.is_in else _tag(state, row, departure)
-        self.summary_url = link(self.summarised) if self.summarised else ""
+        self.href = link(self.summarised) if self.summarised else ""
 
     def name_day(self) -> None:
         """Let the row have its day in words, and as a date for machines."""

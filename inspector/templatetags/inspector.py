@@ -52,7 +52,7 @@ def flag_words(name: str) -> str:
 
 
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
-_GAP = "\0"  # in no text that is stored
+_GAPS = {"href": "\0href", "text": "\0text"}  # no text that is stored has NUL
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
@@ -88,7 +88,7 @@ def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
     """Many rows of one class, each in a template that sees nothing but the fields that the class
-    names as `drawn`, and the row's `text`, if it has one.
+    names as `drawn`, and the `text` and `href` of the row, as far as it has them.
     """
     if not rows:
         return SafeString("")
@@ -97,9 +97,10 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
         _row(template_name, names, values, tuple(map(type, values)))
         for values in map(attrgetter(*names), rows)
     ]
-    if hasattr(rows[0], "text"):
-        pairs = zip(drawn, rows, strict=True)
-        drawn = [markup.replace(_GAP, conditional_escape(row.text)) for markup, row in pairs]
+    for name, gap in _GAPS.items():
+        if hasattr(rows[0], name):
+            pairs = zip(drawn, map(attrgetter(name), rows), strict=True)
+            drawn = [markup.replace(gap, conditional_escape(value)) for markup, value in pairs]
     return SafeString("".join(drawn))
 
 
@@ -107,12 +108,13 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
 def _row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
-    """A row's markup with a gap for its text. It is cached, because the pages of neighbouring steps
-    have most rows in common; without texts, so that none outlives its erasure. Equal values of
-    other types, such as safe strings, make another row.
+    """A row's markup with gaps for its text and its URL, which may have the phrase of a search. It
+    is cached, because the pages of neighbouring steps have most rows in common; without words of a
+    message, so that none outlive their erasure. Equal values of other types, such as safe strings,
+    make another row.
     """
     fields = dict(zip(names, values, strict=True))
-    return render_to_string(template_name, {**fields, "text": _GAP}).strip()
+    return render_to_string(template_name, {**fields, **_GAPS}).strip()
 
 
 @register.simple_tag

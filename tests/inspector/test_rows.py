@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import tracemalloc
 from itertools import product
@@ -32,7 +33,7 @@ from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, beginnings, calls_in, conversation_state
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
-from inspector.templatetags.inspector import drawn_rows
+from inspector.templatetags.inspector import _row, drawn_rows
 
 from ..conversations import create_and_add, numbered, users
 from .markup import said
@@ -299,3 +300,14 @@ def test_a_kept_row_has_no_text_and_is_not_mistaken_for_another():
     assert drawn("", "<b>") == before.replace("secret &lt;i&gt;", "")
     assert drawn(mark_safe("<mark>"), "<b>") == before.replace("secret &lt;i&gt;", "<mark>")
     assert drawn("", mark_safe("<b>")) == drawn("", "<b>").replace("&lt;b&gt;", "<b>")
+
+
+def test_no_word_of_a_search_is_kept_with_rows(operator_client, db):
+    """It may be a word of a message that is redacted later. A URL has it."""
+    services.create("m", MessageWindow(2))
+    services.add("m", users("QUOKKA one", "two", "three"))
+    page = operator_client.get("/c/m/?find=QUOKKA&at=3").content.decode()
+    assert 'href="?at=1&amp;msg=1&amp;find=QUOKKA"' in page
+    kept = repr([[*each] for each in gc.get_referents(_row) if isinstance(each, dict)])
+    assert "forgotten at step 3" in kept
+    assert "QUOKKA" not in kept

@@ -36,9 +36,7 @@ class Cell:
     the playhead has its `flag`, and `is_start` if no step has happened there.
     """
 
-    drawn: ClassVar = (
-        *("step", "css", "words", "mark", "href", "dot", "is_draft", "flag", "is_start"),
-    )
+    drawn: ClassVar = (*("step", "css", "words", "mark", "dot", "is_draft", "flag", "is_start"),)
 
     step: int
     seq: int | None
