@@ -77,10 +77,11 @@ def assert_grows_in_line(
     """Fail if four times the size takes more than five times the CPU; `n` is the larger size.
 
     What is `prepared` for a size is called in turn. A failure is looked at more closely, as other
-    processes of a machine disturb a measurement: by the best of three, then at twice the size.
+    processes of a machine disturb a measurement: by the best of three, then by the best of nine at
+    twice the size.
     """
     tried = []
-    for size, tries in ((n, 1), (n, 3), (2 * n, 3)):
+    for size, tries in ((n, 1), (n, 3), (2 * n, 9)):
         large = best_of(tries, prepared(size))
         if large <= SECONDS:
             return
