@@ -94,6 +94,7 @@ READS: dict[str, Callable[[Filled], object]] = {
         it.id, ConversationQuery(msg=it.text, room_parameters={"find": "A-1"})
     ),
 }
+MEASURED = ROWS | ROOM_ROWS | PROTOCOL | READS
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
     "ChangeResult", "CompactionPreview", "NamedDefault", "NewMessage", "Recount", "Rounds",
@@ -110,7 +111,7 @@ def test_every_service_has_a_row():
 
 
 def cases():
-    for name in ROWS | ROOM_ROWS | PROTOCOL | READS:
+    for name in MEASURED:
         for shape in SHAPES:
             for policy in POLICIES:
                 is_quick = shape in QUICK and policy == "plain"
@@ -143,7 +144,7 @@ def quick_shapes(django_db_setup, django_db_blocker, images) -> Iterator[None]:
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="the CPU of this process is the same")
 @pytest.mark.parametrize(("name", "shape", "policy"), [*cases()])
 def test_services(quick_shapes, db, name, shape, policy):
-    act = (ROWS | ROOM_ROWS | PROTOCOL | READS)[name]
+    act = MEASURED[name]
 
     def prepared(n: int) -> Callable[[], object]:
         filled = filled_of(shape, policy, n)
