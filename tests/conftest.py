@@ -4,7 +4,6 @@ import functools
 import gc
 import lzma
 import sqlite3
-import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +35,7 @@ from .images import Images, delete_rows
 from .properties import examples
 from .serving import Template, database, prepare, serving
 from .shop import OBJECT
+from .unpacking import unpack
 from .wheels import install
 
 pytest.register_assert_rewrite("tests.rooms")
@@ -143,8 +143,7 @@ def all_claude_sessions(tmp_path_factory) -> list[Path]:
 
 def sessions_in(archive: Path, folder: Path) -> list[Path]:
     """Unpack the session files of an archive into a folder."""
-    with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
+    unpack(archive, folder)
     return sorted(folder.rglob("*.jsonl"))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterable
 from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
 from zipfile import ZipFile
 
 from packaging.requirements import Requirement
+
+from .unpacking import unpack
 
 ROOT = Path(__file__).parents[1]
 OURS = {"DATABASE_URL", "CHATMEMORY_VAR", "DJANGO_SETTINGS_MODULE", "PYTHONPATH"}
@@ -23,8 +24,7 @@ def install(folder: Path) -> Path:
     Like `python -m build`, it builds the source distribution from the checkout, and the wheel from
     that.
     """
-    with tarfile.open(_build("sdist", ROOT, folder)) as sources:
-        sources.extractall(folder, filter="data")
+    unpack(_build("sdist", ROOT, folder), folder)
     (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
     ZipFile(_build("wheel", unpacked, folder)).extractall(folder / "site")
     return folder / "site"
