@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import gc
 import lzma
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ from .properties import examples
 from .serving import Template, database, prepare, serving
 from .shop import OBJECT
 from .unpacking import unpack
-from .wheels import install
+from .wheels import installed_once
 
 pytest.register_assert_rewrite("tests.rooms")
 hypothesis_settings.register_profile("properties", examples())
@@ -216,7 +217,9 @@ def migrated_url(django_db_setup, django_db_blocker, images, tmp_path) -> str:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory) -> Path:
     """The wheel as pip installs it, with the bytecode that Python leaves there."""
-    return install(tmp_path_factory.mktemp("installed"))
+    folder = tmp_path_factory.getbasetemp()
+    is_shared = "PYTEST_XDIST_WORKER" in os.environ  # each process has a folder in that of all
+    return installed_once((folder.parent if is_shared else folder) / "installed")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -18,16 +19,26 @@ ROOT = Path(__file__).parents[1]
 OURS = {"DATABASE_URL", "CHATMEMORY_VAR", "DJANGO_SETTINGS_MODULE", "PYTHONPATH"}
 
 
-def install(folder: Path) -> Path:
-    """Build the wheel, and return a folder with its content, as pip would install it.
+def installed_once(folder: Path) -> Path:
+    """Return a folder with the content of the wheel, as pip would install it.
 
-    Like `python -m build`, it builds the source distribution from the checkout, and the wheel from
-    that.
+    Of all test processes, the first that asks builds the wheel; the others wait.
+    """
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "site").exists():
+            _install(folder)
+    return folder / "site"
+
+
+def _install(folder: Path) -> None:
+    """Build the source distribution from the checkout, and the wheel from that, like `python -m
+    build`.
     """
     unpack(_build("sdist", ROOT, folder), folder)
     (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
     ZipFile(_build("wheel", unpacked, folder)).extractall(folder / "site")
-    return folder / "site"
 
 
 def _build(target: str, sources: Path, folder: Path) -> Path:
