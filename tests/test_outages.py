@@ -190,11 +190,16 @@ def test_a_read_only_database_file(template, tmp_path):
             ready = served.api.get(f"{served.url}/readyz")
             return write.status_code, read.status_code, ready.text
 
+        def is_closed() -> bool:
+            """Whether the thread of derived rows has closed it, and each failed write."""
+            return not is_open(file, served.pid)
+
         file.chmod(0o444)
-        until(lambda: not is_open(file, served.pid))  # the thread of derived rows had it
+        until(is_closed)
         assert ask() == (503, 200, "ready, read-only\n")
         for each in tmp_path.glob("served.sqlite3*"):  # including the new write-ahead log
             each.chmod(0o644)
+        until(is_closed)
         assert ask() == (201, 200, "ready\n")
         assert served.history("m") == [(1, "one"), (2, "two")]
 

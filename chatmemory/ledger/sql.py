@@ -4,7 +4,9 @@ Django's ORM takes several times as long for these small statements as the datab
 are not part of every add, or of every read of a window or a step, use the ORM. Each statement names
 its conversation, so that a cluster sends it to one node.
 
-A cursor takes as long as a short statement, so that a transaction passes on its own.
+A cursor takes as long as a short statement, so that a transaction passes on its own. Each is closed
+at once, as Python keeps that of a failed statement for a while, and with it SQLite keeps the file
+open.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from math import inf
@@ -167,14 +169,15 @@ def read_memory(
 
     SQLite has no locks of rows: a transaction locks the whole database.
     """
-    cursor = cursor or database.cursor()
-    locking = " FOR UPDATE" if lock and cursor.db.vendor != "sqlite" else ""
-    return _MEMORIES.read(cursor, f"id = %(id)s AND deleted_at IS NULL{locking}", id=memory_id)
+    with _given_or_new(cursor) as cursor:
+        locking = " FOR UPDATE" if lock and cursor.db.vendor != "sqlite" else ""
+        return _MEMORIES.read(cursor, f"id = %(id)s AND deleted_at IS NULL{locking}", id=memory_id)
 
 
 def read_step(memory_id: str, n: int) -> Step | None:
     """Return a step of a conversation, or None."""
-    return _STEPS.read(database.cursor(), "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
+    with database.cursor() as cursor:
+        return _STEPS.read(cursor, "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
 
 
 def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
@@ -213,10 +216,15 @@ def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
 
 def rows(sql: str, values: Values, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
-    cursor = cursor or database.cursor()
-    cursor.execute(sql, values)
-    found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
+    with _given_or_new(cursor) as cursor:
+        cursor.execute(sql, values)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
+
+
+def _given_or_new(cursor: CursorWrapper | None) -> AbstractContextManager[CursorWrapper]:
+    """Return the cursor of a transaction, which closes it, or a new one, closed after its use."""
+    return nullcontext(cursor) if cursor else database.cursor()
 
 
 # Writing
@@ -227,10 +235,10 @@ def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
 
     An inserted row is locked, and `memory` becomes an instance of the stored row.
     """
-    cursor = cursor or database.cursor()
-    db = cursor.db
-    cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, db))
-    is_new: bool = cursor.rowcount == 1
+    with _given_or_new(cursor) as cursor:
+        db = cursor.db
+        cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", _MEMORIES.stored(memory, db))
+        is_new: bool = cursor.rowcount == 1
     if is_new:
         memory._state.adding, memory._state.db = False, db.alias
     return is_new
@@ -253,26 +261,26 @@ def write(
     The conversation's row comes after the others, so that triggers on it find them. On PostgreSQL
     many rows are written last, by COPY; foreign keys are checked on commit.
     """
-    cursor = cursor or database.cursor()
-    db, is_piped = cursor.db, cursor.db.vendor == "postgresql"
-    new = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
-    most = COPIED if is_piped else inf
-    # PostgreSQL answers the statements of a pipeline together, at its end
-    with db.wrap_database_errors, db.connection.pipeline() if is_piped else nullcontext():
+    with _given_or_new(cursor) as cursor:
+        db, is_piped = cursor.db, cursor.db.vendor == "postgresql"
+        new = ((_MESSAGES, messages), (_STAYS, stays), (_STEPS, steps))
+        most = COPIED if is_piped else inf
+        # PostgreSQL answers the statements of a pipeline together, at its end
+        with db.wrap_database_errors, db.connection.pipeline() if is_piped else nullcontext():
+            for table, rows in new:
+                if len(rows) < most:
+                    _execute(cursor, table.insert, [table.stored(row, db) for row in rows])
+            _execute(cursor, _END_STAYS, _endings(memory.id, ended))
+            # SQLite rewrites the index entry of every column that is set, even to the same value
+            if changed := _MEMORIES.changed(memory, before, db):
+                pairs = ", ".join([f"{name} = %({name})s" for name in changed])
+                statement = f"UPDATE chatmemory_memory SET {pairs} WHERE id = %(id)s"
+                cursor.execute(statement, {**changed, "id": memory.id})
         for table, rows in new:
-            if len(rows) < most:
-                _execute(cursor, table.insert, [table.stored(row, db) for row in rows])
-        _execute(cursor, _END_STAYS, _endings(memory.id, ended))
-        # SQLite rewrites the index entry of every column that is set, even to the same value
-        if changed := _MEMORIES.changed(memory, before, db):
-            pairs = ", ".join([f"{name} = %({name})s" for name in changed])
-            statement = f"UPDATE chatmemory_memory SET {pairs} WHERE id = %(id)s"
-            cursor.execute(statement, {**changed, "id": memory.id})
-    for table, rows in new:
-        if len(rows) >= most:
-            with db.wrap_database_errors, cursor.copy(table.copy) as copy:
-                for row in rows:
-                    copy.write_row(table.stored(row, db))
+            if len(rows) >= most:
+                with db.wrap_database_errors, cursor.copy(table.copy) as copy:
+                    for row in rows:
+                        copy.write_row(table.stored(row, db))
 
 
 def _execute(cursor: CursorWrapper, sql: str, rows: Sequence[Values]) -> None:

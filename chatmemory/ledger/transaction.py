@@ -68,8 +68,7 @@ def locked(
     """
     check_change(memory_id, actor, expected_version)
     while True:
-        with database.atomic():
-            cursor = database.cursor()
+        with database.atomic(), database.cursor() as cursor:
             memory, is_new = _lock_or_create(cursor, memory_id, create, expected_version)
             if is_new or not counts or not must_load(memory.policy_estimator):
                 check_imported(memory)
@@ -90,8 +89,8 @@ def locked_new(
     InvalidValue, DeletionUnfinished.
     """
     check_change(memory_id, actor, None)
-    with database.atomic():
-        cursor, row = database.cursor(), create()
+    with database.atomic(), database.cursor() as cursor:
+        row = create()
         while not sql.insert_if_new(row, cursor):
             check_deleted(memory_id)
             if sql.read_memory(memory_id, cursor=cursor):
@@ -109,8 +108,7 @@ def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iter
     Raises ImportUnfinished if another part is stored, MemoryNotFound, InvalidValue.
     """
     check_change(memory_id, actor, None)
-    with database.atomic():
-        cursor = database.cursor()
+    with database.atomic(), database.cursor() as cursor:
         memory = lock_memory(memory_id, cursor=cursor)
         check_imported(memory, stored)
         recorder = Recorder(memory, actor, note=note, cursor=cursor)
@@ -164,8 +162,8 @@ class Planned(Generic[Result]):
         for attempt in range(PLANNED_AT_MOST):
             if attempt:
                 plan = plan.again()
-            with database.atomic():
-                cursor, create = database.cursor(), self.create and plan.new_row
+            with database.atomic(), database.cursor() as cursor:
+                create = self.create and plan.new_row
                 memory, is_new = _lock_or_create(
                     cursor, self.memory_id, create, self.expected_version
                 )
