@@ -4,9 +4,9 @@ Django's ORM takes several times as long for these small statements as the datab
 are not part of every add, or of every read of a window or a step, use the ORM. Each statement names
 its conversation, so that a cluster sends it to one node.
 
-A cursor takes as long as a short statement, so that a transaction passes on its own. Each is closed
-at once, as Python keeps that of a failed statement for a while, and with it SQLite keeps the file
-open.
+A cursor takes as long as a short statement, so that a transaction passes on its own. Each cursor is
+closed after its last use: an error keeps that of the failed statement for a while, and SQLite keeps
+the file open with it.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
