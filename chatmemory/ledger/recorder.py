@@ -53,8 +53,8 @@ class Recorder:
 
     Without an actor it is for simulations: it makes no rows. With `at`, a simulation starts from
     that past step; with a `window`, it needs no database. `is_new` is True in the transaction that
-    inserts the conversation. `note` is the note of each step, and `cursor` belongs to the
-    transaction. `policy` is the policy in force, `results` are the changes so far, without those
+    inserts the conversation. `note` is the note of each step. A `cursor` of the transaction reads
+    the window. `policy` is the policy in force, `results` are the changes so far, without those
     that changed nothing.
     """
 
@@ -79,7 +79,6 @@ class Recorder:
         self.window = window
         self.results: list[ChangeResult] = []
         self._actor = actor
-        self._cursor = cursor
         self._now: datetime = timezone.now()
         self._is_changed = False
         self._rows = PendingRows(memory)
@@ -213,15 +212,15 @@ class Recorder:
         """Return the result of sending a message again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
-    def write(self) -> bool:
-        """Write everything that was recorded, in the transaction that has locked the row; return
-        whether there was anything.
+    def write(self, cursor: CursorWrapper) -> bool:
+        """Write all that was recorded, with the cursor of the transaction that has locked the row;
+        return whether there was anything.
         """
         assert self._actor is not None, "what was simulated cannot be written"
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now
-        self._rows.write(self._cursor)
+        self._rows.write(cursor)
         return True
 
     # Recording a change

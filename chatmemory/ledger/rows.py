@@ -204,7 +204,7 @@ class PendingRows:
             else:
                 self._ended[n] = step.n, reason
 
-    def write(self, cursor: CursorWrapper | None) -> None:
+    def write(self, cursor: CursorWrapper) -> None:
         """Write the rows and the changed columns of the conversation, inside its transaction."""
         sql.write(
             self._memory,

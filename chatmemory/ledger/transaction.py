@@ -74,7 +74,7 @@ def locked(
                 check_imported(memory)
                 recorder = Recorder(memory, actor, is_new=is_new, note=note, cursor=cursor)
                 yield recorder
-                _write(recorder, actor)
+                _write(recorder, actor, cursor)
                 return
         load(memory.policy_estimator)
 
@@ -97,7 +97,7 @@ def locked_new(
                 raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
         recorder = Recorder(row, actor, is_new=True, note=note, cursor=cursor)
         yield recorder
-        _write(recorder, actor)
+        _write(recorder, actor, cursor)
 
 
 @contextmanager
@@ -113,12 +113,12 @@ def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iter
         check_imported(memory, stored)
         recorder = Recorder(memory, actor, note=note, cursor=cursor)
         yield recorder
-        _write(recorder, actor)
+        _write(recorder, actor, cursor)
 
 
-def _write(recorder: Recorder, actor: str) -> None:
+def _write(recorder: Recorder, actor: str, cursor: CursorWrapper) -> None:
     """Write the rows of a recorder, and announce the change once it is committed."""
-    if recorder.write():
+    if recorder.write(cursor):
         database.on_commit(_announce, recorder, actor)
 
 
@@ -177,7 +177,7 @@ class Planned(Generic[Result]):
                         memory, self.actor, is_new=is_new, note=self.note, cursor=cursor
                     )
                     result = self.change(recorder)
-                _write(recorder, self.actor)
+                _write(recorder, self.actor, cursor)
                 return result
         assert plan.prepared is not None
         raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
