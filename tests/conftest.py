@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection
@@ -229,8 +231,14 @@ def operator(django_user_model):
 
 @pytest.fixture
 def operator_client(operator) -> Client:
+    """A client with a session. A sign-in would take longer than most requests."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(operator.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = operator.get_session_auth_hash()
+    session.create()
     client = Client()
-    client.force_login(operator)
+    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
     return client
 
 

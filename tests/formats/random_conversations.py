@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ arguments = st.dictionaries(words, words | st.integers(), max_size=2).map(
 Turn = list[ChatMessage]
 
 
+@cache  # Hypothesis validates each new strategy, which takes longer than an example
 def conversations(format: str) -> st.SearchStrategy[list[ChatMessage]]:
     """Return lists of messages of which each turn by itself loses nothing in the format."""
     turns = st.lists(_turns(format), max_size=4)

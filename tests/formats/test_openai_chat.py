@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -134,13 +137,17 @@ def test_a_completion_is_its_message_with_its_details():
     assert render_messages(read.messages, "openai_chat").value == [ai("hi")]
 
 
-@given(conversations("openai_chat"))
-def test_openai_accepts_what_is_written(messages):
+@cache
+def accepted() -> Any:
     pydantic = pytest.importorskip("pydantic")
     chat = pytest.importorskip("openai.types.chat")
-    accepted = pydantic.TypeAdapter(chat.ChatCompletionMessageParam)
+    return pydantic.TypeAdapter(chat.ChatCompletionMessageParam)
+
+
+@given(conversations("openai_chat"))
+def test_openai_accepts_what_is_written(messages):
     for value in render_messages(messages, "openai_chat").value:
-        accepted.validate_python(value, strict=True)
+        accepted().validate_python(value, strict=True)
 
 
 def test_objects_of_the_library_are_read():

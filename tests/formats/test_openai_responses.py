@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,14 +34,17 @@ def items_of(messages):
     return render_messages(messages, FORMAT).value["input"]
 
 
+@cache
+def accepted() -> Any:
+    pydantic = pytest.importorskip("pydantic")
+    return pydantic.TypeAdapter(pytest.importorskip("openai.types.responses").ResponseInputParam)
+
+
 @given(conversations(FORMAT))
 @examples(30)
 def test_openai_accepts_what_is_written(messages):
-    pydantic = pytest.importorskip("pydantic")
-    responses = pytest.importorskip("openai.types.responses")
-    accepted = pydantic.TypeAdapter(responses.ResponseInputParam)
     for item in items_of(messages):
-        accepted.validate_python([item], strict=True)
+        accepted().validate_python([item], strict=True)
 
 
 # Items of all types

@@ -6,7 +6,9 @@ import json
 import re
 import sys
 from contextlib import AsyncExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -16,6 +18,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.server import MCPServer
 from mcp.types import CallToolResult
 
 from chatmemory import (
@@ -45,11 +48,16 @@ EVERYTHING = Scope()
 pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 
 
+@cache
+def server_for(scope: Scope) -> MCPServer[Any]:
+    return mcp_server(Agent(SITE, scope))
+
+
 def ask(
     *questions: tuple[str, dict[str, object]], scope: Scope = EVERYTHING
 ) -> list[CallToolResult]:
     async def talk() -> list[CallToolResult]:
-        async with Client(mcp_server(Agent(SITE, scope))) as client:
+        async with Client(server_for(scope)) as client:
             return [await client.call_tool(name, asked) for name, asked in questions]
 
     return async_to_sync(talk)()

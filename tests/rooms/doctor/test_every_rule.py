@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import cache
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
+from mcp.server import MCPServer
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
@@ -60,9 +63,13 @@ def store(rule: str) -> None:
     protocol.update_messages("m", example(RULES[rule].bad, RULES[rule].example_provider))
 
 
+@cache
+def agents_server() -> MCPServer[Any]:
+    return mcp_server(Agent("http://site", Scope()))
+
+
 def answer_to_agents(rule: str) -> dict:
-    server = mcp_server(Agent("http://site", Scope()))
-    answer = asyncio.run(server.call_tool("doctor", {"rule": rule}))
+    answer = asyncio.run(agents_server().call_tool("doctor", {"rule": rule}))
     return answer.structured_content
 
 
