@@ -3,18 +3,19 @@
 import gc
 import os
 
+import django
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 
 from inspector.live import with_live_streams
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
 from inspector.middleware.admission import Admission, Places  # noqa: E402  (needs Django set up)
+from inspector.project.handler import Handler  # noqa: E402
 
 places = Places(settings.CONNECTIONS, settings.LOCK_SECONDS)
-application = with_live_streams(Admission(_django, places))  # type: ignore[arg-type]
+application = with_live_streams(Admission(Handler(), places))  # type: ignore[arg-type]
 
 # Loaded modules live as long as the process, so that the garbage collector can skip them. Pages of
 # long windows make hundreds of thousands of objects; at the usual threshold of 700, the collector

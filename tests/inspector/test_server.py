@@ -13,7 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from asgiref.sync import SyncToAsync, async_to_sync
+from asgiref.testing import ApplicationCommunicator
 
+from inspector.project import settings as site
+from inspector.project.handler import Handler
 from inspector.project.management.commands.serve import _listen
 from inspector.project.worker import behind_unix_socket
 
@@ -31,6 +35,37 @@ def test_responses_do_not_wait_for_acknowledgements():
             accepted, _ = listener.accept()
             with accepted:
                 assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "calls"),
+    [("/healthz", 200, 5), ("/sign-in/", 200, 5), ("/static/inspector/sprite.svg", 200, 4)],
+)
+def test_most_middleware_and_the_view_are_one_call_of_a_thread(
+    path, status, calls, transactional_db, settings, monkeypatch
+):
+    """The others are two of Django's signals and two of the middleware before the static files."""
+    settings.MIDDLEWARE = site.MIDDLEWARE
+    handle, handled = SyncToAsync.thread_handler, []
+
+    def counted(*args):
+        handled.append(args)
+        return handle(*args)
+
+    monkeypatch.setattr(SyncToAsync, "thread_handler", counted)
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b""}
+    assert async_to_sync(status_of)(Handler(), scope) == status
+    assert len(handled) == calls
+
+
+async def status_of(application, scope) -> int:
+    asked = ApplicationCommunicator(application, scope | {"headers": [(b"host", b"localhost")]})
+    await asked.send_input({"type": "http.request"})
+    start = await asked.receive_output()
+    while (await asked.receive_output()).get("more_body"):
+        pass
+    await asked.wait()
+    return start["status"]
 
 
 @pytest.mark.own_server
