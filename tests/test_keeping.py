@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connection
+from django.db.models import F
 from django.utils import timezone
 
 from chatmemory import MessageWindow, services
@@ -164,7 +165,10 @@ def test_rows_follow_what_changes_and_only_that(django_assert_max_num_queries):
     services.add("b", users("hi again"))
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 4, "b": 2}
-    with django_assert_max_num_queries(1 + 2 * len(keepers())):
+    with django_assert_max_num_queries(2 + len(keepers())):
+        assert not rounds.keep_some(LONG)
+    Memory.objects.update(updated_at=F("updated_at") - timedelta(hours=1))
+    with django_assert_max_num_queries(2):
         assert not rounds.keep_some(LONG)
 
 

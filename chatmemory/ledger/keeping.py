@@ -194,9 +194,12 @@ class Rounds:
         """Make rows for about `seconds` per keeper, at least one row, and return whether some are
         left. If the database cannot be written, no rows are made.
         """
-        if not is_writable():
+        if not self._followers or not is_writable():
             return False
-        have_more = [each.keep_some(seconds) for each in self._followers]
+        since = min(each.since for each in self._followers)
+        has_changed = Memory.objects.filter(updated_at__gte=since).exists()
+        waiting = [each for each in self._followers if has_changed or each.is_behind]
+        have_more = [each.keep_some(seconds) for each in waiting]
         return any(have_more)
 
 
@@ -205,15 +208,20 @@ class _Follower:
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._begun_at = self._since = timezone.now() - COMMITTED_WITHIN
+        self._begun_at = self.since = timezone.now() - COMMITTED_WITHIN
         self._earliest: str | None = ""  # of earlier changes; None once all are examined
         self._failed: set[str] = set()
         self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether conversations wait that have not changed since the last round."""
+        return self._earliest is not None or bool(self._resting)
+
     def keep_some(self, seconds: float) -> bool:
         now = timezone.now()
         self._wake_rested()
-        changed = self._stale(Q(updated_at__gte=self._since))
+        changed = self._stale(Q(updated_at__gte=self.since))
         is_full = len(changed) == STALE_AT_ONCE
         earlier = [] if is_full else self._stale_earlier()
         waiting = chain(_in_own_order(changed), _in_own_order(earlier))
@@ -222,7 +230,7 @@ class _Follower:
         if next(waiting, None) is not None or is_full:
             return True
         if not self._resting:
-            self._since = now - COMMITTED_WITHIN
+            self.since = now - COMMITTED_WITHIN
         self._earliest = earlier[-1] if earlier else None
         return bool(earlier)
 
