@@ -291,8 +291,8 @@ def pytest_collection_modifyitems(config, items) -> None:
     comes last keeps one process busy while the others have no work left.
     """
     if not config.getoption("--long"):
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
+        long = {item for item in items if item.get_closest_marker("long")}
+        config.hook.pytest_deselected(items=[*long])
         items[:] = [item for item in items if item not in long]
     for item in items:
         fixtures = {"db", "committing", "transactional_db", "served", "template"} & set(
