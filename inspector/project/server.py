@@ -64,11 +64,13 @@ class Server(uvicorn.Server):
     async def _wait_for_accepted(self) -> None:
         """Wait for a second, so that a connection that was just accepted can send its request.
 
-        Uvicorn would close such a connection, and its client would see a refusal.
+        Uvicorn would close such a connection, and its client would see a refusal. One that has been
+        used, and is kept open for another request, need not be waited for.
         """
         for _ in range(ACCEPTED_SECONDS * 10):
             await asyncio.sleep(0.1)
-            if self.force_exit or not self.server_state.connections:
+            opened = self.server_state.connections
+            if self.force_exit or all(getattr(each, "cycle", None) for each in opened):
                 return
 
 

@@ -21,7 +21,7 @@ from inspector.project.handler import Handler
 from inspector.project.management.commands.serve import _listen
 from inspector.project.worker import behind_unix_socket
 
-from ..serving import free_port
+from ..serving import Served, database, free_port
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 20
@@ -72,6 +72,30 @@ async def status_of(application, scope) -> int:
 def test_another_link_is_printed_for_the_same_port(served):
     announced = served.process.stdout.readline()
     assert f"sign_in_link --port {served.port} prints another" in announced
+
+
+# It waits longer for requests of its connections than a test waits for its end.
+PATIENT = """
+from functools import partial
+import uvicorn
+from inspector.__main__ import main
+from inspector.project import server
+
+server.ACCEPTED_SECONDS = 60
+uvicorn.Config = partial(uvicorn.Config, timeout_keep_alive=60)
+main()
+"""
+
+
+def test_a_connection_that_is_kept_open_does_not_delay_the_end(template, tmp_path):
+    patient = [sys.executable, "-c", PATIENT]
+    with (
+        database(tmp_path, copy_of=template.url) as url,
+        Served(url, tmp_path, template.token, patient) as served,
+    ):
+        served.start()
+        served.create("m")
+        served.stop()
 
 
 @pytest.mark.parametrize("command", ["serve", "sign_in_link"])
