@@ -2,8 +2,10 @@
 
 Imports take a second at each start, and the tests start a hundred processes. So one process
 imports, once, all modules that depend on no setting, and the others are forked from it. Each then
-runs its command line in its own environment. Without `warm_up` they start as cold as users'
-processes.
+runs its command line in its own environment. A second process has set up Django, and loaded all
+views: processes are forked from it whose environment names another SQLite file and another folder,
+but is otherwise that of the tests. They read the settings again. Without `warm_up` they start as
+cold as users' processes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from tempfile import TemporaryDirectory
+from typing import IO, Any
 
 ROOT = Path(__file__).parents[1]
 # The site's packages, except modules that read Django's settings or the environment when imported.
@@ -44,31 +47,41 @@ PACKAGES = """
     rest_framework.exceptions chatmemory.messages.estimators
     chatmemory.recall chatmemory.formats
 """
+PLACES = {"DATABASE_URL", "CHATMEMORY_VAR", "PYTEST_CURRENT_TEST"}
+SETTINGS = "inspector.project.settings"
 FORKED = [[sys.executable, each] for each in ("-m", "-c", str(ROOT / "manage.py"))]
 _LONGEST = 200_000  # bytes of a command line with its environment
-_channel: socket.socket | None = None
+_channels: list[socket.socket] = []  # to the process without settings, and to that with them
+_usual: dict[str, str] = {}  # the environment of both
 
 
 def warm_up() -> None:
-    """Start the process from which `start` forks from now on."""
-    global _channel
-    _channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "tests.processes", str(theirs.fileno())]
-    forking = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
-    )
-    theirs.close()
+    """Start the two processes from which `start` forks from now on."""
+    _usual.update(os.environ)
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+    theirs = [their.fileno() for _, their in pairs]
+    command = [sys.executable, "-m", "tests.processes", *map(str, theirs)]
+    forking = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=theirs)
     atexit.register(forking.wait)
-    atexit.register(_channel.close)  # before the channel closes; the process ends then
+    for ours, their in pairs:
+        their.close()
+        _channels.append(ours)
+        atexit.register(ours.close)  # before the wait: the processes end then
 
 
 def start(command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT, **outputs):
     """Start a command, with the arguments `stdout` and `stderr` of Popen."""
     # The module path and the options of Python are fixed when Python itself starts.
     settled = environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH")
-    if _channel is None or settled or list(command[:2]) not in FORKED:
+    if not _channels or settled or list(command[:2]) not in FORKED:
         return subprocess.Popen(command, env=environment, cwd=cwd, text=True, **outputs)
-    return Forked(command[1:], environment, cwd, **outputs)
+    channel = _channels[_has_usual_settings(environment)]
+    return Forked(channel, command[1:], environment, cwd, **outputs)
+
+
+def _has_usual_settings(environment: dict[str, str]) -> bool:
+    others = {name for name, _ in environment.items() ^ _usual.items()} - PLACES
+    return not others and environment.get("DATABASE_URL", "").startswith("sqlite")
 
 
 class Forked:
@@ -76,6 +89,7 @@ class Forked:
 
     def __init__(
         self,
+        channel: socket.socket,
         arguments: Sequence[str],
         environment: dict[str, str],
         cwd: Path,
@@ -88,9 +102,8 @@ class Forked:
         self._told, tells = os.pipe()
         request = {"arguments": list(arguments), "environment": environment, "cwd": str(cwd)}
         sent = [out, error, tells]
-        assert _channel
-        socket.send_fds(_channel, [json.dumps(request).encode()], sent)
-        number, (self._process,), *_ = socket.recv_fds(_channel, 100, 1)
+        socket.send_fds(channel, [json.dumps(request).encode()], sent)
+        number, (self._process,), *_ = socket.recv_fds(channel, 100, 1)
         self.pid = int(number)
         for each in sent:
             os.close(each)
@@ -129,8 +142,8 @@ def _opened(output: int | IO[str] | None, inherited: int) -> tuple[IO[str] | Non
     return None, os.dup(output if isinstance(output, int) else output.fileno())
 
 
-def fork_for(channel: socket.socket) -> dict[str, list[str]]:
-    """Fork for each request. In the new process, return its work."""
+def fork_for(channel: socket.socket) -> dict[str, Any]:
+    """Fork for each request. In the new process, return its work; nothing after the last one."""
     # By the file descriptor that announces its end: the process id, and the caller's descriptor.
     running: dict[int, tuple[int, int]] = {}
     while True:
@@ -145,7 +158,7 @@ def fork_for(channel: socket.socket) -> dict[str, list[str]]:
         if channel in ready:
             data, files, *_ = socket.recv_fds(channel, _LONGEST, 3)
             if not data:
-                sys.exit()
+                return {}
             out, error, asks = files
             if not (process := os.fork()):
                 os.dup2(out, 1)
@@ -161,7 +174,7 @@ def fork_for(channel: socket.socket) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    channel = socket.socket(fileno=int(sys.argv[1]))
+    without_settings, with_settings = (socket.socket(fileno=int(each)) for each in sys.argv[1:])
     for name in PACKAGES.split():
         if find_spec(name.partition(".")[0]):  # REST framework uses jinja2 if it is installed
             importlib.import_module(name)
@@ -170,11 +183,21 @@ def main() -> None:
     encoding("o200k_base")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
-    wanted = fork_for(channel)
+    is_set_up = not (second := os.fork())
+    (without_settings if is_set_up else with_settings).close()
+    if is_set_up:
+        _set_up()
+    wanted = fork_for(with_settings if is_set_up else without_settings)
+    if not wanted:
+        if not is_set_up:
+            os.waitpid(second, 0)
+        return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(wanted["environment"])
     os.chdir(wanted["cwd"])
+    if is_set_up:
+        _read_settings_again()
     first, *others = wanted["arguments"]
     if first == "-m":
         sys.argv = others
@@ -186,6 +209,31 @@ def main() -> None:
         sys.argv = [first, *others]
         sys.path[0] = str(Path(first).parent)
         runpy.run_path(first, run_name="__main__")
+
+
+def _set_up() -> None:
+    """Set up Django, and load all views as a server does before its first request."""
+    import django
+
+    from inspector.project.server import load_what_requests_need
+
+    with TemporaryDirectory() as folder:
+        places = {"DATABASE_URL": "sqlite:///:memory:", "CHATMEMORY_VAR": folder}
+        os.environ.update(places, DJANGO_SETTINGS_MODULE=SETTINGS)
+        django.setup()
+        load_what_requests_need()
+    gc.freeze()
+
+
+def _read_settings_again() -> None:
+    from django.conf import settings
+    from django.db import connections
+
+    read = importlib.reload(sys.modules[SETTINGS])
+    for name in filter(str.isupper, dir(read)):  # packages have added defaults of their own
+        setattr(settings, name, getattr(read, name))
+    vars(connections).pop("settings", None)
+    connections.__init__()
 
 
 if __name__ == "__main__":
