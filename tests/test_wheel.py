@@ -74,6 +74,17 @@ from importlib.metadata import distribution
 sys.argv[0] = entry.name
 main = entry.load()
 """
+# Types one command after another.
+END = "---"
+EACH = f"""
+for line in sys.argv[1:]:
+    sys.argv[1:] = line.split()
+    try:
+        main()
+    except SystemExit as ended:
+        print(ended)
+    print("{END}")
+"""
 VISIT = """
 import inspector
 from django.contrib.staticfiles import finders
@@ -210,18 +221,19 @@ def test_the_library_needs_only_what_the_wheel_asks_for(run):
 def test_reports_on_files_need_only_what_the_wheel_asks_for(run, tmp_path):
     chat = [{"role": "user", "content": "A-1182"}, {"role": "assistant", "content": "A-1182"}]
     (tmp_path / "chat.json").write_text(json.dumps(chat))
-    code = "try: main()\nexcept SystemExit as ended: print(ended)"
-    for typed in (
-        ["doctor", "chat.json"],
-        ["recall", "chat.json"],
-        ["incidents", "chat.json", "--policy", "message_window:1"],
-    ):
-        *told, ended = run("", "-c", f"{TYPED}{code}", *typed)
-        assert ended == "0", told
-    *told, ended = run("", "-c", f"{TYPED}{code}", "check", "chat.json", "--policy", "everything")
-    assert (told, ended) == (["1 conversation; 0 of 1 checks failed"], "0")
-    assert run("", "-c", f"{TYPED}{code}", "compactions", "chat.json") == ["2"]
-    assert "files that you name need none" in run("", "-c", f"{TYPED}{code}", "recall")[0]
+    lines = [
+        *("doctor chat.json", "recall chat.json"),
+        "incidents chat.json --policy message_window:1",
+        "check chat.json --policy everything",
+        *("compactions chat.json", "recall"),
+    ]
+    told = "\n".join(run("", "-c", f"{TYPED}{EACH}", *lines)).split(f"\n{END}")
+    *found, checked, compactions, unnamed, rest = (each.split("\n") for each in told)
+    assert [ended for *_, ended in found] == ["0"] * 3, found
+    assert checked == ["", "1 conversation; 0 of 1 checks failed", "0"]
+    assert compactions == ["", "2"]
+    assert "files that you name need none" in unnamed[1]
+    assert rest == [""]
     assert not (tmp_path / "chatmemory").exists()  # nothing is stored
 
 
