@@ -86,7 +86,7 @@ def test_a_command_has_its_own_name_in_its_usage(typed):
     assert "--settings" not in told
 
 
-def test_an_unknown_name_exits_with_2(typed):
+def test_an_unknown_name_exits_with_2(db, typed):
     told = "chatmemory has no command 'nonsense': see chatmemory --help\n"
     assert typed("nonsense") == (2, "", told)
     assert typed("import")[0] == 2
