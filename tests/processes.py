@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 ROOT = Path(__file__).parents[1]
@@ -44,8 +44,10 @@ PACKAGES = """
     django.contrib.sessions.backends.base django.contrib.staticfiles.finders
     django.middleware.cache django.middleware.common django.middleware.csrf django.middleware.gzip
     django_htmx.http django_htmx.middleware pygments.formatters.html pygments.lexers.special
-    rest_framework.exceptions chatmemory.messages.estimators
-    chatmemory.recall chatmemory.formats
+    django.contrib.admindocs.views drf_spectacular.drainage drf_spectacular.utils markdown_it
+    rest_framework.authentication rest_framework.exceptions rest_framework.metadata
+    rest_framework.negotiation rest_framework.serializers servestatic.middleware servestatic.storage
+    chatmemory.messages.estimators chatmemory.recall chatmemory.formats
 """
 PLACES = {"DATABASE_URL", "CHATMEMORY_VAR", "PYTEST_CURRENT_TEST"}
 SETTINGS = "inspector.project.settings"
@@ -77,6 +79,14 @@ def start(command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT,
         return subprocess.Popen(command, env=environment, cwd=cwd, text=True, **outputs)
     channel = _channels[_has_usual_settings(environment)]
     return Forked(channel, command[1:], environment, cwd, **outputs)
+
+
+def run(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end. Files take its output, which nobody reads meanwhile."""
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        code = start(command, environment, stdout=output, stderr=errors).wait()
+        told, said = (file.seek(0) or file.read() for file in (output, errors))
+    return subprocess.CompletedProcess(command, code, told, said)
 
 
 def _has_usual_settings(environment: dict[str, str]) -> bool:

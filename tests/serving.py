@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from time import monotonic
 from typing import IO
 from urllib.parse import urlsplit
@@ -217,14 +216,13 @@ def _environment(database_url: str, folder: Path) -> dict[str, str]:
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> str:
     """Run a command and return its output. Raises CalledProcessError with its output."""
-    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
-        code = processes.start(command, environment, stdout=output, stderr=errors).wait()
-        told, said = (file.seek(0) or file.read() for file in (output, errors))
-    if code:
-        error = subprocess.CalledProcessError(code, command, told, said)
-        error.add_note(said)
-        raise error
-    return told
+    ran = processes.run(command, environment)
+    try:
+        ran.check_returncode()
+    except subprocess.CalledProcessError as error:
+        error.add_note(ran.stderr)
+        raise
+    return ran.stdout
 
 
 def free_port() -> int:

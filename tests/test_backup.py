@@ -18,6 +18,7 @@ from django.db import connection
 from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.reading import conversations
 
+from . import processes
 from .connecting import connected
 from .conversations import create_and_add, numbered
 from .serving import MANAGE
@@ -103,16 +104,16 @@ def test_a_copy_does_not_replace_files(db, tmp_path):
     assert not list(tmp_path.glob("new*"))
 
 
-def test_a_copy_that_is_terminated_leaves_nothing(file, tmp_path):
+def test_a_copy_that_is_terminated_leaves_nothing(warm_processes, file, tmp_path):
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE large AS SELECT zeroblob(100000000)")
     partial, environment = tmp_path / "copy.partial", {"DATABASE_URL": f"sqlite:///{file}"}
     command = [*MANAGE, "backup", str(tmp_path / "copy")]
-    with subprocess.Popen(command, env=os.environ | environment) as copying:
-        while not partial.exists() or not partial.stat().st_size:
-            assert copying.poll() is None
-        copying.terminate()
-    assert copying.returncode == 128 + signal.SIGTERM
+    copying = processes.start(command, os.environ | environment)
+    while not partial.exists() or not partial.stat().st_size:
+        assert copying.poll() is None
+    copying.terminate()
+    assert copying.wait() == 128 + signal.SIGTERM
     assert not list(tmp_path.glob("copy*"))
 
 
@@ -192,13 +193,13 @@ def test_only_a_whole_copy_is_restored(file, tmp_path):
     assert conversations.memory("kept").last_step == 40
 
 
-def test_a_copy_takes_the_place_of_a_database_of_another_version(file, tmp_path):
+def test_a_copy_takes_the_place_of_a_database_of_another_version(warm_processes, file, tmp_path):
     copy = backup(tmp_path / "copy")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE django_migrations SET name = 'x' WHERE app = 'chatmemory'")
     connection.close()
     environment = os.environ | {"DATABASE_URL": f"sqlite:///{file}"}
-    subprocess.run([*MANAGE, "restore", str(copy), "--yes"], env=environment, check=True)
+    processes.run([*MANAGE, "restore", str(copy), "--yes"], environment).check_returncode()
     call_command("migrate", verbosity=0)
     assert conversations.memory("kept").last_step == 40
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from .. import processes
 from ..serving import MANAGE, ROOT, database
 
 ENV = """
@@ -84,13 +85,9 @@ def test_each_night_a_copy_with_its_heads_is_made_and_old_ones_go(checkout, temp
     assert [Path(name).suffix for name in kept[2:]] in ([".heads", ".sqlite3"], [".dump", ".heads"])
 
 
-def test_a_bare_command_names_the_database_that_has_no_tables(tmp_path):
-    ran = subprocess.run(
-        [*MANAGE, "list_tokens"],
-        env=os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/other.sqlite3"},
-        capture_output=True,
-        text=True,
-    )
+def test_a_bare_command_names_the_database_that_has_no_tables(warm_processes, tmp_path):
+    other = {"DATABASE_URL": f"sqlite:///{tmp_path}/other.sqlite3"}
+    ran = processes.run([*MANAGE, "list_tokens"], os.environ | other)
     assert ran.returncode == 1
     assert f"not migrated ({tmp_path}/other.sqlite3)" in ran.stderr
 

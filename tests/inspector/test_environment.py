@@ -9,7 +9,6 @@ import re
 import runpy
 import secrets
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -27,6 +26,9 @@ from inspector.conf import InspectorConfiguration as Pages
 from inspector.conf import inspector_configuration
 from inspector.project import settings as site
 
+from .. import processes
+from ..serving import MANAGE
+
 ROOT = Path(__file__).parents[2]
 SAFE = {
     "CHATMEMORY_PRODUCTION": "1",
@@ -38,8 +40,7 @@ SAFE = {
 def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ours = ("CHATMEMORY_", "DJANGO_ALLOW_ASYNC_UNSAFE")  # the latter is for the browser tests
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-    return subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
+    return processes.run([*MANAGE, *arguments], inherited | environment)
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def read_settings(monkeypatch, tmp_path):
     return read
 
 
-def test_djangos_deployment_check_reports_no_issues(tmp_path):
+def test_djangos_deployment_check_reports_no_issues(warm_processes, tmp_path):
     check = ("check", "--deploy", "--fail-level", "WARNING")
     found = manage(*check, **SAFE, CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode == 0, found.stderr
@@ -156,7 +157,7 @@ def test_blanks_around_hosts_and_origins_are_no_part_of_them(read_settings):
     assert found["CSRF_TRUSTED_ORIGINS"] == ["https://a.example", "https://*.b.example"]
 
 
-def test_a_password_is_not_repeated(tmp_path):
+def test_a_password_is_not_repeated(warm_processes, tmp_path):
     url = "postgresql://ada:QUOKKA/7@x/y"
     found = manage("check", **SAFE, DATABASE_URL=url, CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode != 0

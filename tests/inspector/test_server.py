@@ -21,7 +21,8 @@ from inspector.project.handler import Handler
 from inspector.project.management.commands.serve import _listen
 from inspector.project.worker import behind_unix_socket
 
-from ..serving import Served, database, free_port
+from .. import processes
+from ..serving import MANAGE, Served, database, free_port
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 20
@@ -99,13 +100,9 @@ def test_a_connection_that_is_kept_open_does_not_delay_the_end(template, tmp_pat
 
 
 @pytest.mark.parametrize("command", ["serve", "sign_in_link"])
-def test_an_empty_database_is_reported_before_the_server_starts(tmp_path, command):
-    ran = subprocess.run(
-        [sys.executable, ROOT / "manage.py", command],
-        env=os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3"},
-        capture_output=True,
-        text=True,
-    )
+def test_an_empty_database_is_reported_before_the_server_starts(warm_processes, tmp_path, command):
+    empty = {"DATABASE_URL": f"sqlite:///{tmp_path}/empty.sqlite3"}
+    ran = processes.run([*MANAGE, command], os.environ | empty)
     assert ran.returncode == 1
     assert "not up to date: run python manage.py migrate first" in ran.stderr
     assert "Traceback" not in ran.stderr
