@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import socket
+from collections.abc import Iterator
 
 import pytest
 from django.dispatch import Signal
 
 from inspector.shell.logs import JsonFormatter, TextFormatter, request_id
+
+from ..serving import Served, database
 
 SECRET = "my card is 4111-1111-QUOKKA"
 SAID = {"messages": [{"role": "user", "content": SECRET}], "format": "openai_chat"}
@@ -106,13 +109,21 @@ def put_as_java_does(served, memory_id: str, body: str) -> bytes:
         return connection.makefile("rb").readline()
 
 
-@pytest.mark.own_server
-def test_a_server_logs_requests_and_changes_with_one_id(served, tmp_path):
-    served.stop()
-    served.environment["CHATMEMORY_LOG"] = "json"
-    log = tmp_path / "log"
-    with log.open("w") as served.log:
-        served.start()
+@pytest.fixture
+def logging_server(template, tmp_path) -> Iterator[Served]:
+    """A server that writes its log to the file "log"."""
+    with (
+        database(tmp_path, copy_of=template.url) as url,
+        Served(url, tmp_path, template.token) as served,
+    ):
+        served.environment["CHATMEMORY_LOG"] = "json"
+        with (tmp_path / "log").open("w") as served.log:
+            served.start()
+        yield served
+
+
+def test_a_server_logs_requests_and_changes_with_one_id(logging_server, tmp_path):
+    served = logging_server
     served.create("logged")
     url = f"{served.url}/api/v1/memories/logged/messages/?as={SECRET}"
     headers = {"X-Request-ID": "from-the-proxy.1"}
@@ -120,7 +131,7 @@ def test_a_server_logs_requests_and_changes_with_one_id(served, tmp_path):
     assert answer.headers["X-Request-ID"] == "from-the-proxy.1"
     served.api.get(url, headers={"X-Request-ID": "two\tlines"})
     assert put_as_java_does(served, "logged", "[]").startswith(b"HTTP/1.1 204 ")
-    text = log.read_text()
+    text = (tmp_path / "log").read_text()
     assert "QUOKKA" not in text
     assert "pgrade" not in text
     told = [json.loads(line) for line in text.splitlines()]
