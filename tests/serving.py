@@ -81,6 +81,7 @@ class Served:
         for line in self.process.stdout:
             if "Memory inspector" in line:
                 self.announced_link = re.search(r"http\S+", line)[0]
+                self.announced_more = self.process.stdout.readline()
                 return
         raise AssertionError("the server did not start")
 

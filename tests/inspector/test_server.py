@@ -69,10 +69,8 @@ async def status_of(application, scope) -> int:
     return start["status"]
 
 
-@pytest.mark.own_server
 def test_another_link_is_printed_for_the_same_port(served):
-    announced = served.process.stdout.readline()
-    assert f"sign_in_link --port {served.port} prints another" in announced
+    assert f"sign_in_link --port {served.port} prints another" in served.announced_more
 
 
 # It waits longer for requests of its connections than a test waits for its end.
