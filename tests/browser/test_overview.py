@@ -11,6 +11,7 @@ from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.ledger import protocol
 from inspector.overview import causes
 
+from ..connecting import connected_to
 from ..conversations import create_and_add, users
 
 PAGE = 25
@@ -21,11 +22,11 @@ SECONDS_KEPT = 40  # headline numbers are counted anew after half a minute at th
 
 
 @pytest.fixture(scope="session")
-def crowd(shared_server) -> None:
+def crowd(shared_server, django_db_blocker) -> None:
     """More conversations than a page shows: crowd-00 is the oldest, and stays it."""
-    for n in range(CROWD):
-        shared_server.create(f"crowd-{n:02}")
-        shared_server.say(f"crowd-{n:02}", "one")
+    with django_db_blocker.unblock(), connected_to(shared_server.environment["DATABASE_URL"]):
+        for n in range(CROWD):
+            create_and_add(f"crowd-{n:02}", MessageWindow(3), users("one"))
 
 
 def row(page, memory_id: str):
