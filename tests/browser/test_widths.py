@@ -20,7 +20,6 @@ from chatmemory.access.tokens import create_token
 
 from ..conversations import create_and_add, numbered, users
 from .addresses import arrive
-from .chromium import FLAGS, chromium
 
 WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
 # What is cut by a box that scrolls, or closed, is not cut by the screen.
@@ -207,24 +206,14 @@ def leads_everywhere(page) -> None:
         expect(link).to_be_in_viewport(ratio=1)
 
 
-@pytest.fixture
-def large_browser(browser):
-    """A browser whose owner has set it to a font of 24 px instead of 16."""
-    size = "--blink-settings=defaultFontSize=24"
-    large = browser.browser_type.launch(executable_path=chromium(), args=[*FLAGS, size])
-    yield large
-    large.close()
-
-
-def test_the_large_font_of_a_browser_keeps_the_menu_and_the_way_back(
-    large_browser, live_server, open_page
-):
+def test_the_large_font_of_a_browser_keeps_the_menu_and_the_way_back(open_page):
+    """The owner of the browser has set it to a font of 24 px instead of 16."""
     create_and_add("m", MessageWindow(9), numbered(12))
-    cookies = open_page("/").context.cookies()
-    page = large_browser.new_page()
-    page.context.add_cookies(cookies)
+    page = open_page("/")
+    fonts = page.context.new_cdp_session(page)
+    fonts.send("Page.setFontSizes", {"fontSizes": {"standard": 24}})
     for path in ("/", "/lab/", "/learn/tool-calls/", "/c/m/"):
-        page.goto(live_server.url + path)
+        page.goto(urljoin(page.url, path))
         assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "24px"
         for width in (1440, 800):
             page.set_viewport_size({"width": width, "height": 900})
@@ -233,7 +222,6 @@ def test_the_large_font_of_a_browser_keeps_the_menu_and_the_way_back(
     page.set_viewport_size({"width": 1440, "height": 900})
     page.reload()
     leads_everywhere(page)
-    page.close()
 
 
 # What the heads of a page with a full window of 10,000 messages say while somebody writes.
