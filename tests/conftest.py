@@ -45,7 +45,10 @@ pytest.register_assert_rewrite("tests.rooms")
 hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
 
-SLOW_FOLDERS = {"browser", "conformance", "deploy", "fuzz", "golden", "live", "load"}
+SLOW_FOLDERS = {
+    *("browser", "conformance", "deploy", "fuzz", "golden", "growth", "lab", "live", "load"),
+    "transfer",
+}
 DATA = Path(__file__).parent / "data"
 ALL_SESSIONS = Path(__file__).parents[2] / "shared/data/claude_code_sessions.tar.xz"
 
@@ -319,8 +322,8 @@ def _speed(item) -> int:
         return 0
     if item.get_closest_marker("own_server"):
         return 0
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    return 1 if folder in SLOW_FOLDERS else 2
+    folders = item.path.relative_to(Path(__file__).parent).parts
+    return 2 if SLOW_FOLDERS.isdisjoint(folders) else 1
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
