@@ -46,7 +46,7 @@ hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
 
 SLOW_FOLDERS = {
-    *("browser", "conformance", "deploy", "fuzz", "golden", "growth", "lab", "live", "load"),
+    *("conformance", "deploy", "fuzz", "golden", "growth", "lab", "live", "load", "plans"),
     "transfer",
 }
 DATA = Path(__file__).parent / "data"
@@ -317,13 +317,18 @@ def pytest_collection_finish() -> None:
 
 
 def _speed(item) -> int:
-    """Return 0 for tests that start servers, 1 for tests in slow folders, 2 for all others."""
-    if {"template", "own_server", "own_deployed", "deployed", "routed"} & set(item.fixturenames):
-        return 0
-    if item.get_closest_marker("own_server"):
-        return 0
+    """Return 0 for tests in a browser, 1 for those that start servers, 2 for slow folders, else 3.
+
+    A process that has no tests left takes the last ones of another, and need not start a browser.
+    """
     folders = item.path.relative_to(Path(__file__).parent).parts
-    return 2 if SLOW_FOLDERS.isdisjoint(folders) else 1
+    if "browser" in folders:
+        return 0
+    if {"template", "own_server", "own_deployed", "deployed", "routed"} & set(item.fixturenames):
+        return 1
+    if item.get_closest_marker("own_server"):
+        return 1
+    return 3 if SLOW_FOLDERS.isdisjoint(folders) else 2
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
