@@ -319,14 +319,13 @@ def pytest_collection_finish() -> None:
 def _speed(item) -> int:
     """Return 0 for tests in a browser, 1 for those that start servers, 2 for slow folders, else 3.
 
-    A process that has no tests left takes the last ones of another, and need not start a browser.
+    A process that has no tests left takes the last ones of another, and need start neither then.
     """
     folders = item.path.relative_to(Path(__file__).parent).parts
     if "browser" in folders:
         return 0
-    if {"template", "own_server", "own_deployed", "deployed", "routed"} & set(item.fixturenames):
-        return 1
-    if item.get_closest_marker("own_server"):
+    starting = {"template", "served", "own_server", "own_deployed", "deployed", "routed"}
+    if starting & set(item.fixturenames):
         return 1
     return 3 if SLOW_FOLDERS.isdisjoint(folders) else 2
 
