@@ -15,7 +15,7 @@ from typing import IO
 from uuid import uuid4
 
 from . import processes
-from .serving import Served, Template, database
+from .serving import Served, Template, unstarted
 from .waiting import until
 
 SECONDS = 30
@@ -94,10 +94,7 @@ def deploying(
     folder: Path, template: Template, log: IO[str] | None = None, **environment: str
 ) -> Iterator[Deployed]:
     """A deployed server on a copy of the template."""
-    with (
-        database(folder, copy_of=template.url) as url,
-        Served(url, folder, template.token) as served,
-    ):
+    with unstarted(folder, template) as served:
         served.environment |= environment
         served.log = log
         deployed = Deployed(served)

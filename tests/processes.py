@@ -236,6 +236,7 @@ def _set_up() -> None:
 
 
 def _read_settings_again() -> None:
+    """Give this process the settings and the databases that its own environment names."""
     from django.conf import settings
     from django.db import connections
 

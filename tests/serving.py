@@ -192,12 +192,21 @@ def _execute(url: str, statement: str) -> None:
 
 
 @contextmanager
-def serving(folder: Path, template: Template, **environment: str) -> Iterator[Served]:
-    """A server on a copy of the template."""
+def unstarted(
+    folder: Path, template: Template, manage_py: Sequence[str] = MANAGE
+) -> Iterator[Served]:
+    """A server on a copy of the template, which is not started yet."""
     with (
         database(folder, copy_of=template.url) as url,
-        Served(url, folder, template.token) as served,
+        Served(url, folder, template.token, manage_py) as served,
     ):
+        yield served
+
+
+@contextmanager
+def serving(folder: Path, template: Template, **environment: str) -> Iterator[Served]:
+    """A server on a copy of the template."""
+    with unstarted(folder, template) as served:
         served.environment |= environment
         served.start()
         yield served

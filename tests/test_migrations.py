@@ -24,7 +24,7 @@ from chatmemory.schema import check_schema
 
 from .connecting import connected, connected_to
 from .conversations import create_and_add
-from .serving import Served, database, free_port
+from .serving import database, free_port, unstarted
 
 APP = "chatmemory"
 READS = ("SELECT", "PRAGMA")
@@ -132,11 +132,8 @@ def test_a_database_that_lacks_migrations_is_not_refused(db):
 
 def test_commands_end_before_they_begin(template, tmp_path, django_db_blocker):
     """On the command line, system checks come first."""
-    with (
-        django_db_blocker.unblock(),
-        database(tmp_path, copy_of=template.url) as url,
-        Served(url, tmp_path, template.token) as site,
-    ):
+    with django_db_blocker.unblock(), unstarted(tmp_path, template) as site:
+        url = site.environment["DATABASE_URL"]
         with connected_to(url):
             MigrationRecorder.Migration.objects.filter(app=APP).delete()
             MigrationRecorder(connection).record_applied(APP, "0001_initial")

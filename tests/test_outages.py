@@ -27,7 +27,7 @@ from inspector.views.errors import answer_to
 from .connecting import row_locked
 from .conversations import create_and_add, users
 from .load.cluster import Cluster, binaries
-from .serving import Served, database, served_by
+from .serving import served_by, unstarted
 from .waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -176,10 +176,7 @@ def test_a_read_only_database_file(template, tmp_path):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has files of its own")
     file = tmp_path / "served.sqlite3"
-    with (
-        database(tmp_path, copy_of=template.url) as url,
-        Served(url, tmp_path, template.token) as served,
-    ):
+    with unstarted(tmp_path, template) as served:
         served.start(*(AS_OTHERS if os.geteuid() == 0 else []))
         served.create("m")
         served.say("m", "one")

@@ -12,7 +12,7 @@ from django.dispatch import Signal
 
 from inspector.shell.logs import JsonFormatter, TextFormatter, request_id
 
-from ..serving import Served, database
+from ..serving import Served, unstarted
 
 SECRET = "my card is 4111-1111-QUOKKA"
 SAID = {"messages": [{"role": "user", "content": SECRET}], "format": "openai_chat"}
@@ -112,10 +112,7 @@ def put_as_java_does(served, memory_id: str, body: str) -> bytes:
 @pytest.fixture
 def logging_server(template, tmp_path) -> Iterator[Served]:
     """A server that writes its log to the file "log"."""
-    with (
-        database(tmp_path, copy_of=template.url) as url,
-        Served(url, tmp_path, template.token) as served,
-    ):
+    with unstarted(tmp_path, template) as served:
         served.environment["CHATMEMORY_LOG"] = "json"
         with (tmp_path / "log").open("w") as served.log:
             served.start()

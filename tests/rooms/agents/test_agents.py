@@ -195,7 +195,7 @@ def test_answers_are_bounded():
     for name, asked in QUESTIONS.items():
         answer = answer_json(name, **asked)
         assert len(json.dumps(answer)) < ANSWERS_MOST, name
-    tools = async_to_sync(mcp_server(Agent(SITE, EVERYTHING)).list_tools)()
+    tools = async_to_sync(server_for(EVERYTHING).list_tools)()
     assert {tool.name for tool in tools} == QUESTIONS.keys()
     assert re.findall(r"(?m)^\| `(\w+)` \|", PAGE) == list(QUESTIONS)
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)

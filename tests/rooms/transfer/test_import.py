@@ -26,7 +26,7 @@ from inspector.rooms.transfer.imports import import_each
 from ... import processes
 from ...connecting import connected_to
 from ...peaks import MEGABYTE, bounded_growth
-from ...serving import MANAGE, Served, database
+from ...serving import MANAGE, Served, unstarted
 
 pytestmark = pytest.mark.django_db
 
@@ -256,10 +256,7 @@ def test_a_step_of_a_long_conversation_is_in_memory_at_a_time(empty_file, tmp_pa
 @pytest.fixture
 def site(template, tmp_path) -> Iterator[Served]:
     """A database, with commands that run in another process."""
-    with (
-        database(tmp_path, copy_of=template.url) as url,
-        Served(url, tmp_path, template.token) as site,
-    ):
+    with unstarted(tmp_path, template) as site:
         yield site
 
 
