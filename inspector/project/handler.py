@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from asgiref.sync import AsyncToSync, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 
 
@@ -19,18 +20,10 @@ class Handler(ASGIHandler):
     _middleware_chain: Callable[..., Any]
 
     def load_middleware(self, is_async: bool = False) -> None:
+        """Load the middleware for synchronous views, and answer asynchronously all the same."""
         super().load_middleware(is_async=False)
-        self._middleware_chain = self.adapt_method_mode(True, self._middleware_chain)
-
-    def adapt_method_mode(
-        self,
-        is_async: bool,
-        method: Callable[..., Any],
-        method_is_async: bool | None = None,
-        debug: bool = False,
-        name: str | None = None,
-    ) -> Callable[..., Any]:
-        """Leave the outermost middleware asynchronous, as the server calls it."""
-        if method_is_async and not is_async:
-            return method
-        return super().adapt_method_mode(is_async, method, method_is_async, debug, name)
+        chain = self._middleware_chain
+        if isinstance(chain, AsyncToSync):  # the outermost middleware is asynchronous
+            self._middleware_chain = chain.awaitable
+        else:
+            self._middleware_chain = sync_to_async(chain)

@@ -22,7 +22,7 @@ from inspector.project.management.commands.serve import _listen
 from inspector.project.worker import behind_unix_socket
 
 from .. import processes
-from ..serving import MANAGE, Served, database, free_port
+from ..serving import MANAGE, free_port, unstarted
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 20
@@ -47,6 +47,16 @@ def test_most_middleware_and_the_view_are_one_call_of_a_thread(
 ):
     """The others are two of Django's signals and two of the middleware before the static files."""
     settings.MIDDLEWARE = site.MIDDLEWARE
+    assert calls_for(path, status, monkeypatch) == calls
+
+
+def test_middleware_without_static_files_is_one_call_of_a_thread(transactional_db, monkeypatch):
+    """Beside two of Django's signals."""
+    assert calls_for("/healthz", 200, monkeypatch) == 3
+
+
+def calls_for(path: str, status: int, monkeypatch) -> int:
+    """Ask for a path, and return the number of calls in threads."""
     handle, handled = SyncToAsync.thread_handler, []
 
     def counted(*args):
@@ -56,7 +66,7 @@ def test_most_middleware_and_the_view_are_one_call_of_a_thread(
     monkeypatch.setattr(SyncToAsync, "thread_handler", counted)
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b""}
     assert async_to_sync(status_of)(Handler(), scope) == status
-    assert len(handled) == calls
+    return len(handled)
 
 
 async def status_of(application, scope) -> int:
@@ -87,11 +97,7 @@ main()
 
 
 def test_a_connection_that_is_kept_open_does_not_delay_the_end(template, tmp_path):
-    patient = [sys.executable, "-c", PATIENT]
-    with (
-        database(tmp_path, copy_of=template.url) as url,
-        Served(url, tmp_path, template.token, patient) as served,
-    ):
+    with unstarted(tmp_path, template, [sys.executable, "-c", PATIENT]) as served:
         served.start()
         served.create("m")
         served.stop()
