@@ -1,18 +1,22 @@
 # The site with gunicorn, from the wheel of this checkout: docs/operations.md, "Containers".
-FROM python:3.12-slim AS build
+# For another Python: docker build --build-arg PYTHON=3.13.7-slim-bookworm
+ARG PYTHON=3.12.11-slim-bookworm
+FROM python:${PYTHON} AS build
 WORKDIR /build
-COPY requirements-serve.txt ./
+COPY requirements-serve.txt requirements-build.txt ./
 RUN python -m venv /app \
-    && /app/bin/pip install --no-cache-dir --require-hashes -r requirements-serve.txt
+    && /app/bin/pip install --no-cache-dir --require-hashes -r requirements-serve.txt \
+    && python -m pip install --no-cache-dir --require-hashes -r requirements-build.txt
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY chatmemory chatmemory
 COPY inspector inspector
+COPY pytest_chatmemory pytest_chatmemory
 COPY templates templates
 COPY static static
-RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
+RUN python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
     && /app/bin/pip install --no-cache-dir --no-deps dist/*.whl
 
-FROM python:3.12-slim
+FROM python:${PYTHON}
 RUN useradd --system --uid 10001 chatmemory \
     && mkdir --mode 700 /var/lib/chatmemory \
     && chown chatmemory /var/lib/chatmemory

@@ -155,7 +155,7 @@ screenshots: $(VENV)/installed-dev
 	$(BIN)/python -m docs.images.take
 
 lock: $(VENV)/installed-dev
-	for name in requirements requirements-serve requirements-dev requirements-docs requirements-peers requirements-newer requirements-oldest; do \
+	for name in requirements requirements-serve requirements-build requirements-dev requirements-docs requirements-peers requirements-newer requirements-oldest; do \
 	  case $$name in *-newer) python=3.12;; *) python=3.11;; esac; \
 	  case $$name in *-oldest) from="pyproject.toml --all-extras --resolution lowest-direct";; *) from=;; esac; \
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \

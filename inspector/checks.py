@@ -61,10 +61,10 @@ def _apps() -> Iterator[CheckMessage]:
 def _rooms() -> Iterator[CheckMessage]:
     """Report a project without any room, with the line that installs them."""
     if ROOMS and not any(apps.is_installed(name) for name in ROOMS):
-        yield Error(
-            "The inspector's rooms are missing: most of its pages are in them.",
+        yield Caution(
+            "No room of the inspector is installed: most of its pages are in rooms.",
             hint="In the settings: import inspector, and INSTALLED_APPS += inspector.ROOMS.",
-            id="inspector.E011",
+            id="inspector.W003",
         )
 
 

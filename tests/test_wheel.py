@@ -18,7 +18,7 @@ from trove_classifiers import classifiers
 import chatmemory
 
 from .serving import free_port
-from .wheels import ROOT, empty_venv, environment, python
+from .wheels import ROOT, empty_venv, environment, files_of, python
 
 # Without Django or httpx, these say what to install.
 WITHOUT = """
@@ -180,10 +180,7 @@ def test_the_wheel_has_all_that_the_checkout_has_for_it(installed):
             ("chatmemory/", "inspector/", "pytest_chatmemory/", "templates/", "static/")
         )
     }
-    found = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
-    assert shipped == {
-        name for name in found if "dist-info" not in name and not name.endswith(".pyc")
-    }
+    assert shipped == files_of(installed)
 
 
 def test_its_metadata_say_what_is_true(installed):

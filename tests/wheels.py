@@ -38,7 +38,19 @@ def _install(folder: Path) -> None:
     """
     unpack(_build("sdist", ROOT, folder), folder)
     (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
-    ZipFile(_build("wheel", unpacked, folder)).extractall(folder / "site")
+    built_from(unpacked, folder)
+
+
+def built_from(sources: Path, folder: Path) -> Path:
+    """Build a wheel in `folder`, and return the folder with its content."""
+    ZipFile(_build("wheel", sources, folder)).extractall(folder / "site")
+    return folder / "site"
+
+
+def files_of(installed: Path) -> set[str]:
+    """Return the names of a wheel's files, without its metadata and without bytecode."""
+    found = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+    return {name for name in found if "dist-info" not in name and not name.endswith(".pyc")}
 
 
 def _build(target: str, sources: Path, folder: Path) -> Path:

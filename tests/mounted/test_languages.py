@@ -66,7 +66,8 @@ def test_errors_are_in_english(operator_client, api, language):
     refused = api.post(f"{root}memories/", {}, format="json")
     assert refused.json()["detail"] == "This field is required."
     document = api.get(f"{root}schema/?format=json").json()
-    assert all(path.startswith(root) for path in document["paths"])
+    assert [each["url"] for each in document["servers"]] == [f"/{language}/ops/chat"]
+    assert all(path.startswith("/api/v1/") for path in document["paths"])
 
 
 @pytest.mark.parametrize("language", ["en", "de"])

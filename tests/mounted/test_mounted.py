@@ -152,7 +152,10 @@ def test_the_api_is_the_same_under_a_prefix_and_a_namespace(project, api, addres
     assert (unknown.status_code, unknown["Content-Type"]) == (404, "application/problem+json")
     document = api.get(f"{CHAT}api/v1/schema/?format=json").json()
     assert document["info"]["title"] == "chatmemory"
-    assert all(path.startswith(f"{CHAT}api/v1/") for path in document["paths"])
+    assert {each["url"] + min(document["paths"]) for each in document["servers"]} == {
+        f"{CHAT}api/v1/doctor/"
+    }
+    assert all(path.startswith("/api/v1/") for path in document["paths"])
     operations = [one for each in document["paths"].values() for one in each.values()]
     tags = {"doctor", "memories", "recall", "store"}
     assert {tag for each in operations for tag in each["tags"]} == tags

@@ -20,7 +20,6 @@ _INFO: dict[str, Any] = {
 }
 _ABOUT = {
     "info": _INFO,
-    "servers": [{"url": "/", "description": "The host that this document is from."}],
     "tags": [
         {"name": "memories", "description": "Conversations: their windows, histories and steps."},
         {"name": "doctor", "description": "Which windows providers would refuse."},
@@ -35,7 +34,19 @@ class Generator(SchemaGenerator):
 
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
         schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]
-        return schema | _ABOUT
+        prefix, _ = _mounted_at()
+        server = {"url": prefix, "description": "The host that this document is from."}
+        return schema | _ABOUT | {"servers": [server]}
+
+
+def _mounted_at() -> tuple[str, str]:
+    """Return the URL of the server, and the beginning of each path: `/ops/chat` and `api/` for an
+    API at `/ops/chat/api/`, whose paths are then those of the site itself; `/llm` and "" for one
+    at `/llm/`.
+    """
+    root = reverse("chatmemory:schema").removesuffix("v1/schema/")
+    above, slash, _ = root.rpartition("/api/")
+    return (above or "/", "api/") if slash and root.endswith("/api/") else (root[:-1] or "/", "")
 
 
 class Schema(Guarded, SpectacularAPIView):
@@ -48,8 +59,8 @@ class Schema(Guarded, SpectacularAPIView):
 
     @property
     def patterns(self) -> list[Any]:  # type: ignore[override]
-        root = reverse("chatmemory:schema").removesuffix("v1/schema/")
-        return [path(root.removeprefix("/"), include("chatmemory.api.urls"))]
+        _, beginning = _mounted_at()
+        return [path(beginning, include("chatmemory.api.urls"))]
 
 
 class Docs(Guarded, SpectacularSwaggerSplitView):
