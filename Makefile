@@ -23,9 +23,10 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format docs screenshots lock clean
 
 run: install
+	@echo "The command of this checkout, with the data of make run: $(BIN)/chatmemory --help"
 	@$(BIN)/python manage.py run --port $(PORT)
 
-install: $(VENV)/installed
+install: $(VENV)/installed $(BIN)/chatmemory
 
 # A process for each CPU, or WORKERS of them. A process that has no tests left takes some from another:
 # each has a server that all of its tests share, so a module need not stay in one process (loadfile).
@@ -174,6 +175,12 @@ $(VENV)/bin/python:
 $(VENV)/installed: requirements.txt | $(VENV)/bin/python
 	@$(BIN)/pip $(INSTALL) -r requirements.txt
 	@touch $@
+
+# The command of the checkout, without a build: what pip would write for its entry point.
+$(BIN)/chatmemory: Makefile | $(VENV)/bin/python
+	@printf '#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom inspector.command import main\n\nmain()\n' \
+	  "$(CURDIR)/$(BIN)/python" "$(CURDIR)" > $@
+	@chmod +x $@
 
 $(VENV)/installed-dev: requirements-dev.txt | $(VENV)/installed
 	@$(BIN)/pip $(INSTALL) -r requirements-dev.txt

@@ -111,9 +111,33 @@ def test_compose_migrates_before_the_site_starts():
     assert services["migrate"]["depends_on"] == {"database": {"condition": "service_healthy"}}
 
 
+@pytest.mark.parametrize("service", ["migrate", "site"])
+def test_compose_for_others_starts_with_production_settings_only(service):
+    """Compose refuses to start while a variable with `:?` is not set."""
+    production = yaml.safe_load((ROOT / "deploy/compose.production.yaml").read_text())["services"]
+    told = production[service]["environment"]
+    assert told["CHATMEMORY_PRODUCTION"] == "1"
+    for name in ("CHATMEMORY_SECRET_KEY", "CHATMEMORY_HOSTS"):
+        assert told[name].startswith(f"${{{name}:?")
+    assert production["database"]["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PA")
+
+
+def test_images_and_build_tools_have_versions():
+    """A floating tag, or a tool without a hash, is another program on another day."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    bases = re.findall(r"^ARG PYTHON=(\S+)$", DOCKERFILE, re.M)
+    images = [services["database"]["image"].partition(":")[2], *bases]
+    assert len(images) == 2
+    assert all(re.match(r"\d+[.]\d+([.]\d+)?-", each) for each in images)
+    assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.M)) == {"python:${PYTHON}"}
+    assert "--require-hashes -r requirements-build.txt" in DOCKERFILE
+    assert "--no-build-isolation" in DOCKERFILE
+
+
 def test_kubernetes_probes_match_the_documentation():
     manifests = [*yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text())]
-    assert [each["kind"] for each in manifests] == ["ConfigMap", "Job", "Deployment", "Service"]
+    kinds = [each["kind"] for each in manifests]
+    assert kinds == ["ConfigMap", "Job", "Deployment", "Service", "CronJob"]
     pod = manifests[2]["spec"]["template"]["spec"]
     (site,) = pod["containers"]
     assert {name: site[name]["httpGet"]["path"] for name in probes()} == probes()
