@@ -120,17 +120,15 @@ class FormatField(NameField):
 
 
 class PageSizeField(serializers.IntegerField):
-    """The number of rows on a page. A larger number than PAGE_MAX means PAGE_MAX."""
+    """The number of rows on a page, from 1 to PAGE_MAX."""
 
     def __init__(self) -> None:
         super().__init__(
             min_value=1,
+            max_value=PAGE_MAX,
             default=lambda: configuration().PAGE_SIZE,
             help_text=f"Rows per page, at most {PAGE_MAX}.",
         )
-
-    def to_internal_value(self, data: Any) -> int:
-        return min(super().to_internal_value(data), PAGE_MAX)
 
 
 class PoliciesField(serializers.CharField):

@@ -215,6 +215,9 @@ class MemoryListQuery(Query):
     )
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
+    count = serializers.BooleanField(
+        default=False, help_text="Whether to count all conversations that match, on all pages."
+    )
 
 
 class WindowQuery(Query):

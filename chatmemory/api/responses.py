@@ -128,6 +128,10 @@ class MemorySerializer(Json):
 
 
 class MemoryPageSerializer(Json):
+    count = serializers.IntegerField(
+        allow_null=True,
+        help_text="Conversations that match, on all pages; null unless the request asks for it.",
+    )
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
     results = MemorySerializer(many=True)

@@ -10,6 +10,7 @@ import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import Compaction, MemoryMessage, MemoryMessages, Pin, Store
+from chatmemory.api.views.root import Root
 from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.rooms import patterns_of, rooms
 
@@ -18,6 +19,7 @@ app_name = "chatmemory"
 _one = "memories/<memory:memory_id>/"
 
 _v1 = [
+    path("", Root.as_view(), name="root"),
     path("memories/", Memories.as_view(), name="memories"),
     path(_one, MemoryDetail.as_view(), name="memory"),
     path(f"{_one}messages/", MemoryMessages.as_view(), name="messages"),

@@ -67,6 +67,8 @@ def test_it_filters_the_list(api, three, query, expected):
         "?active_before=0001-01-01T00:00:00%2B14:00",
         "?size=0",
         "?size=-1",
+        "?size=201",
+        "?count=maybe",
         "?size=many",
         "?search=%00",
     ],
@@ -127,7 +129,15 @@ def test_the_page_size_is_limited(api, db):
     for number in range(205):
         services.create(f"m{number}", MessageWindow(2))
     assert len(ids(api.get(URL))) == 50
-    assert len(ids(api.get(f"{URL}?size=1000"))) == 200
+    assert len(ids(api.get(f"{URL}?size=200"))) == 200
+
+
+def test_a_list_is_counted_on_request(api, three):
+    assert api.get(URL).data["count"] is None
+    page = api.get(f"{URL}?count=true&size=1").data
+    assert (page["count"], len(page["results"])) == (3, 1)
+    assert api.get(f"{URL}?count=true&search=beta").data["count"] == 1
+    assert api.get(page["next"]).data["count"] == 3
 
 
 @pytest.mark.parametrize(

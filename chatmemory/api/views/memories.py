@@ -33,16 +33,17 @@ class Memories(Resource):
         """List conversations.
 
         The most active come first unless `ordering` says otherwise. `next` and `previous` are the
-        pages beside this one.
+        pages beside this one. With `count=true`, `count` is the number of all that match.
         """
         paging = {name: parameters.pop(name) for name in ("ordering", "size")}
-        cursor = parameters.pop("cursor", "")
+        cursor, is_counted = parameters.pop("cursor", ""), parameters.pop("count")
         if parameters.get("flag"):
             parameters["flag"] = flag_named(parameters["flag"])
         which = MemoryFilter(**parameters, id_prefix=prefix_of(request))
         with field_at_fault("cursor"):
             page = memory_page(which, cursor=cursor, **paging)
-        return response(MemoryPageSerializer, _listed(request, page))
+        count = which.rows().count() if is_counted else None
+        return response(MemoryPageSerializer, {"count": count} | _listed(request, page))
 
     @changes(
         MemorySerializer,

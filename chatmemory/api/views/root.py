@@ -1,0 +1,19 @@
+"""The root of the API: where a client that knows one URL begins."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from chatmemory.api.guard import Resource
+
+
+class Root(Resource):
+    """The URLs of the lists and of the documents, by name."""
+
+    schema = None  # type: ignore[assignment]  # the document describes these URLs themselves
+
+    def get(self, request: Request) -> Response:
+        names = {name: f"chatmemory:{name}" for name in ("memories", "schema", "docs")}
+        return Response({name: reverse(route, request=request) for name, route in names.items()})
