@@ -8,9 +8,12 @@ Only the `ledger` package writes changes of a conversation to these tables.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from django.db import models
 from django.db.models import F, Q
 
+from chatmemory.columns import Column, declared
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.messages.codec import payload_of
 from chatmemory.messages.message import MessageType
@@ -237,8 +240,16 @@ class Step(PolicyColumns):
     tokens_before = models.BigIntegerField()
     count_after = models.BigIntegerField()
     tokens_after = models.BigIntegerField()
-    load = models.BigIntegerField(
-        null=True, help_text="of the window after it; null without an installed policy"
+    load = declared(
+        models.BigIntegerField(
+            null=True, help_text="of the window after it; null without an installed policy"
+        ),
+        Column(
+            of=attrgetter("window_load"),
+            sealed_since=4,
+            hidden="its policy and the totals after it tell it",
+            is_filled_in=True,
+        ),
     )
     history_tokens = models.BigIntegerField(help_text="of all messages said so far")
     last_seq = models.BigIntegerField(help_text="seq of the newest message row so far")

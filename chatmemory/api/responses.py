@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
+from django.db.models import Model
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -16,10 +17,13 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from chatmemory.api.fields import LabelsField
 from chatmemory.api.openapi import FORMATTED_MESSAGES, MESSAGE, ref
+from chatmemory.columns import shown_columns
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
+from chatmemory.explain.wording import capitalized
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.messages.message import ChatMessage
+from chatmemory.models import Message, Stay, Step
 from chatmemory.reading.budget import budget_at
 from chatmemory.reading.windows import WindowView
 from chatmemory.rooms import rooms
@@ -137,14 +141,41 @@ class MemoryPageSerializer(Json):
     results = MemorySerializer(many=True)
 
 
-class StaySerializer(Json):
+class OfTable(Json):
+    """The fields of a row: those of the class, and the declared columns of its `table`."""
+
+    table: ClassVar[type[Model]]
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**super().get_fields(), **_declared_fields(self.table)}
+
+
+def _declared_fields(table: type[Model]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    """Return a field of JSON for each declared column, described as in the table."""
+    kinds, shown = serializers.ModelSerializer.serializer_field_mapping, shown_columns(table)
+    return {
+        column.attname: kinds[type(column)](
+            read_only=True,
+            allow_null=column.null,
+            help_text=f"{capitalized(str(column.help_text))}.",
+        )
+        for column in table._meta.concrete_fields
+        if column.attname in shown
+    }
+
+
+class StaySerializer(OfTable):
+    table = Stay
+
     entered_step = serializers.IntegerField()
     left_step = serializers.IntegerField(allow_null=True)
     reason = serializers.CharField(allow_null=True, help_text=WHY_IT_LEFT)
     tokens = serializers.IntegerField()
 
 
-class HistoryMessageSerializer(Json):
+class HistoryMessageSerializer(OfTable):
+    table = Message
+
     seq = serializers.IntegerField()
     type = serializers.CharField()
     text = serializers.CharField()
@@ -353,7 +384,9 @@ class WindowSerializer(WindowHeadSerializer):
     )
 
 
-class StepSerializer(Json):
+class StepSerializer(OfTable):
+    table = Step
+
     n = serializers.IntegerField()
     kind = serializers.CharField()
     at = serializers.DateTimeField()

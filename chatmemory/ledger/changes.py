@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.eviction import Eviction
@@ -18,12 +19,13 @@ from chatmemory.windows.window import NOTHING, SAID, Entry, Totals
 @dataclass(frozen=True, slots=True)
 class NewMessage:
     """A message to be added, with the client's id for it and the time at which it was said. A
-    redaction keeps both.
+    redaction keeps both. A copy has the declared `columns` of the message that it copies.
     """
 
     message: ChatMessage
     client_id: str | None = None
     said_at: datetime | None = None
+    columns: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 def totals_before(

@@ -14,6 +14,7 @@ from datetime import datetime
 from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
+from chatmemory.columns import redacted_columns
 from chatmemory.ledger.changes import ChangeResult, NewMessage, totals_before
 from chatmemory.ledger.client_list import Replacement
 from chatmemory.ledger.numbers import (
@@ -194,7 +195,10 @@ class Recorder:
         row.text, row.frame, row.attributes = text_of(replacement), frame_of(replacement), None
         row.redacted_step = self.memory.last_step + 1
         row.salt = None
-        row.save(update_fields=["text", "frame", "attributes", "redacted_step", "salt"])
+        left = redacted_columns(Message, NewMessage(replacement))
+        for name, value in left.items():
+            setattr(row, name, value)
+        row.save(update_fields=["text", "frame", "attributes", "redacted_step", "salt", *left])
         self._erase_overrides(row.seq)
         transition = unchanged(self.window, self.policy)
         return self._step(transition, Step.Kind.REDACT, seq=row.seq, redacted=row)

@@ -13,17 +13,19 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
+from chatmemory.columns import fill_in, with_columns
 from chatmemory.ledger import sql
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.messages.codec import attributes_beside
 from chatmemory.messages.message import text_of
-from chatmemory.models import Memory, Message
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 from chatmemory.rooms import seal
 from chatmemory.windows.window import Entry, Totals
 
 
 @dataclass(slots=True)
+@with_columns(Message)
 class InsertedMessage:
     """A row of chatmemory_message."""
 
@@ -50,7 +52,7 @@ class InsertedMessage:
         """
         message = entry.message
         assert message is not None
-        return cls(
+        row = cls(
             memory_id=memory_id,
             seq=entry.seq,
             type=str(entry.type),
@@ -62,9 +64,13 @@ class InsertedMessage:
             said_at=(sent.said_at if sent else None) or now,
             client_id=sent.client_id if sent else None,
         )
+        sent = sent or NewMessage(message)
+        fill_in(row, Message, sent, sent.columns)
+        return row
 
 
 @dataclass(slots=True)
+@with_columns(Stay)
 class InsertedStay:
     """A row of chatmemory_stay."""
 
@@ -85,7 +91,7 @@ class InsertedStay:
     @classmethod
     def of(cls, memory_id: str, entry: Entry, step: int) -> InsertedStay:
         """Return the row of an entry with numbers, which enters the window at a step."""
-        return cls(
+        row = cls(
             memory_id=memory_id,
             n=entry.n,
             seq=entry.seq,
@@ -98,9 +104,12 @@ class InsertedStay:
             size=entry.size,
             overrides=entry.overrides,
         )
+        fill_in(row, Stay, entry)
+        return row
 
 
 @dataclass(slots=True)
+@with_columns(Step)
 class InsertedStep:
     """A row of chatmemory_step."""
 
@@ -114,7 +123,6 @@ class InsertedStep:
     tokens_before: int
     count_after: int
     tokens_after: int
-    load: int | None
     history_tokens: int
     last_seq: int
     said_count: int
@@ -143,7 +151,7 @@ class InsertedStep:
         note: str,
     ) -> InsertedStep:
         """Return the row of the newest step, given the conversation as it is after the step."""
-        return cls(
+        row = cls(
             memory_id=memory.id,
             n=memory.last_step,
             kind=kind,
@@ -154,7 +162,6 @@ class InsertedStep:
             tokens_before=before.tokens,
             count_after=memory.window_count,
             tokens_after=memory.window_tokens,
-            load=memory.window_load,
             history_tokens=memory.history_tokens,
             last_seq=memory.last_seq,
             said_count=memory.said_count,
@@ -167,6 +174,8 @@ class InsertedStep:
             policy_estimator=memory.policy_estimator,
             policy_options=memory.policy_options,
         )
+        fill_in(row, Step, memory)
+        return row
 
 
 class PendingRows:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from django.db.models import Max, Q, QuerySet
 
 from chatmemory import search
+from chatmemory.columns import shown_columns
 from chatmemory.conf import configuration, fact_words
 from chatmemory.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.ledger.adding import counter
@@ -43,7 +44,8 @@ _END_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$")
 
 # The columns of a message that its detail shows
 _FRAMED = ("memory_id", "seq", "frame", "text", "attributes")
-_COLUMNS = (*_FRAMED, "type", "tokens", "origin", "said_at", "client_id")
+_FIRST = (*_FRAMED, "type", "tokens", "origin", "said_at", "client_id")
+_COLUMNS = (*_FIRST, *shown_columns(Message))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.lookups import IsNull
 
 from chatmemory import database
+from chatmemory.columns import shown_values, with_columns
 from chatmemory.exceptions import CorruptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import (
@@ -104,6 +105,7 @@ class MemoryRow:
 
 
 @dataclass(frozen=True)
+@with_columns(Step, only_shown=True)
 class StepRow:
     """A step of the ledger, with the policy in force and the window's totals before and after."""
 
@@ -121,6 +123,7 @@ class StepRow:
 
 
 @dataclass(frozen=True)
+@with_columns(Stay, only_shown=True)
 class StayDetail:
     """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
 
@@ -141,6 +144,7 @@ class StayDetail:
 
 
 @dataclass(frozen=True)
+@with_columns(Message, only_shown=True)
 class MessageDetail:
     """A message with its stays in the window."""
 
@@ -262,6 +266,7 @@ def step_row(row: Step) -> StepRow:
         history_tokens=row.history_tokens,
         said_count=row.said_count,
         note=row.note,
+        **shown_values(Step, row),
     )
 
 
@@ -290,17 +295,18 @@ def with_stays(
     for stay in stays:
         of_message[stay.seq].append(stay)
     misfits = misfits_of(stays)
-    return tuple(_message_detail(row, of_message[row.seq], misfits) for row in rows)
+    return tuple(_with_its_stays(row, of_message[row.seq], misfits) for row in rows)
 
 
-def _message_detail(
-    row: MessageRow, stays: Sequence[EndedStay], misfits: Mapping[tuple[str, int], CannotFit]
+def message_detail(
+    row: MessageRow, has_calls: bool, stays: tuple[StayDetail, ...] = ()
 ) -> MessageDetail:
+    """Return the message of a row, which may be stored or not."""
     return MessageDetail(
         memory_id=row.memory_id,
         seq=row.seq,
         type=MessageType(row.type),
-        has_calls=any(stay.has_calls for stay in stays),
+        has_calls=has_calls,
         text=row.text,
         frame=row.frame,
         attributes=row.attributes,
@@ -308,6 +314,17 @@ def _message_detail(
         origin=row.origin,
         said_at=row.said_at,
         client_id=row.client_id,
+        stays=stays,
+        **shown_values(Message, row),
+    )
+
+
+def _with_its_stays(
+    row: MessageRow, stays: Sequence[EndedStay], misfits: Mapping[tuple[str, int], CannotFit]
+) -> MessageDetail:
+    return message_detail(
+        row,
+        has_calls=any(stay.has_calls for stay in stays),
         stays=tuple(
             StayDetail(
                 entered_step=stay.entered_step,
@@ -317,6 +334,7 @@ def _message_detail(
                 misfit=misfits.get((stay.memory_id, stay.n)),
                 pinned=stay.pinned,
                 is_left_out=stay.is_left_out,
+                **shown_values(Stay, stay),
             )
             for stay in stays
         ),

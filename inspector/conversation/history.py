@@ -14,9 +14,11 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
+from chatmemory.columns import shown_columns, shown_values, words_in
 from chatmemory.explain.wording import reason_of, short_reason
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.messages.texts import named
+from chatmemory.models import Message
 from chatmemory.reading.rows import MessageDetail, StayDetail
 from chatmemory.reading.windows import MessageView
 from chatmemory.windows.eviction import Eviction
@@ -58,13 +60,15 @@ class HistoryRow(MessageLine):
     `is_horizon`, memory starts with it. If it `is_stub`, memory has a stub in its place.
 
     A draft has no `time`. A summary replaced the message at the step `summarised`, whose URL is
-    `href`.
+    `href`. Declared columns of the message have their own names.
     """
 
     drawn: ClassVar = (
         *("seq", "css", "glyph", "role", "param", "number", "name", "time", "is_code", "is_in"),
         *("is_stub", "tokens", "summarised", "tag", "leaves_now", "is_horizon", "day", "date"),
+        *shown_columns(Message),
     )
+    has_words: ClassVar = tuple({*words_in(Message)} & {*shown_columns(Message)})
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class HistoryRow(MessageLine):
         self.summarised = summarised(departure)
         self.tag = "" if self.is_in else _tag(state, row, departure)
         self.href = link(self.summarised) if self.summarised else ""
+        vars(self).update(shown_values(Message, row))
 
     def name_day(self) -> None:
         """Let the row have its day in words, and as a date for machines."""

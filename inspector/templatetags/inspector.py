@@ -88,14 +88,17 @@ def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
     """Many rows of one class, each in a template that sees nothing but the fields that the class
-    names as `drawn`, and the `text` and `href` of the row, as far as it has them.
+    names as `drawn`, and the `text` and `href` of the row, as far as it has them. A row with a
+    value of the fields that the class names as `has_words` is not cached.
     """
     if not rows:
         return SafeString("")
-    names = rows[0].drawn
+    names, private = rows[0].drawn, getattr(rows[0], "has_words", ())
     drawn = [
-        _row(template_name, names, values, tuple(map(type, values)))
-        for values in map(attrgetter(*names), rows)
+        (_row.__wrapped__ if any(getattr(row, name) for name in private) else _row)(
+            template_name, names, values, tuple(map(type, values))
+        )
+        for row, values in zip(rows, map(attrgetter(*names), rows), strict=True)
     ]
     for name, gap in _GAPS.items():
         if hasattr(rows[0], name):

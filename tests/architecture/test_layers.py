@@ -33,6 +33,7 @@ LAYERS = [
     ["chatmemory.reports.check"],
     [
         "chatmemory.access.roles",
+        "chatmemory.columns",
         "chatmemory.conf",
         "chatmemory.converters",
         "chatmemory.database",
@@ -95,6 +96,7 @@ FOLDERS_OF_THE_INSPECTOR = (
 ALONE = (  # of other folders
     "chatmemory.api.bodies",
     "chatmemory.api.errors",
+    "chatmemory.columns",
     "chatmemory.database",
     "chatmemory.settings_reader",
     "chatmemory.ledger.changes",

@@ -30,7 +30,7 @@ def tables() -> list[list[str]]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_walk_of_an_add_has_16_files():
+def test_the_walk_of_an_add_is_documented():
     memory = MessageWindowChatMemory("m", max_messages=2, store=DjangoChatMemoryStore())
     memory.extend(map(UserMessage, "abc"))
     message, hops = UserMessage("d"), Hops()
@@ -38,5 +38,4 @@ def test_the_walk_of_an_add_has_16_files():
     passed = {Path(file) for file in hops.files}
     known = {str(file.relative_to(PACKAGE)) for file in passed if PACKAGE in file.parents}
     walk, beside = tables()
-    assert len(walk) == 16
     assert sorted(walk + beside) == sorted(known)

@@ -21,33 +21,68 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
+from django.db.models import Model
+
 from chatmemory import CorruptRow
+from chatmemory.columns import columns_of
 from chatmemory.ledger.lookup import Bytes, stored
 from chatmemory.ledger.overrides import digest_of_overrides
 from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 
-VERSION = 3
-VERSION_OF_STEPS = 4  # from this version on, steps include their loads
+FIRST_VERSION = 3
 SALT_BYTES = 16
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-_message_columns = attrgetter(
+
+class Sealed:
+    """The columns of a table that digests cover, in their order: those of the first version, which
+    never change, and then those that the table declares, by the version that covers them first.
+    """
+
+    def __init__(self, model: type[Model], *first: str) -> None:
+        columns = [(name, each) for name, each in columns_of(model).items() if each.sealed_since]
+        self.model, self.first = model, first
+        self.first_values = attrgetter(*first)
+        self.later = [(column.sealed_since, name) for name, column in columns]
+        self.later.sort(key=itemgetter(0))
+        self.versions = sorted({FIRST_VERSION, *(since for since, _ in self.later)}, reverse=True)
+        self._filled_in = {name for name, column in columns if column.is_filled_in}
+
+    def later_values(self, row: object, version: int) -> list[Any]:
+        """Return the values of the columns that a version covers and the first one does not."""
+        return [getattr(row, name) for since, name in self.later if since <= version]
+
+    def can_be_of(self, version: int, row: object) -> bool:
+        """Return whether a row may have been sealed in a version: what later versions cover is
+        empty, or was filled in by a migration.
+        """
+        return all(
+            since <= version or name in self._filled_in or getattr(row, name) is None
+            for since, name in self.later
+        )
+
+
+MESSAGES = Sealed(
+    Message,
     *("seq", "type", "text", "frame", "attributes", "tokens", "origin", "said_at", "client_id"),
     "salt",
 )
-_step_columns = attrgetter(
+STEPS = Sealed(
+    Step,
     *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
     *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
     *("note", "policy_kind", "policy_limit", "policy_estimator", "policy_options", "commitment"),
 )
-_stay_columns = attrgetter("n", "seq", "rank", "type", "has_calls", "pinned", "tokens", "size")
+STAYS = Sealed(Stay, "n", "seq", "rank", "type", "has_calls", "pinned", "tokens", "size")
+# The newest version comes first. The digest of a step also covers the stays of the step.
+VERSIONS_OF_STEPS = sorted({*STEPS.versions, *STAYS.versions}, reverse=True)
 
 
 def new_salt() -> bytes:
@@ -75,7 +110,7 @@ def seal(change: Recorded) -> None:
         memory.head or first_digest(memory),
         step,
         [row.commitment for row in change.messages],
-        [encoded_stay(row) for row in change.stays],
+        change.stays,
         change.ended,
     )
 
@@ -84,7 +119,7 @@ def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
     """Raise CorruptRow if a message differs from its commitment."""
     for row in Message.objects.filter(memory=memory_id, seq__in=seqs, redacted_step=None):
         commitment = stored(row.commitment)
-        if commitment and commitment_of(row) != commitment:
+        if commitment and not is_commitment(commitment, row):
             raise CorruptRow(f"message #{row.seq} of {memory_id!r} is not what was said")
 
 
@@ -96,54 +131,79 @@ def first_digest(memory: Memory) -> bytes:
     return _digest("conversation", memory.pk, memory.created_at, *before)
 
 
-def commitment_of(message: Message | InsertedMessage) -> bytes:
+def commitment_of(message: Message | InsertedMessage, version: int = MESSAGES.versions[0]) -> bytes:
     """Return the digest of a message's columns and its salt. A redacted message has no salt."""
-    return _digest("message", *_message_columns(message))
+    columns = (*MESSAGES.first_values(message), *MESSAGES.later_values(message, version))
+    return _digest("message", *columns, version=version)
+
+
+def is_commitment(commitment: Bytes, message: Message | InsertedMessage) -> bool:
+    """Return whether a digest is of a message as it is, in the version of any time."""
+    return any(
+        commitment == commitment_of(message, version)
+        for version in MESSAGES.versions
+        if MESSAGES.can_be_of(version, message)
+    )
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
     return _digest("labels", labels, salt)
 
 
-def encoded_stay(stay: Stay | InsertedStay) -> tuple[Any, ...]:
+def encoded_stay(stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]) -> tuple[Any, ...]:
     """Return the columns of a stay that are known when it begins, and the digest of overrides."""
+    columns = (*STAYS.first_values(stay), *STAYS.later_values(stay, version))
     if stay.overrides is None:
-        return _stay_columns(stay)
-    return (*_stay_columns(stay), digest_of_overrides(stay.overrides))
+        return columns
+    return (*columns, digest_of_overrides(stay.overrides))
 
 
 def digest_of(
     previous: Bytes,
     step: Step | InsertedStep,
     commitments: Sequence[Bytes],
-    begun: Sequence[tuple[Any, ...]],
+    begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
+    version: int = VERSIONS_OF_STEPS[0],
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are its messages' commitments by seq, `begun` the stays that it began (see
-    `encoded_stay`), `ended` the number and the reason of the stays that it ended. Stays are in the
-    order of their numbers.
+    `commitments` are its messages' commitments by seq, `begun` the stays that it began, `ended` the
+    number and the reason of the stays that it ended. Stays are in the order of their numbers.
     """
-    return _digest_of_step(VERSION_OF_STEPS, previous, step, commitments, begun, ended, step.load)
+    return _digest(
+        "step",
+        previous,
+        *STEPS.first_values(step),
+        commitments,
+        [encoded_stay(stay, version) for stay in begun],
+        ended,
+        *STEPS.later_values(step, version),
+        version=version,
+    )
 
 
-def earlier_digest_of(
+def digest_as_sealed(
+    digest: Bytes,
     previous: Bytes,
-    step: Step,
+    step: Step | InsertedStep,
     commitments: Sequence[Bytes],
-    begun: Sequence[tuple[Any, ...]],
+    begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
-    """Return the digest of a step as earlier versions made it: without its load."""
-    return _digest_of_step(VERSION, previous, step, commitments, begun, ended)
+    """Return the digest of a step in the version of the given one: another digest if the step, or
+    what it wrote, differs from what was sealed.
+    """
+    found = b""
+    for version in VERSIONS_OF_STEPS:
+        if STEPS.can_be_of(version, step) and all(STAYS.can_be_of(version, stay) for stay in begun):
+            found = digest_of(previous, step, commitments, begun, ended, version)
+        if found == digest:
+            break
+    return found
 
 
-def _digest_of_step(version: int, previous: Bytes, step: Step | InsertedStep, *wrote: Any) -> bytes:
-    return _digest("step", previous, *_step_columns(step), *wrote, version=version)
-
-
-def _digest(of: str, *values: Any, version: int = VERSION) -> bytes:
+def _digest(of: str, *values: Any, version: int = FIRST_VERSION) -> bytes:
     return sha256(_as_json([version, of, *values]).encode("ascii")).digest()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from django.db.models import Max
 
@@ -19,12 +18,10 @@ from chatmemory.ledger.deletions import deletions, value_of
 from chatmemory.ledger.lookup import Bytes, stored
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from inspector.rooms.integrity.chain import (
-    commitment_of,
     commitment_of_labels,
-    digest_of,
-    earlier_digest_of,
-    encoded_stay,
+    digest_as_sealed,
     first_digest,
+    is_commitment,
 )
 
 
@@ -41,23 +38,21 @@ class ChainCheck(LedgerCheck):
         self._audited = _redactions(memory.pk)
         # What the next step began
         self._commitments: list[Bytes] = []
-        self._begun: list[tuple[Any, ...]] = []
+        self._begun: list[Stay] = []
 
     def message(self, row: Message) -> None:
         """Check a message in its original or its redacted form."""
         self._commitments.append(row.commitment)
         if not stored(row.commitment):  # its step has no digest either
             return
-        commitment = commitment_of(row)
         if row.redacted_step is not None:
-            left = Message(seq=row.seq, commitment=commitment)
-            other = self._redacted.setdefault(row.redacted_step, left)
+            other = self._redacted.setdefault(row.redacted_step, row)
             expect(row, f"the message redacted at step {row.redacted_step}", other.seq, row.seq)
-        elif commitment != stored(row.commitment):
+        elif not is_commitment(stored(row.commitment), row):
             raise Contradicted(row, "differs from its digest: it was altered")
 
     def stay(self, row: Stay) -> None:
-        self._begun.append(encoded_stay(row))
+        self._begun.append(row)
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
         """Check a step and the rows that it wrote; see `digest_of`."""
@@ -68,11 +63,9 @@ class ChainCheck(LedgerCheck):
         elif step.kind == Step.Kind.LABELS:
             self._labels = stored(step.commitment)
         wrote = self._commitments, self._begun, ended
-        found, previous = stored(step.digest), self._digest
         self._commitments, self._begun = [], []
-        self._digest = digest_of(previous, step, *wrote)
-        if found != self._digest:
-            self._digest = earlier_digest_of(previous, step, *wrote)
+        found = stored(step.digest)
+        self._digest = digest_as_sealed(found, self._digest, step, *wrote)
         if found != self._digest:
             raise Contradicted(step, "differs from its digest: it or its rows were altered")
 
@@ -100,7 +93,7 @@ class ChainCheck(LedgerCheck):
     def _check_redaction(self, step: Step) -> None:
         row = self._redacted.pop(step.n, None)
         expect(step, "seq", step.seq, row and row.seq)
-        if row and stored(step.commitment) != row.commitment:
+        if row and not is_commitment(stored(step.commitment), row):
             raise Contradicted(row, "differs from its redacted form: it was altered")
         entries = self._audited.pop((step.seq, step.n, step.actor), 0)
         if not entries:

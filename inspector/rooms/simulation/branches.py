@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory import database
+from chatmemory.columns import values_of
 from chatmemory.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.ledger.adding import (
     add_all,
@@ -119,7 +120,9 @@ def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, Ne
     tokens = {stay.seq: stay.tokens for stay in window}
     return {
         row.seq: NewMessage(
-            _copy(row, tokens.get(row.seq, row.tokens), policy), said_at=row.said_at
+            _copy(row, tokens.get(row.seq, row.tokens), policy),
+            said_at=row.said_at,
+            columns=values_of(Message, row),
         )
         for row in rows
     }

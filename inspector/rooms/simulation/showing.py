@@ -9,18 +9,18 @@ from dataclasses import replace
 
 from django.utils import timezone
 
-from chatmemory import ChatMessage, MessageNotFound, can_decide, text_of
+from chatmemory import ChatMessage, MessageNotFound, can_decide
 from chatmemory.exceptions import InvalidValue
-from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.rows import InsertedMessage
 from chatmemory.models import Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_in
 from chatmemory.reading.replay import READ_AT_ONCE, changes_until, entries_of
-from chatmemory.reading.rows import MessageDetail
+from chatmemory.reading.rows import MessageDetail, message_detail
 from chatmemory.reading.simulation import Simulation
 from chatmemory.reading.windows import MessageView, WindowView, view_of
 from chatmemory.recall.folding import fold
-from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import STUB
 from chatmemory.windows.window import Window
@@ -145,19 +145,9 @@ def _drafts(
     now = timezone.now()
     for message, change in zip(messages, changes, strict=True):
         for arrived in change.arrived:
-            yield MessageDetail(
-                memory_id=memory_id,
-                seq=arrived.seq,
-                type=message.type,
-                has_calls=message.has_tool_execution_requests,
-                text=text_of(message),
-                frame=frame_of(message),
-                attributes=attributes_beside(message),
-                tokens=arrived.tokens,
-                origin="DRAFT",
-                said_at=now,
-                client_id=None,
-            )
+            row = InsertedMessage.of(memory_id, arrived, NewMessage(message), now)
+            row.origin = "DRAFT"
+            yield message_detail(row, arrived.has_calls)
 
 
 def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:

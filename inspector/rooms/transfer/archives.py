@@ -209,7 +209,7 @@ class _FileRows:
         self._last = dict.fromkeys(("message", "stay", "step"), 0)
         # What the next step, and steps after it, began and ended
         self._commitments: list[Bytes] = []
-        self._begun: list[tuple[Any, ...]] = []
+        self._begun: list[InsertedStay] = []
         self._ended: dict[int, dict[int, InsertedStay]] = {}
         self._window_size = 0
         self._entries = AuditEntry.objects.filter(memory_id=memory.pk, action="delete")
@@ -247,7 +247,7 @@ class _FileRows:
         storable_messages([read_message(row)])
         if row.client_id is not None:
             check_client_id(row.client_id)
-        if row.redacted_step is None and chain.commitment_of(row) != row.commitment:
+        if row.redacted_step is None and not chain.is_commitment(row.commitment, row):
             raise InvalidValue(f"message #{row.seq} differs from its digest: it was altered")
         self._commitments.append(row.commitment)
         self._messages.append(row)
@@ -255,7 +255,7 @@ class _FileRows:
 
     def _read_stay(self, row: InsertedStay) -> None:
         self._check_next("stay", row.n)
-        self._begun.append(chain.encoded_stay(row))
+        self._begun.append(row)
         self._window_size += row.size
         if row.left_step is not None:
             self._ended.setdefault(row.left_step, {})[row.n] = row
@@ -267,7 +267,7 @@ class _FileRows:
         ended = [(n, stays[n].reason or "") for n in sorted(stays)]
         wrote = (self._commitments, self._begun, ended)
         is_renamed = self._new_head != self._head
-        self._head = chain.digest_of(self._head, row, *wrote)
+        self._head = chain.digest_as_sealed(row.digest, self._head, row, *wrote)
         if self._head != row.digest:
             raise InvalidValue(f"step {row.n} differs from its digest: it was altered")
         if is_renamed:

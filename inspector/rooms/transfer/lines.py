@@ -23,6 +23,7 @@ from django.db.models import (
     Model,
 )
 
+from chatmemory.columns import columns_of
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.lookup import Bytes
 from chatmemory.messages.field_checks import brief
@@ -120,6 +121,7 @@ class _Column:
     def __init__(self, field: Field[Any, Any]) -> None:
         self.name = field.attname
         self._field = field
+        self._is_declared = field.attname in columns_of(field.model)
         kinds = (kind for fields, kind in _KINDS.items() if isinstance(field, fields))
         self._type, self._expected, self._of = next(kinds)
         self._choices = dict(field.flatchoices)
@@ -145,6 +147,8 @@ class _Column:
 
     def nothing(self, name: str) -> Any:
         """Return the value of the column if a line has none. Raises InvalidValue."""
+        if self._is_declared:
+            return self._field.get_default()
         if self._field.null:
             return None
         if self._of not in (_same, dict) or self._type is int:

@@ -114,7 +114,7 @@ def compute_chain_anew() -> None:
     for step in Step.objects.order_by("n"):
         said = Message.objects.filter(seq__gt=seq, seq__lte=step.last_seq).order_by("seq")
         commitments = list(said.values_list("commitment", flat=True))
-        begun = [chain.encoded_stay(stay) for stay in stays.filter(entered_step=step.n)]
+        begun = list(stays.filter(entered_step=step.n))
         ended = list(stays.filter(left_step=step.n).values_list("n", "reason"))
         digest, seq = chain.digest_of(digest, step, commitments, begun, ended), step.last_seq
         Step.objects.filter(n=step.n).update(digest=digest)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chatmemory.columns import columns_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.eviction import Reason
 from inspector.rooms.integrity import chain
@@ -55,15 +56,32 @@ def test_the_digests_of_all_versions_do_not_change(message, step):
         '[3,"labels",{"a":"","b":"c"},"73"]'
     )
     step.load = 13
-    wrote = [commitment], [chain.encoded_stay(stay)], [(4, Reason.CAPACITY)]
+    wrote = [commitment], [stay], [(4, Reason.CAPACITY)]
     columns = (
         f'"step","{first.hex()}",5,"add",{MICROSECONDS},"ada",false,0,1,2,3,4,5,6,7,8,null,'
         '"","frugal",9,"gpt-4o",{"first":true,"share":0.5},null,'
         f'["{commitment.hex()}"],[[5,5,5242880,"USER",false,false,4,40]],[[4,"CAPACITY"]]'
     )
-    digest, earlier = (of(first, step, *wrote) for of in (chain.digest_of, chain.earlier_digest_of))
+    digest, earlier = (chain.digest_of(first, step, *wrote, version) for version in (4, 3))
     assert digest.hex() == digest_of_json(f"[4,{columns},13]")
     assert earlier.hex() == digest_of_json(f"[3,{columns}]")
+
+
+# What the chain itself is made of, and what the ledger writes later: the step that ends a stay, or
+# redacts a message, covers that end or that redaction.
+NOT_SEALED = {
+    Message: {"memory_id", "redacted_step", "commitment"},
+    Stay: {"memory_id", "entered_step", "left_step", "reason", "overrides"},
+    Step: {"memory_id", "digest"},
+}
+
+
+@pytest.mark.parametrize("sealed", [chain.MESSAGES, chain.STAYS, chain.STEPS])
+def test_each_column_is_sealed_or_says_why_not(sealed):
+    model = sealed.model
+    declared = {*columns_of(model)}
+    columns = {field.attname for field in model._meta.concrete_fields}
+    assert {*sealed.first, *NOT_SEALED[model]} == columns - declared
 
 
 @pytest.mark.parametrize(

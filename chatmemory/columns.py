@@ -1,0 +1,124 @@
+"""Columns that are declared once. The model's field says what else follows from a column:
+
+    mood = declared(
+        models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
+        Column(of=mood_of, sealed_since=5),
+    )
+
+From this follow the row that is written, archives, branches, redaction, the rows that are read, the
+digests, the drafts of a simulation, the field of the API with its description, and the name under
+which templates have it. A template, a migration and the golden pages remain.
+
+Columns of `Message`, `Stay` and `Step` can be declared. The first ones are written in full where
+rows are made (`ledger.rows`) and read (`reading.rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from django.db.models import Field, Model
+
+F = TypeVar("F", bound="Field[Any, Any]")
+T = TypeVar("T")
+
+_DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
+
+
+@dataclass(frozen=True)
+class Column:
+    """What follows from a column.
+
+    `of` returns its value for a new row: of a message, given its `NewMessage`; of a stay, given its
+    `Entry`; of a step, given the `Memory` as it is after the step. Of messages, it also returns the
+    value that a redaction leaves, given the replacement; a column without words (`has_words`) keeps
+    its value then.
+
+    `sealed_since` is the version of digests that covers it first: one more than the newest of
+    `inspector.rooms.integrity.chain`. A column that no digest covers says why in `unsealed`. One
+    that is neither on pages nor in the API says why in `hidden`. Rows of earlier versions have None
+    in it, unless the migration that made it has filled it in (`is_filled_in`).
+    """
+
+    of: Callable[[Any], Any]
+    sealed_since: int = 0
+    unsealed: str = ""
+    hidden: str = ""
+    has_words: bool = True
+    is_filled_in: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a column that is neither sealed nor exempt."""
+        if bool(self.sealed_since) == bool(self.unsealed):
+            raise TypeError("a column has sealed_since, or says in `unsealed` why no digest has it")
+
+
+def declared(field: F, column: Column) -> F:
+    """Return the field of a model with the declaration of its column."""
+    setattr(field, _DECLARED, column)
+    return field
+
+
+@cache
+def columns_of(model: type[Model]) -> Mapping[str, Column]:
+    """Return the declared columns of a table by name, in the order of its model."""
+    fields = {field.attname: field for field in model._meta.concrete_fields}
+    return {
+        name: getattr(field, _DECLARED)
+        for name, field in fields.items()
+        if hasattr(field, _DECLARED)
+    }
+
+
+@cache
+def shown_columns(model: type[Model]) -> tuple[str, ...]:
+    """Return the names of the declared columns that pages and the API have."""
+    return tuple(name for name, column in columns_of(model).items() if not column.hidden)
+
+
+def words_in(model: type[Model]) -> tuple[str, ...]:
+    """Return the names of the declared columns that hold words of a message."""
+    return tuple(name for name, column in columns_of(model).items() if column.has_words)
+
+
+def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type[T]], type[T]]:
+    """Return a decorator below `dataclass`, which adds the declared columns of a table to a class.
+
+    A row without a value has None.
+    """
+    names = shown_columns(model) if only_shown else tuple(columns_of(model))
+
+    def add(kind: type[T]) -> type[T]:
+        for name in names:
+            kind.__annotations__[name] = "Any"
+            setattr(kind, name, None)
+        return kind
+
+    return add
+
+
+def fill_in(
+    row: object, model: type[Model], source: object, known: Mapping[str, Any] | None = None
+) -> None:
+    """Give a new row the values of its declared columns: known ones, or what they are of."""
+    for name, column in columns_of(model).items():
+        setattr(row, name, known[name] if known and name in known else column.of(source))
+
+
+def redacted_columns(model: type[Model], replacement: object) -> dict[str, Any]:
+    """Return the values that a redaction leaves in the declared columns with words, by name."""
+    columns = columns_of(model)
+    return {name: columns[name].of(replacement) for name in words_in(model)}
+
+
+def shown_values(model: type[Model], row: object) -> dict[str, Any]:
+    """Return the declared columns of a row that pages and the API have, by name."""
+    return {name: getattr(row, name) for name in shown_columns(model)}
+
+
+def values_of(model: type[Model], row: object) -> dict[str, Any]:
+    """Return the declared columns of a row, by name."""
+    return {name: getattr(row, name) for name in columns_of(model)}
