@@ -172,7 +172,7 @@ class Stay(models.Model):
     entered_step = models.BigIntegerField()
     left_step = models.BigIntegerField(null=True, blank=True)
     reason = models.CharField(
-        max_length=10, null=True, blank=True, choices=[(r.value, r.value) for r in Reason]
+        max_length=11, null=True, blank=True, choices=[(r.value, r.value) for r in Reason]
     )
     rank = models.BigIntegerField()
     type = models.CharField(max_length=24)

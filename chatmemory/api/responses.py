@@ -337,6 +337,10 @@ class WindowHeadSerializer(Json):
     over_limit = SeqsField(
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
     )
+    interrupted = SeqsField(
+        help_text="Seqs of tool calls that were not answered completely, and of their results, if "
+        "the policy hides them; they leave when anything but a tool result is added."
+    )
     findings = FindingSerializer(
         many=True,
         required=False,
@@ -365,6 +369,7 @@ def window_head(
             "budget": budget_at(memory_id, window),
             "pinned": [row.seq for row in window.rows if row.pinned],
             "over_limit": [row.seq for row in window.over_limit],
+            "interrupted": list(window.interrupted_seqs),
             **(more or {}),
         }
     )
@@ -455,8 +460,8 @@ class MessageDetailSerializer(HistoryMessageSerializer):
     redacted = RedactionSerializer(allow_null=True)
     origin = serializers.CharField()
     in_memory = serializers.BooleanField(
-        help_text="Stored in the window. `over_limit` of the window has those that the model does "
-        "not see, because the limit was lowered."
+        help_text="Stored in the window. `over_limit` and `interrupted` of the window have those "
+        "that the model does not see."
     )
     pinned = serializers.BooleanField(help_text="Whether it is in memory and does not leave.")
     why = WhySerializer(

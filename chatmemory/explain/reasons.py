@@ -84,12 +84,29 @@ def _detail(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
         case Reason.SUMMARIZED:
             summary = named(because) if because else "a summary"
             return f"{capitalized(when)} {summary} took its place; history keeps it."
+        case Reason.INTERRUPTED:
+            return _interrupted(change, evicted)
         case Reason.STUBBED:
             return f"{capitalized(when)} a stub took its place; history keeps it."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
     event = "repaired" if change.kind == "repair" else "set to a list"
     return f"{capitalized(when)} memory was {event} without #{seq}."
+
+
+def _interrupted(change: ChangeResult, evicted: Eviction) -> str:
+    """Say which message came before all results of a tool call."""
+    when, would, because = at_step(change), change.is_of_draft, evicted.because_seq
+    if not evicted.has_calls:
+        call = named(because) if because else "a call"
+        left = f"would leave {when}" if would else f"left {when}"
+        return f"{capitalized(named(evicted.seq))} answers {call}; both {left}."
+    other = capitalized(named(because)) if because else "Another message"
+    arrived = "would arrive" if would else f"arrived {when}"
+    return (
+        f"{other} {arrived} without all results of {named(evicted.seq)} before it; the policy "
+        "removes such a call."
+    )
 
 
 def _of_turn(change: ChangeResult, evicted: Eviction) -> str:

@@ -108,12 +108,15 @@ class _Writing:
 
     def lines(self) -> list[ReceiptLine]:
         self._sum("total", BEFORE)
+        for message in self._change.evicted:
+            if message.reason is Reason.INTERRUPTED:
+                self._leave(message)
         if self._change.kind != "set" and self._is_over:
             self._sum_over(ALREADY)
             self._evict(before_arrival=True)
         self._policy = self._policy_after
         for message in self._change.evicted:
-            if not message.reason.is_for_room:
+            if not message.reason.is_for_room and message.reason is not Reason.INTERRUPTED:
                 self._leave(message)
         for arrived in self._change.arrived:
             self._arrive(arrived)
@@ -163,7 +166,7 @@ class _Writing:
         self._move(message, 1, label)
 
     def _leave(self, message: Eviction) -> None:
-        self._move(message, -1, self._why(message), sub=message.reason is Reason.ORPHANED)
+        self._move(message, -1, self._why(message), sub=_is_result_of_call(message))
         if self._policy.overhead and not self._totals.count:
             self._write(NOTHING_LEFT, "minus", -self._policy.overhead, 0, sub=True)
 
@@ -202,8 +205,10 @@ class _Writing:
         if evicted.misfit:
             return f"{name} itself"
         match evicted.reason:
-            case Reason.ORPHANED:
+            case Reason.ORPHANED | Reason.INTERRUPTED if _is_result_of_call(evicted):
                 return f"{capitalized(named(evicted.seq))} its result"
+            case Reason.INTERRUPTED:
+                return f"{name}, not answered"
             case Reason.TURN:
                 return f"{name}, rest of its turn"
             case Reason.STUBBED:
@@ -212,6 +217,13 @@ class _Writing:
                 which = "the" if evicted.seq == self._oldest else "next"
                 return f"{name}, {which} {oldest(self._change)}"
         return f"{name}, {reason_of(evicted)}"
+
+
+def _is_result_of_call(evicted: Eviction) -> bool:
+    """Return whether a message left with its tool call."""
+    if evicted.reason is Reason.INTERRUPTED:
+        return not evicted.has_calls
+    return evicted.reason is Reason.ORPHANED
 
 
 def _name(message: Entry | Eviction) -> str:

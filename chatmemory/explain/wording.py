@@ -200,6 +200,7 @@ def option_words(policy: Policy | None) -> list[str]:
         "begins with a user message": policy.snap_to_user,
         "rejects oversized messages": policy.rejects_oversized,
         "keeps oversized messages": policy.keeps_newest,
+        "leaves out interrupted tool calls": policy.recovers,
         "only measured": policy.meters_only,
         "system message first": policy.always_keep_system_message_first,
         "system message free": policy.free_system,
@@ -254,6 +255,12 @@ _CAUSES = {
     ),
     Reason.SUMMARIZED: Cause(
         "summarised", "A summary took its place.", by_other="summarised by {}"
+    ),
+    Reason.INTERRUPTED: Cause(
+        "call not answered",
+        "The call was not answered completely.",
+        "The call would not be answered completely.",
+        of_list="belonged to a call that was not answered completely",
     ),
     Reason.TURN: Cause(
         "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."

@@ -33,9 +33,9 @@ from chatmemory.lint.linter import waiting_call
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.models import Memory, Message
 from chatmemory.windows.compaction import is_summary
-from chatmemory.windows.eviction import group_of
+from chatmemory.windows.eviction import Reason, group_of
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import clear, hidden_by_limit, refill
+from chatmemory.windows.transitions import clear, hidden_from_reads, refill
 from chatmemory.windows.window import Entry
 
 
@@ -170,7 +170,8 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
     memory = recorder.memory
     if pinned:
         _check_limited(memory)
-    entries = list(recorder.window)
+    policy, window = recorder.policy, recorder.window
+    entries = window.with_tool_messages() if policy and policy.recovers else list(window)
     position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
     if position is None:
         if not Message.objects.filter(memory=memory, seq=seq).exists():
@@ -209,13 +210,12 @@ def _check_limited(memory: Memory) -> None:
 def _check_pinnable(recorder: Recorder, group: Sequence[Entry], window: Sequence[Entry]) -> None:
     """Raise NotPinnable for a message whose pin would do nothing, or harm."""
     first = group[0]
-    policy = recorder.policy
-    over = hidden_by_limit(window, policy.total(window), policy) if policy else ()
-    hidden = {each.entry for each in over}
-    if not hidden.isdisjoint(group):
-        raise NotPinnable(
-            f"#{first.seq} is hidden by a lowered limit: only what the model sees can stay"
-        )
+    hidden = {each.entry: each.reason for each in hidden_from_reads(window, recorder.policy)}
+    if reasons := {hidden[entry] for entry in group if entry in hidden}:
+        by = "a lowered limit"
+        if Reason.INTERRUPTED in reasons:
+            by = "the policy, as its tool call was not answered completely"
+        raise NotPinnable(f"#{first.seq} is hidden by {by}: only what the model sees can stay")
     if first.type is MessageType.SYSTEM:
         raise NotPinnable(
             f"#{first.seq} is a system message: it stays until another takes its place"

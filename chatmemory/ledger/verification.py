@@ -42,11 +42,16 @@ from chatmemory.messages.estimators import (
     estimator_for,
     is_known,
 )
-from chatmemory.messages.message import ChatMessage, MessageType, text_of
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+    text_of,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.clearing import old_results
+from chatmemory.windows.clearing import old_results, stub_of
 from chatmemory.windows.compaction import compact
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.windows.policies import MessageWindow, Policy, TokenWindow, TurnWindow
@@ -56,6 +61,7 @@ from chatmemory.windows.transitions import (
     admit,
     admit_beside_pins,
     clear,
+    recovered,
     refill,
     set_pinned,
     totals_under,
@@ -179,7 +185,8 @@ class _End(NamedTuple):
 class _Replay:
     """A replay of one conversation. The attributes belong to the replayed step.
 
-    Entries have their message only where a decision needs it: system messages and calls.
+    Entries have their message only where a decision needs it: system messages, calls, and results
+    without their contents.
     """
 
     def __init__(self, memory: Memory, batch: int) -> None:
@@ -245,8 +252,7 @@ class _Replay:
         self.check_stay(step, stay, row, message)
         if is_new:
             expect(row, "tokens", row.tokens, stay.tokens)
-        is_needed = stay.has_calls or message.type is MessageType.SYSTEM
-        entry = stay_entry(stay, message if is_needed else None)
+        entry = stay_entry(stay, _needed_of(message))
         self.arrived.append(entry)
         if stay.left_step is not None:
             self.ends.setdefault(stay.left_step, {})[stay.n] = _End(entry, stay.reason or "")
@@ -407,11 +413,13 @@ class _Replay:
 
     def decided_clearing(self, step: Step) -> Transition:
         """Clear the results that became stubs again. The stubs have the ranks of the results. An
-        arrival that is a result itself counts as one that stays whole.
+        arrival that is a result itself counts as one that stays whole, and keeps interrupted calls.
         """
-        keep = self.policy.whole_results if self.policy else 0
-        for kept in (keep, keep - 1):
-            old = old_results(self.window, kept) if keep else ()
+        policy = self.policy
+        keep = policy.whole_results if policy else 0
+        remaining, _ = recovered(list(self.window), policy)
+        for entries, kept in ((remaining, keep), (self.window, keep - 1)):
+            old = old_results(entries, kept) if keep else ()
             if {entry.key for entry in old} == self.left.keys():
                 break
         self.compare(step, (Eviction(entry, Reason.STUBBED) for entry in old), self.left)
@@ -513,6 +521,14 @@ class _Replay:
         if imported is not None and not steps == self.history.count <= imported:
             what = f"its import has stored {imported}, but {steps} steps were taken"
             raise Contradicted(self.memory, what)
+
+
+def _needed_of(message: ChatMessage) -> ChatMessage | None:
+    """Return the part of a message that decisions need."""
+    if isinstance(message, ToolExecutionResultMessage):
+        return stub_of(message)
+    is_needed = message.has_tool_execution_requests or message.type is MessageType.SYSTEM
+    return message if is_needed else None
 
 
 def _reason(end: _End | None) -> str:

@@ -245,17 +245,18 @@ class StoredWindow(Window):
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message. Missing messages, as after a refill, are read."""
         entries = super().with_messages()
-        unread = [entry.seq for entry in entries if entry.message is None]
-        if not unread:
-            return entries
-        rows = Message.objects.filter(database.in_list("seq", unread), memory_id=self._memory_id)
+        unread = [entry for entry in entries if entry.message is None]
+        loaded = self._loaded(unread) if unread else {}
+        return [loaded.get(entry, entry) for entry in entries]
+
+    def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:
+        seqs = database.in_list("seq", [entry.seq for entry in entries])
+        rows = Message.objects.filter(seqs, memory_id=self._memory_id)
         found = {row.seq: row for row in rows}
-        return [
-            entry
-            if entry.message
-            else replace(entry, message=shown_message(found[entry.seq], entry.overrides))
+        return {
+            entry: replace(entry, message=shown_message(found[entry.seq], entry.overrides))
             for entry in entries
-        ]
+        }
 
 
 def stored_window(

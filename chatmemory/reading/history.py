@@ -6,7 +6,7 @@ It can also be read as a history of facts, for recall.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.db.models import Max, Q, QuerySet
 
-from chatmemory import search
+from chatmemory import database, search
 from chatmemory.columns import shown_columns
 from chatmemory.conf import configuration, fact_words
 from chatmemory.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
@@ -30,6 +30,7 @@ from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
 from chatmemory.recall.history import History, history_from
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import stub_of
+from chatmemory.windows.policies import Policy
 
 if TYPE_CHECKING:
     from chatmemory.reading.rows import EndedStay
@@ -280,10 +281,22 @@ def messages_with_history(
     return messages, history_from(messages, tokens, overhead, seqs, fact_words())
 
 
-def stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
-    """Return a stub for each tool result among some messages, by seq. A replay needs nothing else
-    to clear a result.
+def read_for_replay(
+    messages: QuerySet[Message], calling: Collection[int], policy: Policy
+) -> dict[int, ChatMessage]:
+    """Return the tool calls and results among some messages that a replay under a policy needs, by
+    seq. `calling` are the seqs of the calls. A result is returned as a stub.
     """
+    found: dict[int, ChatMessage] = {}
+    if policy.whole_results or policy.recovers:
+        found |= _stubs_of(messages)
+    if policy.recovers:
+        calls = messages.filter(database.in_list("seq", calling))
+        found |= {row.seq: read_message(row) for row in calls.iterator(2_000)}
+    return found
+
+
+def _stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
     results = messages.filter(type=MessageType.TOOL_EXECUTION_RESULT)
     return {row.seq: stub_of(read_message(row)) for row in results.iterator(2_000)}
 

@@ -38,7 +38,14 @@ from chatmemory.reading.finding import (
     narrow_to_search,
 )
 from chatmemory.reading.rows import MemoryRow, memory_row
-from chatmemory.reading.windows import VIEW_COLUMNS, MessageView, WindowView, view_from, view_of
+from chatmemory.reading.windows import (
+    VIEW_COLUMNS,
+    MessageView,
+    WindowView,
+    view_from,
+    view_of,
+    with_tool_messages,
+)
 from chatmemory.records import AuditEntry
 
 Name = TypeVar("Name")
@@ -199,7 +206,10 @@ def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
     stays = Stay.objects.filter(memory_id__in=list(over), left_step=None).order_by("rank")
     for memory_id, *columns in stays.values_list("memory_id", *VIEW_COLUMNS):
         places[memory_id].append(view_from(columns))
-    return {row.id: view_of(row.last_step, row.policy, places[row.id]) for row in over.values()}
+    return {
+        id: view_of(row.last_step, row.policy, with_tool_messages(id, places[id], row.policy))
+        for id, row in over.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Message, Stay, Step
-from chatmemory.reading.history import messages_until, stubs_of
+from chatmemory.reading.history import messages_until, read_for_replay
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry
@@ -51,7 +51,7 @@ def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) 
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
     history = messages_until(memory_id, last).order_by("seq")
     history = history.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
-    messages = systems | (stubs_of(history) if policy.whole_results else {})
+    messages = systems | read_for_replay(history, calling, policy)
     facts = (
         _recounted(history, policy)
         if is_recounted

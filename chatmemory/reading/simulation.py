@@ -26,6 +26,7 @@ from chatmemory.reading.windows import (
     StoredState,
     WindowView,
     view_of,
+    with_tool_messages,
 )
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
@@ -91,7 +92,11 @@ class Simulation:
             before=self.window_before.totals,
             after=self.totals,
             leaving=tuple(seq for seq in (*self.window_before.seqs, *arrived) if seq not in kept),
-            hidden=tuple(row.seq for row in self.window_before.over_limit if row.seq not in kept),
+            hidden=tuple(
+                row.seq
+                for row in self.window_before.in_order
+                if row.seq in self.window_before.hidden and row.seq not in kept
+            ),
             returning=tuple(seq for seq in self.window.seqs if seq not in known),
             no_room=self.window.no_room,
             stubbed=tuple(seq for seq in self.stubbed if seq in kept),
@@ -140,7 +145,10 @@ def simulated(
     policy = _policy_in_force(stored, recorder)
     added = storable_additions(messages)
     is_recounted = recorder.window.counted_by != counted_by
-    rows = [*map(MessageView.of, recorder.window)] if is_recounted else stored.rows
+    rows = stored.rows
+    if is_recounted:
+        rows = tuple(MessageView.of(entry, policy) for entry in recorder.window)
+    rows = with_tool_messages(stored.memory.pk, rows, policy)
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
     stubs = _stubs(recorder.results)
@@ -199,7 +207,7 @@ def _after(
             is_system = arrival.type is MessageType.SYSTEM
             at_head = is_system and policy.always_keep_system_message_first
             if arrival.seq not in gone:
-                rows.insert(0 if at_head else len(rows), MessageView.of(arrival))
+                rows.insert(0 if at_head else len(rows), MessageView.of(arrival, policy))
     return view_of(stored.window.step, policy, rows)
 
 

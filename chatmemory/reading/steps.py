@@ -176,29 +176,36 @@ def _entry(n: int, seq: int, type: str, has_calls: bool, tokens: int, origin: st
 
 
 def _evicted(
-    row: Step, left: Iterable[_Departure], arrived: Iterable[Entry], pinned: Totals
+    row: Step, left: Iterable[_Departure], arrived: Sequence[Entry], pinned: Totals
 ) -> Iterator[Eviction]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
     The message that caused a departure is not stored, but follows from the step: a result left with
-    the last call before it, a system message was replaced by the one that arrived, and covered
-    messages left for the summary that the step names.
+    the last call before it, an interrupted call left for the message that arrived, a system message
+    was replaced by the one that arrived, and covered messages left for the summary that the step
+    names. Interrupted calls left first, and then what had no room.
     """
     system = next((each for each in arrived if each.type is MessageType.SYSTEM), None)
     summary = next((each for each in arrived if each.seq == row.seq), None)
-    call: Entry | None = None
-    for each in left:
+    calls: dict[Reason, Entry] = {}
+    for each in sorted(left, key=_is_not_interrupted):
         reason, entry = REASONS[each.reason], _entry(*each[:5])
-        if reason is Reason.CAPACITY and each.has_calls:
-            call = entry
+        if each.has_calls:
+            calls[reason] = entry
         if reason is not Reason.MOVED:
+            is_call = each.has_calls or Reason.INTERRUPTED not in calls
             causes = {
-                Reason.ORPHANED: call,
+                Reason.ORPHANED: calls.get(Reason.CAPACITY),
+                Reason.INTERRUPTED: arrived[0] if is_call and arrived else calls.get(reason),
                 Reason.REPLACED: system,
                 Reason.SUMMARIZED: summary,
             }
             misfit = misfit_at(row, entry, pinned) if _is_at_once(row, each) else None
             yield Eviction(entry, reason, causes.get(reason), misfit)
+
+
+def _is_not_interrupted(left: _Departure) -> bool:
+    return left.reason != Reason.INTERRUPTED
 
 
 # The timeline

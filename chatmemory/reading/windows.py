@@ -18,6 +18,7 @@ from chatmemory.ledger.windows import (
     PART,
     in_parts,
     open_stays,
+    read_message,
     shown_message,
     stays_at,
 )
@@ -26,8 +27,9 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows import transitions
 from chatmemory.windows.clearing import old_results
-from chatmemory.windows.eviction import Eviction
+from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.policies import Policy
+from chatmemory.windows.recovery import InterruptedCall, interrupted_calls
 from chatmemory.windows.stored_policies import can_decide, load_of, total_under
 from chatmemory.windows.window import Entry, Totals
 
@@ -59,9 +61,12 @@ class MessageView(NamedTuple):
     read: ChatMessage | None = None
 
     @classmethod
-    def of(cls, entry: Entry) -> MessageView:
-        """Return an entry that has a seq as the message of a simulated window."""
-        return cls(entry.seq, entry.type, entry.has_calls, entry.tokens, pinned=entry.pinned)
+    def of(cls, entry: Entry, policy: Policy | None) -> MessageView:
+        """Return an entry that has a seq as the message of a simulated window under a policy."""
+        is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
+        read = entry.message if is_needed else None
+        facts = entry.type, entry.has_calls, entry.tokens
+        return cls(entry.seq, *facts, pinned=entry.pinned, read=read)
 
     def entry(self, is_stub: bool = False) -> Entry:
         """Return the message as the rules see it. The key is its seq."""
@@ -83,9 +88,11 @@ VIEW_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
 class WindowView:
     """The window at a step as the model sees it.
 
-    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
-    The next add evicts them as `evictions`, unless there is `no_room` for any message. `stored` are
-    the totals with them, as in the ledger, and `in_order` has shown and hidden rows.
+    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit,
+    and `interrupted` the tool calls that were not answered completely, with their results, if the
+    policy hides them. The next add evicts both as `evictions`, unless there is `no_room` for any
+    message; a tool result leaves the interrupted calls. `stored` are the totals with them, as in
+    the ledger, and `in_order` has shown and hidden rows.
     """
 
     step: int
@@ -94,6 +101,7 @@ class WindowView:
     over_limit: tuple[MessageView, ...]
     in_order: tuple[MessageView, ...]
     evictions: tuple[Eviction, ...] = ()
+    interrupted: tuple[InterruptedCall, ...] = ()
 
     @cached_property
     def seqs(self) -> list[int]:
@@ -101,8 +109,13 @@ class WindowView:
 
     @cached_property
     def hidden(self) -> frozenset[int]:
-        """The messages that a lowered limit hides."""
-        return frozenset(row.seq for row in self.over_limit)
+        """The messages that are stored in the window, but that the model does not see."""
+        return frozenset((*(row.seq for row in self.over_limit), *self.interrupted_seqs))
+
+    @cached_property
+    def interrupted_seqs(self) -> tuple[int, ...]:
+        """The messages of interrupted tool calls, in the order of the window."""
+        return tuple(entry.seq for call in self.interrupted for entry in call.entries)
 
     @cached_property
     def totals(self) -> Totals:
@@ -110,7 +123,7 @@ class WindowView:
 
     @cached_property
     def stored(self) -> Totals:
-        return total_under(self.policy, (*self.rows, *self.over_limit))
+        return total_under(self.policy, self.in_order)
 
     @property
     def load(self) -> int | None:
@@ -213,19 +226,26 @@ def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
 
 
 def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> WindowView:
-    """Return the window of some rows, without the ones that a lowered limit hides."""
+    """Return the window of some rows, without the ones that the policy hides. If it recovers, tool
+    calls and results must have been read.
+    """
     stored = tuple(rows)
-    evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
+    if not can_decide(policy):
+        return WindowView(step, policy, stored, (), stored)
+    entries = [row.entry() for row in stored]
+    interrupted = tuple(interrupted_calls(entries)) if policy.recovers else ()
+    evictions = tuple(transitions.hidden_from_reads(entries, policy))
     hidden = {each.seq for each in evictions}
-    shown = tuple(row for row in stored if row.seq not in hidden)
-    over_limit = tuple(row for row in stored if row.seq in hidden)
-    return WindowView(step, policy, shown, over_limit, stored, evictions)
-
-
-def _hidden_by(policy: Policy, rows: Sequence[MessageView]) -> list[Eviction]:
-    """Return the messages that a limit hides in a stored window and that the next add evicts."""
-    entries = (row.entry() for row in rows)
-    return transitions.hidden_by_limit(entries, total_under(policy, rows), policy)
+    over_limit = {each.seq for each in evictions if each.reason is not Reason.INTERRUPTED}
+    return WindowView(
+        step,
+        policy,
+        rows=tuple(row for row in stored if row.seq not in hidden),
+        over_limit=tuple(row for row in stored if row.seq in over_limit),
+        in_order=stored,
+        evictions=evictions,
+        interrupted=interrupted,
+    )
 
 
 @dataclass(frozen=True)
@@ -262,8 +282,11 @@ class StoredState:
 
     @cached_property
     def rows(self) -> tuple[MessageView, ...]:
-        """The messages of the window, hidden ones included."""
-        return tuple(map(view_from, window_stays(self.memory.pk, VIEW_COLUMNS, self.past_step)))
+        """The messages of the window, hidden ones included. If the policy recovers, tool calls and
+        results are read.
+        """
+        rows = tuple(map(view_from, window_stays(self.memory.pk, VIEW_COLUMNS, self.past_step)))
+        return with_tool_messages(self.memory.pk, rows, self.policy)
 
     @cached_property
     def window(self) -> WindowView:
@@ -282,6 +305,19 @@ class StoredState:
             return frozenset()
         stays = stays_at(self.step).filter(message__origin=Message.Origin.SYNTHETIC)
         return frozenset(stays.values_list("seq", flat=True))
+
+
+def with_tool_messages(
+    memory_id: str, rows: Iterable[MessageView], policy: Policy | None
+) -> tuple[MessageView, ...]:
+    """Return rows of a window. If the policy recovers, its tool calls and results are read."""
+    rows = tuple(rows)
+    if not can_decide(policy) or not policy.recovers:
+        return rows
+    unread = [row.seq for row in rows if row.read is None and row.entry().is_of_tools]
+    found = Message.objects.filter(database.in_list("seq", unread), memory_id=memory_id)
+    read = {row.seq: read_message(row) for row in found} if unread else {}
+    return tuple(row._replace(read=read[row.seq]) if row.seq in read else row for row in rows)
 
 
 @one_snapshot()

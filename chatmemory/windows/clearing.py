@@ -15,7 +15,13 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.message import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import Change, Transition, totals_under, unchanged
+from chatmemory.windows.transitions import (
+    Change,
+    Transition,
+    leaving_interrupted,
+    totals_under,
+    unchanged,
+)
 from chatmemory.windows.window import Entry, Window
 
 STUB = "[old tool result, cleared to make room]"
@@ -43,10 +49,12 @@ def clear_for(
     keep = policy.whole_results
     if not keep or policy.meters_only:
         return _nothing(window, policy)
-    totals = totals_under(policy, window)
+    gone = leaving_interrupted(window, arrival, policy)
+    totals = totals_under(policy, window).without(policy.total(gone))
     if not policy.is_exceeded_by(totals.plus(arrival, policy.weigh(arrival))):
         return _nothing(window, policy)
-    old = set(old_results(window, keep - (arrival.type is _RESULT)))
+    remaining = (entry for entry in window if entry not in gone)
+    old = set(old_results(remaining, keep - (arrival.type is _RESULT)))
     if not old:
         return _nothing(window, policy)
     loaded = {entry: entry.message for entry in window.with_messages() if entry in old}

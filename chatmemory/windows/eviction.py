@@ -33,6 +33,7 @@ class Reason(StrEnum):
     TURN = "TURN"
     SUMMARIZED = "SUMMARIZED"
     STUBBED = "STUBBED"
+    INTERRUPTED = "INTERRUPTED"
 
     @property
     def is_for_room(self) -> bool:
@@ -42,7 +43,7 @@ class Reason(StrEnum):
     @property
     def is_beyond_limits(self) -> bool:
         """Whether the message would have left under any limit."""
-        return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
+        return self in BEYOND_LIMITS
 
 
 class CannotFit(StrEnum):
@@ -68,6 +69,7 @@ class CannotFit(StrEnum):
 # The message stayed in the window, by another stay that began at the same step.
 IN_PLACE = (Reason.MOVED, Reason.STUBBED)
 FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
+BEYOND_LIMITS = (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED, Reason.INTERRUPTED)
 REASONS = {reason.value: reason for reason in Reason}
 # A look-up in the class takes as long as removing an entry.
 _SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
@@ -78,7 +80,8 @@ class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
     `because` is the tool call with which a result leaves, the system message that replaces one, the
-    summary that covers a message, or the stub of a result. `misfit` is why a message left in the
+    summary that covers a message, the stub of a result, or the message whose add removed an
+    interrupted tool call. `misfit` is why a message left in the
     step that added it; only the recorded change has it.
     """
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
@@ -51,7 +52,13 @@ from chatmemory.windows.policies import (
     WindowOptions,
 )
 from chatmemory.windows.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore, turn_of
-from chatmemory.windows.transitions import Transition, admit, refill, visible
+from chatmemory.windows.transitions import (
+    Transition,
+    admit,
+    keeps_interrupted,
+    refill,
+    visible,
+)
 from chatmemory.windows.window import Entry, Window
 
 Limit = int | Callable[[str], int]
@@ -101,9 +108,15 @@ class ChatMemory(ABC):
             self._add(new)
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add every message of an iterable, one by one."""
+        """Add every message of an iterable, one by one. `aextend` adds all of them or none."""
         for message in message_list(messages):
             self._add(message)
+
+    def _extend_at_once(self, messages: Iterable[ChatMessage]) -> None:
+        """Add messages as one change: the store is written at most once, with all or none."""
+        added = message_list(messages)
+        if added:
+            self._transact(decide for message in added for decide in self._adding(message))
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
         """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
@@ -114,7 +127,7 @@ class ChatMemory(ABC):
             window.count_with(self._family, self._count)
             return refill(window, arrivals, policy)
 
-        self._transact(decide, reads=False)
+        self._transact([decide], reads=False)
 
     def add_from(self, values: Any, format: str) -> tuple[Loss, ...]:
         """Add another library's messages, one after the other, and return the losses.
@@ -206,7 +219,7 @@ class ChatMemory(ABC):
             window.count_with(self._family, self._count)
             return plan.transition(window, summary, entry_of, policy)
 
-        self._transact(decide)
+        self._transact([decide])
 
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
@@ -219,7 +232,8 @@ class ChatMemory(ABC):
         await self.in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        await self.in_thread(self.extend, messages)
+        """Add every message of an iterable in one write: if one cannot be added, none is."""
+        await self.in_thread(self._extend_at_once, messages)
 
     async def aset(self, messages: Iterable[ChatMessage]) -> None:
         await self.in_thread(self.set, messages)
@@ -267,6 +281,10 @@ class ChatMemory(ABC):
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
+        self._transact(self._adding(message))
+
+    def _adding(self, message: ChatMessage) -> Iterator[Decide]:
+        """Yield the changes of an add. The limit is read when the first one is asked for."""
         policy = self.policy()
         # Counted before the store locks, as counting may be slow. A store that does not lock is
         # read before, as in LangChain4j.
@@ -274,40 +292,51 @@ class ChatMemory(ABC):
 
         def admitted(window: Window) -> Transition:
             window.count_with(self._family, self._count)
-            return admit(window, counted or self._entry(message), policy, self.policy)
+            arrival = counted or self._entry(message)
+            again = None if keeps_interrupted(policy, arrival) else self.policy
+            return admit(window, arrival, policy, again)
 
         def cleared(window: Window) -> Transition:
             window.count_with(self._family, self._count)
             return clear_for(window, counted or self._entry(message), policy, self._count)
 
         if policy.whole_results:
-            self._transact_all(cleared, admitted)
-        else:
-            self._transact(admitted)
+            yield cleared
+        yield admitted
 
-    def _transact_all(self, *decisions: Decide) -> None:
-        """Make several changes, as one transaction if the store has `atomically`."""
-
-        def change() -> None:
-            for decide in decisions:
-                self._transact(decide)
-
-        atomically: Callable[[Callable[[], None]], None] | None
-        atomically = getattr(self._store, "atomically", None)
-        if atomically is None:
-            change()
-        else:
-            atomically(change)
-
-    def _transact(self, decide: Decide, reads: bool = True) -> None:
-        if self._transact_by:
-            self._transact_by(self.id, decide)
+    def _transact(self, decisions: Iterable[Decide], reads: bool = True) -> None:
+        """Make changes, all or none: in one transaction if the store has `atomically`, and with one
+        write if it has only the plain methods.
+        """
+        remaining = iter(decisions)
+        first = next(remaining)
+        if self._transact_by is None:
+            self._write_once(chain([first], remaining), reads)
             return
+        rest = list(remaining)
+        if rest:
+            self._atomically(lambda: self._transact_each([first, *rest]))
+        else:
+            self._transact_each([first])
+
+    def _transact_each(self, decisions: Iterable[Decide]) -> None:
+        assert self._transact_by is not None
+        for decide in decisions:
+            self._transact_by(self.id, decide)
+
+    @property
+    def _atomically(self) -> Callable[[Callable[[], None]], None]:
+        return getattr(self._store, "atomically", lambda call: call())
+
+    def _write_once(self, decisions: Iterable[Decide], reads: bool) -> None:
         with self._turn:
             window = self._window(self._store.get_messages(self.id) if reads else ())
-            transition = decide(window)
-            if not transition.ignored:
+            is_changed = False
+            for decide in decisions:
+                transition = decide(window)
                 transition.apply_to(window)
+                is_changed |= not transition.ignored
+            if is_changed:
                 kept = [entry.message for entry in window if entry.message is not None]
                 self._store.update_messages(self.id, kept)
 

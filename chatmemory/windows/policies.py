@@ -27,7 +27,13 @@ from chatmemory.windows.window import NOTHING, Totals, Weighable
 
 WHOLE = Decimal(1)
 DECIMALS = 9
-SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only", "free_system")
+SWITCHES = (
+    "always_keep_system_message_first",
+    "snap_to_user",
+    "meters_only",
+    "auto_recover_orphaned_tool_messages",
+    "free_system",
+)
 # Fields that do not change the cost of a message
 UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1], "clear_tool_results")
 DEFAULT_ESTIMATOR = "gpt-4o"
@@ -54,6 +60,7 @@ class WindowOptions(TypedDict, total=False):
     oversized: Oversized | str
     meters_only: bool
     free_system: bool
+    auto_recover_orphaned_tool_messages: bool
 
 
 class PolicyOptions(WindowOptions, total=False):
@@ -87,6 +94,8 @@ class Policy(ABC):
     - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
       options.
     - `free_system`: system messages cost nothing, so that the whole limit is for the conversation.
+    - `auto_recover_orphaned_tool_messages`: tool calls that were not answered completely are hidden
+      from the model, and leave with the next add (see `recovery`).
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
     options leave out default values: never change the default of an option.
@@ -115,6 +124,7 @@ class Policy(ABC):
     oversized: Oversized = Oversized.EVICT
     meters_only: bool = False
     free_system: bool = False
+    auto_recover_orphaned_tool_messages: bool = False
 
     def __post_init__(self) -> None:
         """Read the options, which may be JSON values. Raises InvalidValue."""
@@ -224,7 +234,12 @@ class Policy(ABC):
         """Whether evictions can differ from LangChain4j's rule."""
         is_special = self.oversized is not Oversized.EVICT
         leaves_more = self.low_water != WHOLE or self.takes_whole_turns
-        return leaves_more or is_special or self.meters_only
+        return leaves_more or is_special or self.meters_only or self.recovers
+
+    @property
+    def recovers(self) -> bool:
+        """Whether interrupted tool calls are hidden and leave with the next add."""
+        return self.auto_recover_orphaned_tool_messages and not self.meters_only
 
     @property
     def takes_whole_turns(self) -> bool:

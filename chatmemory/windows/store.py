@@ -88,6 +88,17 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
             transition.apply_to(self._window)
             return transition
 
+    def atomically(self, call: Callable[[], None]) -> None:
+        """Run a call; if it raises, the window is as before."""
+        with self._lock:
+            window = self._window
+            before = Window(list(window), window.totals, window.counted_by, window.measured_by)
+            try:
+                call()
+            except BaseException:
+                self._window = before
+                raise
+
     def _check(self, memory_id: str) -> None:
         if string_id(memory_id) != self._memory_id:
             raise InvalidValue(f"this store serves memory {self._memory_id!r}, not {memory_id!r}")

@@ -89,6 +89,10 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         super().extend(messages)
         self.summarize_if_full()
 
+    def _extend_at_once(self, messages: Iterable[ChatMessage]) -> None:
+        super()._extend_at_once(messages)
+        self.summarize_if_full()
+
     def summarize_if_full(self) -> bool:
         """Summarize if memory is full enough, and return whether a summary was applied."""
         key = self._key
@@ -117,7 +121,10 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     def _key(self) -> tuple[int, str]:
         return id(self._store), self.id
 
-    def _transact(self, decide: Decide, reads: bool = True) -> None:
+    def _transact(self, decisions: Iterable[Decide], reads: bool = True) -> None:
+        super()._transact(map(self._noted, decisions), reads)
+
+    def _noted(self, decide: Decide) -> Decide:
         """Note in an add that evicts messages why no summary replaced them."""
 
         def noted(window: Window) -> Transition:
@@ -126,7 +133,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
                 return transition
             return transition._replace(note=WRITING if self._key in _written else self._missing)
 
-        super()._transact(noted, reads)
+        return noted
 
     def _summarize_now(self) -> bool:
         covered = self._covered()
@@ -171,7 +178,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         def summary_with(some: Sequence[str]) -> Entry:
             return self._entry(summary_message(text, some))
 
-        self._transact(decide)
+        self._transact([decide])
         return is_put
 
 

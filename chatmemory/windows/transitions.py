@@ -10,6 +10,8 @@ The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChat
 - A system message equal to the first one in the window is ignored. A different one replaces it and
   goes to the end, or to the head where `always_keep_system_message_first` is set.
 - A read is trimmed and writes nothing back.
+- With `auto_recover_orphaned_tool_messages`, a read first leaves out interrupted tool calls. An add
+  of a tool result only trims once, after the append; any other add removes them before it trims.
 
 Options of policies add to them: after its last trim, a change or a read under a policy that snaps
 evicts the rest of a turn that lost its beginning. An add can be refused, and then changes nothing.
@@ -34,6 +36,7 @@ from chatmemory.windows.eviction import (
     oldest_first,
 )
 from chatmemory.windows.policies import WHOLE, Policy, has_own_rule
+from chatmemory.windows.recovery import in_interrupted_calls, interrupted_calls
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
 
@@ -144,8 +147,8 @@ def admit(
     """
     transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
-        # Messages that a lowered limit hides leave in any case: pins did not take their room
-        entries = visible(window, policy)
+        # Messages that a read hides leave in any case: pins did not take their room
+        entries = list(window) if keeps_interrupted(policy, arrival) else visible(window, policy)
         unpinned = Window(entry for entry in entries if not entry.pinned)
         if admit_beside_pins(unpinned, arrival, policy, policy_again).has_room:
             entries.insert(0 if transition.at_head else len(entries), arrival)
@@ -162,9 +165,10 @@ def admit_beside_pins(
     """Return the transition of `admit`, also for a message without room beside the pinned ones: it
     leaves at once, as in earlier versions.
     """
-    head = Head(window, window.measure_with(policy), policy)
-    evictions = policy.trim(head)
-    is_trimmed = bool(evictions)
+    head, evictions = _without_interrupted(window, arrival, policy)
+    trimmed = [] if keeps_interrupted(policy, arrival) else policy.trim(head)
+    evictions += trimmed
+    is_trimmed = bool(trimmed)
     is_system = arrival.type is MessageType.SYSTEM
     if is_system and (in_force := _system_in_force(window, evictions)):
         if in_force.message == arrival.message:
@@ -197,6 +201,46 @@ def admit_beside_pins(
     if policy_after.rejects_oversized:
         check_oversized(policy_after, system, arrival)
     return transition._replace(is_oversized=is_oversized(policy_after, system, arrival))
+
+
+def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
+    """Return whether an add starts from the list as it is stored: an interrupted tool call may get
+    its missing result.
+    """
+    return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
+
+
+def _without_interrupted(
+    window: Window, arrival: Entry, policy: Policy
+) -> tuple[Head, list[Eviction]]:
+    """Return the head of a window before an add, and the interrupted calls that leave for it."""
+    totals = window.measure_with(policy)
+    if not policy.recovers or keeps_interrupted(policy, arrival):
+        return Head(window, totals, policy), []
+    entries, evictions = recovered(window.with_tool_messages(), policy, because=arrival)
+    if not evictions:
+        return Head(window, totals, policy), []
+    gone = policy.total(evictions)
+    return Head(entries, totals.without(gone), policy), evictions
+
+
+def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[Entry]:
+    """Return the messages of interrupted tool calls that an add removes."""
+    if not policy.recovers or keeps_interrupted(policy, arrival):
+        return set()
+    return in_interrupted_calls(interrupted_calls(window.with_tool_messages()))
+
+
+def recovered(
+    entries: Sequence[Entry], policy: Policy | None, because: Entry | None = None
+) -> tuple[list[Entry], list[Eviction]]:
+    """Return a window without its interrupted tool calls, and their evictions, if the policy hides
+    them. Tool calls and results must have their messages.
+    """
+    calls = interrupted_calls(entries) if policy is not None and policy.recovers else []
+    gone = in_interrupted_calls(calls)
+    evictions = [eviction for call in calls for eviction in call.evictions(because)]
+    return [entry for entry in entries if entry not in gone], evictions
 
 
 def _system_in_force(window: Window, evictions: Sequence[Eviction]) -> Entry | None:
@@ -283,15 +327,16 @@ def trim(head: Head, policy: Policy) -> list[Eviction]:
     return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
 
 
-def hidden_by_limit(
-    entries: Iterable[Entry], totals: Totals, policy: Policy | None
-) -> list[Eviction]:
-    """Return the evictions that a read under `policy` hides and the next add makes.
+def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[Eviction]:
+    """Return the evictions that a read of these entries under `policy` hides and the next add
+    makes: interrupted tool calls first, and then what a lowered limit hides.
 
-    The entries may be only the first ones of a window with these totals, which have the costs of
-    the policy.
+    If the policy recovers, tool calls and results must have their messages.
     """
-    return trim(Head(entries, totals, policy), policy) if policy else []
+    if policy is None:
+        return []
+    remaining, evictions = recovered([*entries], policy)
+    return [*evictions, *trim(Head(remaining, policy.total(remaining), policy), policy)]
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
@@ -333,8 +378,14 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
     """Return the entries of a read: trimmed by the policy, without changing the window."""
-    totals = totals_under(policy, window)
-    hidden = {eviction.entry for eviction in hidden_by_limit(window, totals, policy)}
+    if policy is None:
+        return list(window)
+    if policy.recovers:
+        entries = window.with_tool_messages()
+        hidden = {eviction.entry for eviction in hidden_from_reads(entries, policy)}
+    else:
+        head = Head(window, window.measure_with(policy), policy)
+        hidden = {eviction.entry for eviction in trim(head, policy)}
     return [entry for entry in window if entry not in hidden]
 
 

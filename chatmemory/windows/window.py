@@ -7,7 +7,7 @@ A window has no limit. `policies` define how much fits, `eviction` takes message
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -71,6 +71,11 @@ class Entry:
     origin: str = SAID
     frame: str = field(default="", repr=False)
     overrides: str | None = field(default=None, repr=False)
+
+    @property
+    def is_of_tools(self) -> bool:
+        """Whether it is a tool call or a result."""
+        return self.has_calls or self.type is MessageType.TOOL_EXECUTION_RESULT
 
     @property
     def is_injected(self) -> bool:
@@ -165,6 +170,17 @@ class Window:
             return list(self)
         loaded = {entry: entry for entry in self._source.with_messages()}
         return [entry if entry.message else loaded[entry] for entry in self]
+
+    def with_tool_messages(self) -> list[Entry]:
+        """Return every entry in window order. Tool calls and results have their message."""
+        entries = list(self)
+        unread = [entry for entry in entries if entry.message is None and entry.is_of_tools]
+        loaded = self._loaded(unread) if unread else {}
+        return [loaded.get(entry, entry) for entry in entries]
+
+    def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:
+        """Return entries of the window, each by itself and with its message."""
+        return {entry: entry for entry in self.with_messages()}
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
         """Count every entry by one estimator family; read the window only if the family changes."""

@@ -27,8 +27,10 @@ from .vectors import (
     FailingTransactStore,
     RecordingStore,
     Replay,
+    Sequences,
     group_of,
     has_no_twin,
+    recoveries,
     sample,
     sequences,
     vectors,
@@ -47,7 +49,12 @@ def test_the_vectors_are_complete():
     assert sum(has_no_twin(each) for sequence in sequences() for each in sequence["ops"]) == 12
 
 
-def over_http() -> list[dict[str, Any]]:
+def test_the_vectors_of_interrupted_calls_are_complete():
+    assert len(recoveries()) == 202
+    assert sum(len(each["ops"]) for each in recoveries()) == 3_038
+
+
+def over_http() -> Sequences:
     return [each for each in sample(EVERY_OVER_HTTP) if "long" not in group_of(each)]
 
 
@@ -65,6 +72,12 @@ def test_the_in_memory_store_replays_every_sequence(way, record_property):
     record_property(f"conformance: operations, in-memory store, {way}", sum(replayed))
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_in_memory_store_recovers_as_in_every_sequence(way, record_property):
+    replayed = [Replay(each, WAYS[way](InMemoryChatMemoryStore())).run() for each in recoveries()]
+    record_property(f"conformance: operations with recovery, in-memory store, {way}", sum(replayed))
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
 def test_the_django_store_replays_every_sequence(way, part, db, record_property):
@@ -76,13 +89,28 @@ def test_the_django_store_replays_every_sequence(way, part, db, record_property)
         chosen = [each for n, each in enumerate(chosen) if (n % 4 == 0) == is_plain]
     chosen = chosen[part::PARTS]
     for sequence in chosen:
-        with transaction.atomic():
-            Replay(sequence, WAYS[way](DjangoChatMemoryStore())).run()
-            if Memory.objects.exists():
-                assert verify("default") is None, sequence["id"]
-            transaction.set_rollback(True)
+        replay_and_verify(sequence, way)
     name = f"conformance: sequences, Django store, {way}"
     record_property(name if IS_WHOLE else f"{name}, a sample", len(chosen))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("way", WAYS)
+def test_the_django_store_recovers_as_in_every_sequence(way, part, db, record_property):
+    on_sqlite = connection.vendor == "sqlite"
+    chosen = recoveries() if IS_WHOLE or on_sqlite else sample(EVERY, recoveries)
+    for sequence in chosen[part::PARTS]:
+        replay_and_verify(sequence, way)
+    record_property(f"conformance: sequences with recovery, Django store, {way}", len(chosen))
+
+
+def replay_and_verify(sequence: dict[str, Any], way: str) -> None:
+    """Replay a sequence on the Django store. The ledger equals a replay of the stored rows."""
+    with transaction.atomic():
+        Replay(sequence, WAYS[way](DjangoChatMemoryStore())).run()
+        if Memory.objects.exists():
+            assert verify("default") is None, sequence["id"]
+        transaction.set_rollback(True)
 
 
 @pytest.mark.skipif(
@@ -91,7 +119,8 @@ def test_the_django_store_replays_every_sequence(way, part, db, record_property)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_http_store_replays_every_sequence(part, served, record_property):
     """A server keeps the messages; the memory, its policy and its estimator are here."""
-    chosen = (sequences() if IS_WHOLE else over_http())[part::PARTS]
+    some = [*over_http(), *sample(EVERY // 8, recoveries)]
+    chosen = ([*sequences(), *recoveries()] if IS_WHOLE else some)[part::PARTS]
     with HttpChatMemoryStore(served.url, served.token) as store:
         for sequence in chosen:
             Replay(sequence, RecordingStore(store), uuid4().hex).run()

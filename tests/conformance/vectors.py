@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from asgiref.sync import async_to_sync, sync_to_async
 
 from chatmemory import (
     ChatMemory,
@@ -28,27 +30,37 @@ from chatmemory.windows.transitions import Change
 FOLDER = Path(__file__).parent
 
 
+RECOVERY = "recovery_vectors.json"
+Sequences = list[dict[str, Any]]
+
+
 @cache
-def vectors() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((FOLDER / "vectors.json").read_text())
+def vectors(name: str = "vectors.json") -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((FOLDER / name).read_text())
     return loaded
 
 
 @cache
-def pool() -> list[ChatMessage]:
+def pool(name: str) -> list[ChatMessage]:
     compact = {"ensure_ascii": False, "separators": (",", ":")}
-    return [message_from_json(json.dumps(line, **compact)) for line in vectors()["pool"]]
+    return [message_from_json(json.dumps(line, **compact)) for line in vectors(name)["pool"]]
 
 
-def sequences() -> list[dict[str, Any]]:
+def sequences() -> Sequences:
     """All sequences except those with null messages, which Python's types exclude."""
     return [each for each in vectors()["sequences"] if "null" not in each.get("tags", ())]
 
 
-def sample(every: int) -> list[dict[str, Any]]:
+def recoveries() -> Sequences:
+    """All sequences of memories that recover interrupted tool calls."""
+    found: Sequences = vectors(RECOVERY)["sequences"]
+    return found
+
+
+def sample(every: int, of: Callable[[], Sequences] = sequences) -> Sequences:
     """Every so many sequences of each tag and kind of memory, the same in every run."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
-    for each in sequences():
+    groups: dict[tuple[str, ...], Sequences] = defaultdict(list)
+    for each in of():
         groups[group_of(each)].append(each)
     return [each for group in groups.values() for each in group[::every]]
 
@@ -150,6 +162,9 @@ class RecordingStore(ChatMemoryStore):
         self.calls[2] += 1
         self.inner.delete_messages(memory_id)
 
+    async def to_thread(self, call: Callable[..., Any], *args: Any) -> Any:
+        return await sync_to_async(call)(*args)
+
 
 class FailingTransactStore(RecordingStore):
     """The same with `transact`, where a failing read or write does not change the store."""
@@ -167,6 +182,10 @@ class FailingTransactStore(RecordingStore):
 
         return self.inner.transact(memory_id, observed)  # type: ignore[attr-defined]
 
+    @property
+    def atomically(self) -> Any:
+        return getattr(self.inner, "atomically", lambda call: call())
+
 
 class Replay:
     """A sequence on a store; `run` raises AssertionError at the first difference."""
@@ -175,8 +194,10 @@ class Replay:
         self, sequence: dict[str, Any], store: RecordingStore, memory_id: str = "default"
     ) -> None:
         self.sequence, self.store, self.id = sequence, store, memory_id
-        self.messages = [pool()[i] for i in sequence["use"]]
         config = sequence["cfg"]
+        self.recovers: bool = config.get("auto_recover_orphaned_tool_messages", False)
+        messages = pool(RECOVERY if self.recovers else "vectors.json")
+        self.messages = [messages[i] for i in sequence["use"]]
         self.limit = Limit(config["max"])
         self.content = self.decode(config.get("init", ""))
         if "init" in config:
@@ -188,6 +209,8 @@ class Replay:
         options: dict[str, Any] = {"store": self.store}
         if config["keep_first"] is not None:
             options["always_keep_system_message_first"] = config["keep_first"]
+        if self.recovers:
+            options["auto_recover_orphaned_tool_messages"] = True
         if config["kind"] == "message":
             return MessageWindowChatMemory(self.id, limit, **options)
         return TokenWindowChatMemory(self.id, limit, TableEstimator(**config["est"]), **options)
@@ -249,6 +272,12 @@ class Replay:
                 memory.set(iter(self.decode(operation["l"])))
             case "clear":
                 memory.clear()
+            case "add_async":
+                async_to_sync(memory.aextend)(self.decode(operation["l"]))
+            case "set_async":
+                async_to_sync(memory.aset)(self.decode(operation["l"]))
+            case "read_async":
+                async_to_sync(memory.amessages)()
             case "read":
                 memory.messages()
             case "limit":

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chatmemory import MessageWindow, Reason, TokenWindow, UserMessage
 from chatmemory.messages.message import MessageType
 from chatmemory.windows.eviction import Eviction, Head, oldest_first
-from chatmemory.windows.transitions import Change, admit, hidden_by_limit, refill, visible
+from chatmemory.windows.transitions import Change, admit, hidden_from_reads, refill, visible
 from chatmemory.windows.window import Entry, EntrySource, Totals, Window, total
 from tests.messages.letters import MESSAGES, entries, entry, story
 
@@ -85,7 +85,7 @@ def test_a_lowered_limit_hides_messages_until_the_next_add():
     assert visible(window, MessageWindow(1)) == said[2:]
     assert visible(window, MessageWindow(3)) == visible(window, None) == said
     policy = MessageWindow(1)
-    hidden = [each.entry for each in hidden_by_limit(said, policy.total(said), policy)]
+    hidden = [each.entry for each in hidden_from_reads(said, policy)]
     assert (
         hidden
         == said[:2]

@@ -19,7 +19,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import TYPES, MessageType
 from chatmemory.models import Memory, Stay
-from chatmemory.reading.history import estimator_of, messages_until, stubs_of
+from chatmemory.reading.history import estimator_of, messages_until, read_for_replay
 from chatmemory.reading.recall import COMPARED_MAX
 from chatmemory.recall.cost import ONE, Bill, Call, Prices, Provider, bill_of, providers
 from chatmemory.recall.frontier import FEWEST_CALLS
@@ -138,8 +138,8 @@ def history_without_words(memory: Memory, latest: int) -> History:
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
     systems = {seq for seq, type, *_ in newest if type == MessageType.SYSTEM}
     texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
-    if memory.policy and memory.policy.whole_results:
-        texts |= stubs_of(rows.filter(seq__gte=first))
+    if memory.policy:
+        texts |= read_for_replay(rows.filter(seq__gte=first), calling, memory.policy)
     entries = [
         Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
         for position, (seq, type, tokens, _) in enumerate(newest)

@@ -193,7 +193,7 @@ class _Stage:
     def scene(self, change: ChangeResult | None = None) -> Scene:
         memory, policy = self._recorder.memory, self._recorder.policy
         assert policy is not None, "each policy that comes into force is one"
-        rows = map(MessageView.of, self._recorder.window)
+        rows = (MessageView.of(entry, policy) for entry in self._recorder.window)
         window = view_of(memory.last_step, policy, rows)
         return Scene(policy, tuple(self._lines), window, change, dict(self._left_by))
 

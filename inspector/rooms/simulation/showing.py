@@ -99,7 +99,7 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
     window = Window()
     for _ in fold(window, entries, policy):
         pass
-    return view_of(step.n, policy, map(MessageView.of, window))
+    return view_of(step.n, policy, (MessageView.of(entry, policy) for entry in window))
 
 
 def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:

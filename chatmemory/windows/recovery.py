@@ -1,0 +1,102 @@
+"""Recovery: tool calls that were not answered completely are left out of what the model sees.
+
+A service that restarts while a tool runs leaves a call without its result, and providers refuse
+each later request. A policy with `auto_recover_orphaned_tool_messages` hides such a call, with the
+results that did come, from reads. The next add of anything but a tool result removes them.
+
+A *block* is a tool call and the results directly after it. It is *interrupted* if it has fewer
+results than calls; or as many, with all ids on both sides present and unique, and other ids on one
+side than on the other. With more results than calls, or with ids that are missing, blank or
+repeated, it is complete. Results without a call before them are no block.
+
+Source of the rule, and of the option's name: LangChain4j's pull request 4668. Another one, 4820,
+has other rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+)
+from chatmemory.windows.eviction import Eviction, Reason
+from chatmemory.windows.window import Entry
+
+_RESULT = MessageType.TOOL_EXECUTION_RESULT
+_BLANK = "".join(map(chr, range(33)))  # what Java's String.trim removes
+
+
+class InterruptedCall(NamedTuple):
+    """A tool call that was not answered completely: its entry, and those of its results.
+
+    `calls` is the number of results that it needs. If it `is_last`, nothing is behind it, so that
+    the missing results may still come: it is in flight.
+    """
+
+    call: Entry
+    results: tuple[Entry, ...]
+    calls: int
+    is_last: bool
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return (self.call, *self.results)
+
+    def evictions(self, because: Entry | None = None) -> Iterator[Eviction]:
+        """Yield the evictions of the call, `because` of an added message, and of its results."""
+        yield Eviction(self.call, Reason.INTERRUPTED, because)
+        for result in self.results:
+            yield Eviction(result, Reason.INTERRUPTED, self.call)
+
+
+def interrupted_calls(entries: Sequence[Entry]) -> list[InterruptedCall]:
+    """Return the interrupted calls of a window, in order. A pinned message keeps its whole block.
+
+    Tool calls and results must have their messages.
+    """
+    found = []
+    for position, call in enumerate(entries):
+        if not call.has_calls:
+            continue
+        behind = (entries[i] for i in range(position + 1, len(entries)))
+        results = tuple(takewhile(lambda each: each.type is _RESULT, behind))
+        if any(entry.pinned for entry in (call, *results)):
+            continue
+        asked, answered = _asked(call.message), [_answered(each.message) for each in results]
+        if _is_interrupted(asked, answered):
+            is_last = position + len(results) + 1 == len(entries)
+            found.append(InterruptedCall(call, results, len(asked), is_last))
+    return found
+
+
+def in_interrupted_calls(calls: Iterable[InterruptedCall]) -> set[Entry]:
+    """Return the entries of some interrupted calls."""
+    return {entry for each in calls for entry in each.entries}
+
+
+def _is_interrupted(asked: Sequence[str], answered: Sequence[str]) -> bool:
+    if len(answered) != len(asked):
+        return len(answered) < len(asked)
+    return _are_unique(asked) and _are_unique(answered) and {*asked} != {*answered}
+
+
+def _are_unique(ids: Sequence[str]) -> bool:
+    """Return whether ids are present, not blank, and all different."""
+    return all(id.strip(_BLANK) for id in ids) and len({*ids}) == len(ids)
+
+
+def _asked(message: ChatMessage | None) -> list[str]:
+    """Return the ids of a message's tool calls, "" for a missing one."""
+    assert isinstance(message, AiMessage), "a tool call needs its message"
+    return [(each.id or "") if each else "" for each in message.tool_execution_requests]
+
+
+def _answered(message: ChatMessage | None) -> str:
+    assert isinstance(message, ToolExecutionResultMessage), "a tool result needs its message"
+    return message.id or ""
