@@ -124,11 +124,11 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         for message in messages:  # LangChain sets the id of a made-up result later
             message.id = message.id or str(uuid4())
         with turn_of(self, memory.id):
-            window = memory.messages()
+            window = memory.messages_with_interrupted()
             if messages and _is_summary(messages[0]):
                 summary, *messages = messages
                 if summary.id not in _ids(window):
-                    _compact(memory, window, summary, messages)
+                    _compact(memory, memory.messages(), summary, messages)
             known = _ids(window)
             if not known.issuperset(message.id for message in messages):
                 known |= _ids(memory.history())

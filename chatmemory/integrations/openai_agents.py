@@ -69,7 +69,7 @@ class ChatMemorySession(Session):
 
     def _pop_item(self) -> TResponseInputItem | None:
         with turn_of(self._memory, self.session_id):
-            messages = self._memory.messages()
+            messages = self._memory.messages_with_interrupted()
             items = _items_of(messages)
             if not items:
                 return None

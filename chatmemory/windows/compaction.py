@@ -27,7 +27,7 @@ from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.windows.eviction import Eviction, Reason, group_starts, leading_system
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
-from chatmemory.windows.transitions import Change, Transition
+from chatmemory.windows.transitions import Change, Transition, recovered
 from chatmemory.windows.window import Entry, Window
 
 _MARK = {"chatmemory": {"summary": True}}
@@ -108,13 +108,33 @@ class SummaryPlan:
         `entry_of` counts its message. Raises MessageNotFound, InvalidMessage, NotCompactable.
         """
         entries = list(window.with_messages())
-        covered = self.covered(entries, numbers)
+        shown, hidden = recovered(entries, policy)
+        if numbers is not None:
+            gone = {each.entry for each in hidden}
+            _check_interrupted(self.covering, zip(numbers, entries, strict=True), gone)
+            shown_numbers = zip(numbers, entries, strict=True)
+            numbers = [number for number, entry in shown_numbers if entry not in gone]
+        covered = self.covered(shown, numbers)
         terms = self.terms(covered, text, words)
 
         def summary_with(some: Sequence[str]) -> Entry:
             return entry_of(summary_message(text, some))
 
         return compact_with_terms(Window(entries), covered, terms, summary_with, policy)
+
+
+def _check_interrupted(
+    covering: Collection[int] | None,
+    numbered: Iterable[tuple[int, Entry]],
+    interrupted: Collection[Entry],
+) -> None:
+    """Raise NotCompactable if a summary should cover a message of an interrupted tool call."""
+    for number, entry in numbered:
+        if entry in interrupted and number in (covering or ()):
+            raise NotCompactable(
+                f"#{number} belongs to a tool call that was not answered completely: the model "
+                "does not see it, and no summary covers it"
+            )
 
 
 def _check_numbers(name: str, value: object) -> None:
@@ -162,9 +182,12 @@ def compact(
         arrivals=after,
         evictions=left,
     )
-    if can_decide(policy) and not policy.meters_only and policy.is_exceeded_by(transition.after):
+    if not can_decide(policy) or policy.meters_only:
+        return transition
+    seen = policy.total(recovered(after, policy)[0]) if policy.recovers else transition.after
+    if policy.is_exceeded_by(seen):
         raise NotCompactable(
-            f"with this summary memory would hold {policy.load(transition.after):,} of "
+            f"with this summary memory would hold {policy.load(seen):,} of "
             f"{policy.limit:,} {policy.unit}: cover more messages, or write a shorter summary"
         )
     return transition

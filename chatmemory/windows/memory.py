@@ -139,7 +139,7 @@ class ChatMemory(ABC):
         window. Details that only `format` can express are kept in the messages' attributes, and
         `render` writes them again. Raises UnreadableTranscript, and then adds nothing.
         """
-        read = parse_objects(values, format, after=self.messages())
+        read = parse_objects(values, format, after=self.messages_with_interrupted())
         self.extend(read.messages)
         return read.losses + self._lost_here(read.messages)
 
@@ -175,15 +175,25 @@ class ChatMemory(ABC):
 
     def messages(self) -> list[ChatMessage]:
         """Return the messages that the model should see now. Reading never writes."""
-        policy = self.policy()
-        window = self._read_window()
-        return [entry.message for entry in visible(window, policy) if entry.message is not None]
+        return self._seen_under(self.policy())
+
+    def messages_with_interrupted(self) -> list[ChatMessage]:
+        """Return the messages of `messages()`, and interrupted tool calls in their places.
+
+        A list that is changed and then `set` must begin with these. Without the option
+        `auto_recover_orphaned_tool_messages` they are the same.
+        """
+        return self._seen_under(replace(self.policy(), auto_recover_orphaned_tool_messages=False))
+
+    def _seen_under(self, policy: Policy) -> list[ChatMessage]:
+        entries = visible(self._read_window(), policy)
+        return [entry.message for entry in entries if entry.message is not None]
 
     def history(self) -> list[ChatMessage]:
         """Return the whole history, or the window if the store has no history."""
         read = getattr(self._store, "get_history", None)
         if read is None:
-            return self.messages()
+            return self.messages_with_interrupted()
         try:
             return list(read(self.id))
         except MemoryNotFound:

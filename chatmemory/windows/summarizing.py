@@ -27,7 +27,7 @@ from chatmemory.windows.eviction import Reason
 from chatmemory.windows.memory import Limit, TokenWindowChatMemory
 from chatmemory.windows.policies import WindowOptions
 from chatmemory.windows.store import ChatMemoryStore, Decide
-from chatmemory.windows.transitions import Change, Transition, unchanged
+from chatmemory.windows.transitions import Change, Transition, recovered, unchanged
 from chatmemory.windows.window import Entry, Window
 
 Summarize = Callable[[list[ChatMessage]], str]
@@ -156,8 +156,11 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         policy, window = self.policy(), self._read_window()
         if policy.load(window.measure_with(policy)) <= self._start_at * policy.limit:
             return []
+        entries, interrupted = recovered(window.with_messages(), policy)
+        if interrupted and policy.load(policy.total(entries)) <= self._start_at * policy.limit:
+            return []
         try:
-            return self._plan.covered(window.with_messages())
+            return self._plan.covered(entries)
         except NotCompactable:  # too few, or a call that awaits results
             return []
 

@@ -21,6 +21,7 @@ LABELS = {
     "oversized": "A message that is too big for the limit",
     "clear_tool_results": "When full, first clear tool results, except the newest N (0: off)",
     "free_system": "The system message does not count",
+    "auto_recover_orphaned_tool_messages": "Leave out tool calls that were not answered completely",
     "meters_only": "Only measure: evict and refuse nothing",
 }
 _OVERSIZED = {

@@ -83,6 +83,7 @@ def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
         "low_water": "1",
         "snap_to_user": False,
         "meters_only": False,
+        "auto_recover_orphaned_tool_messages": False,
         "free_system": False,
         "oversized": "evict",
     }

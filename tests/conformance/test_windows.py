@@ -119,7 +119,7 @@ def replay_and_verify(sequence: dict[str, Any], way: str) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_http_store_replays_every_sequence(part, served, record_property):
     """A server keeps the messages; the memory, its policy and its estimator are here."""
-    some = [*over_http(), *sample(EVERY // 8, recoveries)]
+    some = [*over_http(), *sample(EVERY // 2, recoveries)]
     chosen = ([*sequences(), *recoveries()] if IS_WHOLE else some)[part::PARTS]
     with HttpChatMemoryStore(served.url, served.token) as store:
         for sequence in chosen:

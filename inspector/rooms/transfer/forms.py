@@ -14,7 +14,8 @@ from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
 from inspector.middleware.bodies import upload_limit
 from inspector.rooms.transfer.archives import is_archive
 
-OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system")
+RECOVERY = "auto_recover_orphaned_tool_messages"
+OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system", RECOVERY)
 
 
 class ExportForm(forms.Form):
@@ -47,6 +48,7 @@ class ImportForm(forms.Form):
     oversized = option_field("oversized", Oversized, Oversized.EVICT)
     snap_to_user = option_field("snap_to_user", bool, False)
     free_system = option_field("free_system", bool, False)
+    auto_recover_orphaned_tool_messages = option_field(RECOVERY, bool, False)
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
