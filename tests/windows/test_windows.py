@@ -100,7 +100,8 @@ def test_a_set_without_a_policy_is_not_trimmed():
 
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
     assert (
-        " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED STUBBED INTERRUPTED"
+        " ".join(Reason)
+        == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED STUBBED INTERRUPTED"
     )
     assert " ".join(Change) == "add set clear keep pin compact stub"
 
