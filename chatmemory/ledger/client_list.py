@@ -32,12 +32,13 @@ from django.db.models import OuterRef, Subquery
 from chatmemory import database
 from chatmemory.exceptions import NotCompactable
 from chatmemory.ledger.numbers import appended_rank, numbered, place_ranks
-from chatmemory.ledger.overrides import kept, overriding
-from chatmemory.ledger.redaction import is_redacted, mark_of
+from chatmemory.ledger.overrides import is_of_stub, kept, overriding, text_of_stub
+from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import shown_message
 from chatmemory.messages.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType, text_of
+from chatmemory.messages.tombstones import tombstone_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.compaction import check_covered, compact, is_marked
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
@@ -75,7 +76,8 @@ class _DepartedMessage(NamedTuple):
         if payload.changes(self.shown) and not is_redacted(message):
             assert sent.message is not None
             message = sent.message
-            overrides = None if payload == self.stored else overriding(_attributes_of(message))
+            own = text_of_stub(overrides, row.text)
+            overrides = None if payload == self.stored else overriding(message, own)
         elif payload == self.shown and sent.message is not None:
             message = sent.message  # which is counted already
         return replace(
@@ -85,6 +87,7 @@ class _DepartedMessage(NamedTuple):
             seq=row.seq,
             origin=row.origin,
             overrides=overrides,
+            is_stub=is_of_stub(overrides),
         )
 
 
@@ -341,7 +344,8 @@ class Replacement:
             entry, own = known.get(j, self.transition.arrivals[j]), overrides.get(j)
             if j in known and self._is_changed(j, positions_before[j]):
                 message = self.message(j)
-                entry, own = replace(entry, message=message), overriding(_attributes_of(message))
+                stub = text_of(message) if entry.is_stub else None
+                entry, own = replace(entry, message=message), overriding(message, stub)
             elif j in kept and rank == kept[j].rank:
                 entries.append(kept[j])
                 continue
@@ -362,11 +366,6 @@ def _payloads(entries: Iterable[Entry]) -> list[Payload]:
 
 def _payload(message: ChatMessage) -> Payload:
     return Payload.of(message_to_json(message), attributes_beside(message))
-
-
-def _attributes_of(message: ChatMessage) -> Mapping[str, Any]:
-    attributes: Mapping[str, Any] = getattr(message, "attributes", {})
-    return attributes
 
 
 def _is_system(entry: Entry) -> bool:
@@ -392,7 +391,7 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, En
     marked = [
         each.row.seq
         for position, each in returning.items()
-        if mark_of(each.row.seq) in payloads[position].bare
+        if tombstone_of(each.row.seq) in payloads[position].bare
     ]
     tokens = _tokens_of_redacted(memory, marked)
     return {

@@ -63,6 +63,14 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
         raise Contradicted(row, f"{what} is {found!r}, the replay has {expected!r}")
 
 
+def expect_any(row: object, what: str, found: object, expected: Sequence[object]) -> None:
+    """Raise Contradicted if a column of a row is none of the values that versions had for it, the
+    present one first.
+    """
+    if found not in expected:
+        expect(row, what, found, expected[0])
+
+
 @contextmanager
 def naming(row: object) -> Iterator[None]:
     """Raise Contradicted for every error in the block: any value of the row may be altered.

@@ -1,12 +1,15 @@
 """The overrides of a stay: properties that the window shows in place of the message's own.
 
 The column is the text of a JSON object: the properties that differ from the stored message, and a
-random salt. Null means that nothing differs. The property is `attributes`, which a client changed,
-or `text`, the stub in place of a tool result (see `windows.clearing`). The message is in the
-history once, and past windows stay as they were.
+random salt. Null means that nothing differs. The properties are `attributes`, which a client
+changed, and `text`, the stub in place of a tool result (see `windows.clearing`). The message is in
+the history once, and past windows stay as they were.
 
 The digest of a step has the SHA-256 of this text. A redaction leaves only the SHA-256, so that the
-digest stays valid and nobody can guess the erased text.
+digest stays valid and nobody can guess the erased text. Later stays of a redacted message override
+nothing, because its tombstone wins (see `ledger.redaction`): those of its stub have `STUB_MARK`.
+Before that rule, a stub that began after the redaction had the text of any other; such rows are
+read as if they had the mark.
 """
 
 from __future__ import annotations
@@ -18,42 +21,79 @@ from hashlib import sha256
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.ledger.redaction import is_redacted
 from chatmemory.messages.codec import decode_json, write_json
-from chatmemory.messages.message import ChatMessage, with_attributes
+from chatmemory.messages.message import (
+    ChatMessage,
+    ToolExecutionResultMessage,
+    text_of,
+    with_attributes,
+)
+from chatmemory.messages.tombstones import is_tombstone
 from chatmemory.windows.clearing import stub_of
 
 SALT_BYTES = 16
 _ERASED, _STUB = "erased", "stub"
+STUB_MARK = json.dumps({_STUB: True})
+_PROPERTIES = {"attributes", "text"}
 
 
-def overriding(attributes: Mapping[str, Any]) -> str:
-    """Return the overrides of a stay whose message has these attributes."""
-    return write_json({"attributes": attributes, "salt": os.urandom(SALT_BYTES).hex()})
+def overriding(message: ChatMessage, text: str | None = None) -> str:
+    """Return the overrides of a stay that shows the attributes of this message, and the text of a
+    stub.
+    """
+    attributes: Mapping[str, Any] = getattr(message, "attributes", {})
+    shown = {"attributes": attributes} | ({} if text is None else {"text": text})
+    return _salted(shown)
 
 
-def overriding_text(text: str) -> str:
-    """Return the overrides of a stay whose message is a stub with this text."""
-    return write_json({"text": text, "salt": os.urandom(SALT_BYTES).hex()})
+def overriding_text(stub: ChatMessage) -> str:
+    """Return the overrides of a stay that shows the stub of a tool result."""
+    return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
+
+
+def _salted(shown: dict[str, Any]) -> str:
+    return write_json(shown | {"salt": os.urandom(SALT_BYTES).hex()})
 
 
 def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
-    """Return a stored message with the overrides of a stay.
+    """Return a stored message with the overrides of a stay. A redacted message stays as it is.
 
     Raises InvalidMessage for overrides that cannot be read.
     """
-    if overrides is None or is_erased(overrides):
+    if overrides is None or is_erased(overrides) or overrides == STUB_MARK:
         return message
     values = decode_json(overrides)
-    if isinstance(values, dict) and values.keys() == {"text", "salt"}:
-        return stub_of(message, values["text"])
-    if not isinstance(values, dict) or values.keys() != {"attributes", "salt"}:
+    names = values.keys() - {"salt"} if isinstance(values, dict) else set()
+    if not names or not names <= _PROPERTIES or "salt" not in values:
         raise InvalidMessage("overrides must have attributes or a text, and a salt")
-    return with_attributes(message, values["attributes"])
+    if is_redacted(message):
+        return message
+    shown = stub_of(message, values["text"]) if "text" in names else message
+    return with_attributes(shown, values["attributes"]) if "attributes" in names else shown
 
 
-def text_of_stub(overrides: str | None) -> str | None:
-    """Return the text of a stub; None for other or erased overrides."""
-    text: str | None = decode_json(overrides or "{}").get("text")
+def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
+    """Return what a stay may show, given its message as these overrides show it now.
+
+    If a client changed the attributes of a stub, earlier versions kept its size and its tokens, but
+    lost its text.
+    """
+    if overrides is None or is_of_stub(overrides):
+        return [message]
+    if not isinstance(message, ToolExecutionResultMessage):
+        return [message]
+    return [message, with_attributes(stub_of(message), message.attributes)]
+
+
+def text_of_stub(overrides: str | None, said: str) -> str | None:
+    """Return the text of a stub, given the stored text of its message; None for other overrides,
+    and for a stub that was erased.
+    """
+    values = decode_json(overrides or "{}")
+    if values.keys().isdisjoint({"text", _STUB}) or _ERASED in values:
+        return None
+    text: str = said if is_tombstone(said) else values.get("text", said)
     return text
 
 
@@ -73,8 +113,12 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return overrides for another stay of the same message, or None if they were erased."""
-    return None if overrides is None or is_erased(overrides) else overrides
+    """Return overrides for another stay of the same message. Of erased ones, only the mark of a
+    stub is kept.
+    """
+    if overrides is None or not is_erased(overrides):
+        return overrides
+    return STUB_MARK if is_of_stub(overrides) else None
 
 
 def digest_of_overrides(overrides: str) -> str:

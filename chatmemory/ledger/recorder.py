@@ -33,7 +33,6 @@ from chatmemory.messages.codec import frame_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.windows.clearing import STUB
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
@@ -256,7 +255,8 @@ class Recorder:
         for n, each in enumerate(transition.evictions, self.memory.last_stay + 1):
             result, stub = each.entry, each.because
             assert stub is not None
-            overrides = overriding_text(STUB)
+            assert stub.message is not None
+            overrides = overriding_text(stub.message)
             stubs[stub] = numbered(stub, n, result.seq, result.rank, overrides=overrides)
         return self._step(transition.with_entries(stubs), Step.Kind.CLEAR_RESULTS)
 

@@ -1,15 +1,20 @@
 """Redaction: the replacement of a message, with its type but without its text.
 
-Tool names and call ids are kept, because they connect results to their call. The replacement text
-contains the number of the message, so that no two redacted messages are equal: a memory ignores a
-system message that is equal to the current one. The token count is kept, so that the arithmetic of
-the ledger stays valid: see `Replacement.as_it_was`. A redacted summary is still a summary, so that
-another can cover it.
+The rule of what a redaction leaves:
+
+- The message has the words of its *tombstone*, `[redacted #12]`, everywhere. They win over whatever
+  its stays show otherwise, now and later (see `ledger.overrides`).
+- The stub of a redacted result has the words of the tombstone, too (see `clearing.stub_of`).
+- Stays keep the token counts of the erased words, so that the arithmetic of the ledger stays valid:
+  see `Replacement.as_it_was`. A stub that begins after the redaction has those of the tombstone.
+
+Tool names and call ids are kept, because they connect results to their call. The tombstone contains
+the number of the message, so that no two redacted messages are equal: a memory ignores a system
+message that is equal to the current one. A redacted summary is still a summary, so that another can
+cover it.
 """
 
 from __future__ import annotations
-
-import re
 
 from chatmemory.messages.message import (
     AiMessage,
@@ -21,14 +26,13 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
+from chatmemory.messages.tombstones import TOMBSTONE, tombstone_of
 from chatmemory.windows.compaction import is_summary, summary_message
-
-_MARK = re.compile(r"\[redacted #(\d{1,19})\]")
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
     """Return the replacement of a message."""
-    text = mark_of(seq)
+    text = tombstone_of(seq)
     match message:
         case SystemMessage():
             return SystemMessage(text)
@@ -41,14 +45,9 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
     return CustomMessage({"text": text})
 
 
-def mark_of(seq: int) -> str:
-    """Return the text of a redacted message."""
-    return f"[redacted #{seq}]"
-
-
 def is_redacted(message: ChatMessage) -> bool:
     """Return whether a message is a redacted one, or a copy of one in a branch."""
-    mark = _MARK.search(text_of(message))
+    mark = TOMBSTONE.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 
 

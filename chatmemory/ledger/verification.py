@@ -21,6 +21,7 @@ from chatmemory.ledger.contradictions import (
     Contradicted,
     Contradiction,
     expect,
+    expect_any,
     is_outage,
     naming,
     stay_name,
@@ -28,7 +29,7 @@ from chatmemory.ledger.contradictions import (
 from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.numbers import appended_rank, head_rank
-from chatmemory.ledger.overrides import is_erased
+from chatmemory.ledger.overrides import is_erased, readings
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import (
     shown_message,
@@ -279,14 +280,16 @@ class _Replay:
         expect(stay, "type", stay.type, row.type)
         expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
         if stay.overrides is not None:
-            is_gone = row.redacted_step is not None
+            is_gone = row.redacted_step is not None and step.n < row.redacted_step
             expect(stay, "overrides are erased", is_erased(stay.overrides), is_gone)
         if row.redacted_step is not None or is_redacted(message):
             return
-        size = row.size if stay.overrides is None else frame_and_size(message)[1]
-        expect(stay, "size", stay.size, size)
+        shown = readings(message, stay.overrides)
+        sizes = [frame_and_size(each)[1] for each in shown] if stay.overrides else [row.size]
+        expect_any(stay, "size", stay.size, sizes)
         if self.estimator:
-            expect(stay, "tokens", stay.tokens, count_tokens(self.estimator, message))
+            counts = [count_tokens(self.estimator, each) for each in shown]
+            expect_any(stay, "tokens", stay.tokens, counts)
 
     def check_counters(self, step: Step) -> None:
         expect(step, "last_seq", step.last_seq, self.last_seq)

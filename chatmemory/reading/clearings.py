@@ -35,7 +35,8 @@ def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
         return None
     stubs = Stay.objects.filter(memory_id=row.memory_id, seq=row.seq, entered_step=n)
     overrides = stubs.values_list("overrides", flat=True).first()
-    return Clearing(step(row.memory_id, n).change, text_of_stub(overrides), _arrival(row, n + 1))
+    stub = text_of_stub(overrides, row.text)
+    return Clearing(step(row.memory_id, n).change, stub, _arrival(row, n + 1))
 
 
 def _cleared_at(row: MessageDetail, at: int) -> int | None:

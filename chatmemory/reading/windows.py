@@ -380,7 +380,8 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
     """Return the texts of the stubs among some messages of the window after a step, by seq."""
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
-    found = {seq: text_of_stub(own) for seq, own in stays.values_list("seq", "overrides")}
+    rows = stays.values_list("seq", "overrides", "message__text")
+    found = {seq: text_of_stub(overrides, said) for seq, overrides, said in rows}
     return {seq: text for seq, text in found.items() if text is not None}
 
 

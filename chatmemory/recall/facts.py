@@ -24,6 +24,7 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.messages.tombstones import is_tombstone
 from chatmemory.recall.dates import Date, dates_in, without_times
 
 SHORTEST, LONGEST = 4, 200
@@ -45,7 +46,6 @@ _OF_RUNS = f"{ascii_letters}{digits}{PUNCTUATION}"
 _FROM_DIGIT = re.compile(r"[0-9][A-Za-z0-9._@/+\-]*+")
 _CAPITAL_RUN = re.compile(r"(?<![A-Za-z0-9._@/+\-])[._@/+\-]*+[A-Z]{5}[A-Za-z0-9._@/+\-]*+")
 _DIGIT, _CAPITALS = re.compile(r"[0-9]"), re.compile(r"[A-Z](?=[A-Z]{4})")
-_REDACTED = re.compile(r"\[redacted #[0-9]+\]", re.ASCII)
 _CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
 # A number, and the words just before it that name it, at most so many characters long. Its first
 # digit stands before the test of what is before it: the search for a digit is fast.
@@ -141,7 +141,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     codes: set[str] = set()
     named: set[str] = set()
     for text in texts_with_facts(message):
-        if _REDACTED.fullmatch(text):
+        if is_tombstone(text):
             continue
         if has_digit(text) or _CAPITALS.search(text):
             dates |= dates_in(text)

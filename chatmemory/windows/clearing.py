@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.messages.message import ChatMessage, MessageType, ToolExecutionResultMessage
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+    text_of,
+)
+from chatmemory.messages.tombstones import is_tombstone
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import (
@@ -30,12 +36,15 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
-    """Return the stub of a tool result: another answer to the same call.
+    """Return the stub of a tool result: another answer to the same call. A redacted result keeps
+    the words of its tombstone.
 
     Raises InvalidMessage for a message that is not a tool result.
     """
     if not isinstance(message, ToolExecutionResultMessage):
         raise InvalidMessage("only a tool result can be a stub")
+    said = text_of(message)
+    text = said if is_tombstone(said) else text
     return ToolExecutionResultMessage(message.id, message.tool_name, text, message.is_error)
 
 

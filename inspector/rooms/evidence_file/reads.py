@@ -178,7 +178,7 @@ def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> dict[
 
 def _stub_text(stay: Stay, row: MessageDetail) -> str:
     """Return the text of a stub; that of its message if a redaction erased the stub."""
-    return without_escapes(text_of_stub(stay.overrides) or row.text)
+    return without_escapes(text_of_stub(stay.overrides, row.text) or row.text)
 
 
 def _step(detail: StepDetail) -> dict[str, Any]:
