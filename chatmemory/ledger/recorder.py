@@ -69,7 +69,7 @@ class Recorder:
         cursor: CursorWrapper | None = None,
     ) -> None:
         self.memory = memory
-        self._is_new = is_new
+        self.is_new = is_new
         self._note = note
         if at is not None:
             go_back(memory, at)
@@ -158,7 +158,7 @@ class Recorder:
             self.policy = policy  # so that the same object need not be compared again
             return None
         is_recounted = family_named(estimator) != family_named(memory.policy_estimator)
-        is_first = self._is_new and self.policy is None and memory.last_step == 0
+        is_first = self.is_new and self.policy is None and memory.last_step == 0
         self.policy = memory.policy = policy
         memory.policy_estimator = estimator
         if is_first:

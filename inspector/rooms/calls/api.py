@@ -43,7 +43,8 @@ class CallSerializer(Json):
     n = serializers.IntegerField(help_text="The number of the call in its conversation.")
     step = serializers.IntegerField(
         allow_null=True,
-        help_text="After it, the window is what was sent; null if that could not be stored.",
+        help_text="After it, the window is what was sent; null in a conversation that calls did "
+        "not begin, and if the messages could not be stored.",
     )
     provider = serializers.CharField()
     model = serializers.CharField()
@@ -54,7 +55,10 @@ class CallSerializer(Json):
     finish = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
     is_exact = serializers.BooleanField(
-        help_text="Whether the request is equal to what was sent, as JSON."
+        help_text="Whether the request is equal to what was sent, as JSON, and whole."
+    )
+    removed = serializers.IntegerField(
+        help_text="Places of the body from which a secret was removed."
     )
 
     def get_finish(self, call: ModelCall) -> str | None:
@@ -88,6 +92,11 @@ class AnswerField(BodyField):
 class CallDetailSerializer(CallSerializer):
     request = BodyField(help_text="What the provider was given.")
     response = AnswerField(help_text="What it answered, a JSON object; null if it did not.")
+    messages = serializers.ListField(
+        child=serializers.IntegerField(allow_null=True),
+        help_text="The seqs of its messages in this conversation; null for a message that was sent "
+        "and never said here.",
+    )
 
 
 class CallList(Resource):
@@ -124,6 +133,7 @@ def whole(found: RebuiltCall) -> dict[str, Any]:
         **CallSerializer(found.row).data,
         "request": found.request,
         "response": found.response,
+        "messages": found.seqs,
     }
 
 

@@ -42,7 +42,8 @@ class NewCall:
     the recorder sees it and OpenInference sends it; `body` has its bytes, if they are known. Calls
     with the same `key` are one call and stored once. `session` is the app's name of the
     conversation, or ""; `sender` is the name of the instrumentation. `error` is a message that came
-    in place of an answer, or the reason why none came; `duration` is in seconds.
+    in place of an answer, or the reason why none came; `duration` is in seconds. `removed` is the
+    number of places of the body from which a secret was removed: then it is not exact.
     """
 
     key: str
@@ -62,6 +63,7 @@ class NewCall:
     sender: str = ""
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    removed: int = 0
 
 
 COUNT_MAX = 2**53
@@ -81,20 +83,29 @@ class DropReason(StrEnum):
     DROPPED_ATTRIBUTES = "dropped_attributes"
     PER_MESSAGE_EVENTS = "per_message_events"
     UNREADABLE = "unreadable"
+    ENCODING = "encoding"
+    TOO_LARGE = "too_large"
+    TOO_MANY = "too_many"
+    INVALID = "invalid"
+    REFUSED = "refused"
+    PASSED = "passed"
 
 
 class Dropped(NamedTuple):
-    """A call that is left out. `sender` is the name of the instrumentation; `key` is the key of the
-    call, if an event with its messages may still come.
+    """Calls that are left out for one reason, `count` of them.
+
+    `sender` is the name of the instrumentation, or else what tells them apart: an encoding, a path,
+    a kind of error. `key` is the key of the call, if an event with its messages may still come.
     """
 
     why: DropReason
     sender: str = ""
     key: str = ""
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
 
 
 class Remedy(NamedTuple):
-    """The words after "calls" for a reason, and a remedy."""
+    """The words after "3 calls" for a reason, and a remedy."""
 
     what: str
     how: str
@@ -125,5 +136,30 @@ REMEDIES: Mapping[DropReason, Remedy] = {
     ),
     DropReason.UNREADABLE: Remedy(
         "whose messages cannot be read", "They are in a form that is not known here."
+    ),
+    DropReason.ENCODING: Remedy(
+        "in an encoding that cannot be decoded",
+        "Let the program or its provider’s library send requests without this Content-Encoding.",
+    ),
+    DropReason.TOO_LARGE: Remedy(
+        "in bodies larger than the limit",
+        "For spans, raise INSPECTOR['OTLP_BYTES'], or set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=16 in the "
+        "app. The recorder keeps 32 MB of a request and passes the rest on.",
+    ),
+    DropReason.TOO_MANY: Remedy(
+        "beyond the 1,000 of one body",
+        "Set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=512 in the app.",
+    ),
+    DropReason.INVALID: Remedy(
+        "in records that OpenTelemetry’s protocol does not allow",
+        "Update the app’s exporter, or the collector between them.",
+    ),
+    DropReason.REFUSED: Remedy(
+        "that could not be stored",
+        "The log says why. Files of the recorder are kept in calls/refused of the data folder.",
+    ),
+    DropReason.PASSED: Remedy(
+        "passed on without being recorded",
+        "The recorder keeps requests for answers of models, and passes all others on.",
     ),
 }

@@ -15,20 +15,29 @@ from chatmemory.models import Message, Stay
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.term_search import Terms
 from chatmemory.room import Erased
+from inspector.rooms.calls.beside import redact_own
 from inspector.rooms.calls.bodies import OWN_FIELDS
-from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
+from inspector.rooms.calls.matching import forget_known
+from inspector.rooms.calls.models import (
+    CallEnd,
+    CallMessage,
+    CallRun,
+    KnownMessage,
+    ModelCall,
+)
+from inspector.rooms.calls.places import decoded
 from inspector.rooms.calls.tools import REDACTED, forget_tools, redact_tools
 
 SHORTEST = 4  # characters of a text that is looked for
-_ALL = (ModelCall, CallRun, CallEnd)
+_ALL = (ModelCall, CallMessage, KnownMessage, CallRun, CallEnd)
 
 
 def erase(erased: Erased) -> None:
     """Erase the words of some messages from calls, or erase all calls of a conversation.
 
     The messages of a request are in the ledger, where a redaction leaves a tombstone. Everything
-    else is erased here: pieces of messages that the ledger does not have, errors, and tools and
-    parameters that contain the text or an exact term of it.
+    else is erased here: pieces of messages that the ledger does not have, errors, and messages that
+    were never said, tools and parameters that contain the text or an exact term of it.
     """
     if erased.seqs is None:
         for model in _ALL:
@@ -39,13 +48,16 @@ def erase(erased: Erased) -> None:
     CallRun.objects.filter(memory_id=erased.memory_id).update(digests=b"")
     holds = _holder(Message.objects.filter(memory_id=erased.memory_id, seq__in=erased.seqs))
     redact_tools(erased.memory_id, holds)
+    forget_known(erased.memory_id, erased.seqs)
+    gone = {*erased.seqs} | redact_own(erased.memory_id, holds)
     changed = _steps_with(erased.memory_id, erased.seqs)
     for call in ModelCall.objects.filter(memory_id=erased.memory_id):
         before = (call.difference, call.response, call.error)
         call.difference = _without_pieces(call.difference, call.format, holds)
         call.response = _without_pieces_of_answer(call.response, holds)
         call.error = REDACTED if call.error else ""
-        if before != (call.difference, call.response, call.error) or call.step in changed:
+        has_gone = call.step in changed or any(each.seq in gone for each in decoded(call.places))
+        if before != (call.difference, call.response, call.error) or has_gone:
             call.is_exact, call.style = False, ""
             call.save()
 

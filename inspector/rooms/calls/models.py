@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F
 
 from chatmemory.managers import TableManager
-from inspector.rooms.calls.call import DropReason, Source, Usage
+from inspector.rooms.calls.call import Source, Usage
 
 
 class _OfConversation(models.Model):
@@ -35,8 +35,9 @@ class CallManager(TableManager):  # type: ignore[type-arg]
 
 
 class ModelCall(_OfConversation):
-    """A call of a model. Its messages are the window after `step`. If they could not be stored,
-    `step` is None and the difference has them.
+    """A call of a model. In a conversation that calls began, its messages are the window after
+    `step`. In all others it has a list of its own, `places` (see `places`). If the messages could
+    not be stored, it has neither, and the difference has them.
 
     `difference` is a patch (see `patches`) from these messages, rendered in the `format`, to the
     request; `style` is the style of its JSON, or "" if its bytes are not known. `tools` are the
@@ -59,6 +60,8 @@ class ModelCall(_OfConversation):
     is_exact = models.BooleanField(default=True)
 
     step = models.BigIntegerField(null=True)
+    places = models.TextField(default="", blank=True, help_text="of its messages, without a step")
+    removed = models.IntegerField(default=0, help_text="places of the body without their secret")
     answer_step = models.BigIntegerField(null=True)
     difference = models.TextField(default="", blank=True)
     style = models.CharField(max_length=16, blank=True)
@@ -96,6 +99,11 @@ class ModelCall(_OfConversation):
 
     def __str__(self) -> str:
         return f"{self.memory_id} call {self.n}"
+
+    @property
+    def has_list(self) -> bool:
+        """Whether its messages are stored, by a step or by places."""
+        return self.step is not None or bool(self.places)
 
     @property
     def usage(self) -> Usage:
@@ -136,11 +144,54 @@ class CallTool(_OfConversation):
         return f"{self.memory_id} tool {self.digest}"
 
 
+class CallMessage(_OfConversation):
+    """A message that calls sent, and that was never said in the conversation. It is stored once for
+    all calls, in the columns of `chatmemory.models.Message`.
+    """
+
+    pk = models.CompositePrimaryKey("memory_id", "n")
+    n = models.BigIntegerField()
+    digest = models.CharField(max_length=32, blank=True, help_text="empty once it is redacted")
+    text = models.TextField()
+    frame = models.TextField()
+    attributes = models.TextField(null=True, blank=True)
+    tokens = models.IntegerField()
+
+    class Meta:
+        verbose_name = "message of calls"
+        indexes = [models.Index("memory", "digest", name="calls_messages")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} call message {self.n}"
+
+    @property
+    def seq(self) -> int:
+        """The number by which lists name it: below 0, where the history has none."""
+        return -self.n
+
+
+class KnownMessage(_OfConversation):
+    """A digest of the content of a message, by which a call that sent it finds it."""
+
+    pk = models.CompositePrimaryKey("memory_id", "seq")
+    seq = models.BigIntegerField()
+    digest = models.CharField(max_length=16, help_text="in hexadecimal")
+
+    class Meta:
+        verbose_name = "known message"
+        indexes = [models.Index("memory", "digest", "seq", name="calls_known")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} #{self.seq} by content"
+
+
 class CallRun(models.Model):
     """The run of a conversation: the list of its newest call, with the answer, as digests.
 
-    `calls` is the number of its calls. The conversation `is_own` if calls began it, so that no
-    other program decides its memory.
+    `calls` is the number of its calls. The conversation `is_own` if calls began it and nobody else
+    has written to it since; `last_step` is the last step that calls have written. In all other
+    conversations, calls have sent `own_messages` messages that were never said there, and the
+    messages up to `known_seq` can be found by content.
     """
 
     memory = models.OneToOneField(
@@ -150,6 +201,9 @@ class CallRun(models.Model):
     digests = models.BinaryField(default=b"")
     calls = models.BigIntegerField(default=0)
     is_own = models.BooleanField(default=True)
+    last_step = models.BigIntegerField(default=0)
+    own_messages = models.BigIntegerField(default=0)
+    known_seq = models.BigIntegerField(default=0)
 
     objects = TableManager()
 
@@ -182,7 +236,7 @@ class DroppedCalls(models.Model):
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")
-    why = models.CharField(max_length=32, choices=[(w.value, w.value) for w in DropReason])
+    why = models.CharField(max_length=32, help_text="a DropReason")
     sender = models.CharField(max_length=100, blank=True)
     count = models.BigIntegerField(default=0)
     last_at = models.DateTimeField()

@@ -47,6 +47,7 @@ LINE = 90
 SHOWN = 200  # messages of a request that are shown, the last ones
 READ = 2_000  # messages with tool calls, and messages of the history, that a page reads
 THOUSAND = 1_000
+NEVER_SAID = "never said here"
 UNPRICED = ChosenPrices(provider=OWN)
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
 _HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
@@ -82,9 +83,10 @@ class Line(NamedTuple):
 
 
 class ShownMessage(NamedTuple):
-    """A message of the request."""
+    """A message of the request. `number` is "" if it was never said in the conversation."""
 
     row: MessageView
+    number: str
     role: str
     glyph: str
     is_code: bool
@@ -168,7 +170,8 @@ class CallPage:
     def _calls_of_tools(self) -> Counter[str]:
         """Count the calls of each tool in the answers up to this call."""
         rows = self._history().filter(in_list("seq", self._with_calls()))
-        messages = [*map(read_message, rows), *self.call.answer_messages]
+        own = (row.message for row in self.call.rows if row.seq < 0)
+        messages = [*map(read_message, rows), *own, *self.call.answer_messages]
         answers = (each for each in messages if isinstance(each, AiMessage))
         return Counter(
             request.name or ""
@@ -383,12 +386,21 @@ class CallPage:
 
 def _name(row: MessageView) -> str:
     look = LOOKS[row.type, row.has_calls]
-    return "the system message" if look.glyph == "system" else f"#{row.seq}"
+    if look.glyph == "system":
+        return "the system message"
+    return _number(row.seq) or f"a message that is {NEVER_SAID}"
+
+
+def _number(seq: int) -> str:
+    """Return the number of a message; "" if it was never said in the conversation."""
+    return f"#{seq}" if seq > 0 else ""
 
 
 def _range(places: Sequence[Place]) -> str:
     first, last = places[0].seq, places[-1].seq
-    return f"#{first}" if first == last else f"#{first} to #{last}"
+    if first == last or min(first, last) < 0:
+        return _number(first) if len(places) == 1 and first > 0 else counted(len(places), "message")
+    return f"#{first} to #{last}"
 
 
 def _shown(value: object) -> str:
@@ -405,21 +417,33 @@ def _text(message: ChatMessage) -> str:
 
 def _change(kind: str, row: MessageView) -> Change:
     text = " ".join(_text(row.message)[: 2 * LINE].split())[:LINE]
-    return Change(kind, text, row.tokens, row.seq, LOOKS[row.type, row.has_calls].glyph)
+    return Change(kind, text, row.tokens, max(row.seq, 0), LOOKS[row.type, row.has_calls].glyph)
 
 
 def _shown_message(row: MessageView, is_after_break: bool) -> ShownMessage:
     look = LOOKS[row.type, row.has_calls]
     text = _text(row.message)
     more = max(0, len(text) - TEXT)
-    return ShownMessage(row, look.role, look.glyph, look.is_code, text[:TEXT], more, is_after_break)
+    return ShownMessage(
+        row,
+        _number(row.seq),
+        look.role,
+        look.glyph,
+        look.is_code,
+        text[:TEXT],
+        more,
+        is_after_break,
+    )
 
 
 def _numbers(tokens: Mapping[int, int]) -> str:
-    if not tokens:
-        return ""
-    shown = ", ".join(f"#{seq}" for seq in sorted(tokens)[:5])
-    return f"{shown} and {len(tokens) - 5:,} more" if len(tokens) > 5 else shown
+    """Return the numbers of some messages, and how many were never said in the conversation."""
+    seqs = sorted(seq for seq in tokens if seq > 0)
+    shown = ", ".join(f"#{seq}" for seq in seqs[:5])
+    words = [f"{shown} and {len(seqs) - 5:,} more" if len(seqs) > 5 else shown] if seqs else []
+    if never := len(tokens) - len(seqs):
+        words.append(f"{never:,} {NEVER_SAID}")
+    return ", ".join(words)
 
 
 def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:

@@ -17,6 +17,7 @@ from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.windows import MessageView
 from chatmemory.snapshots import one_snapshot
+from inspector.rooms.calls.beside import places_of, views_of
 from inspector.rooms.calls.bodies import (
     answer_in,
     answer_made_of,
@@ -136,14 +137,17 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
     """Return the call before this one whose messages are known."""
-    rows = _before(call).filter(step__isnull=False)
+    rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
 
 
 def prompt_of(call: ModelCall) -> Prompt:
     """Return the prompt of a call for comparisons. No text is read."""
+    tools = json.loads(call.tools)
+    if call.places:
+        return Prompt(tools, places_of(call))
     places = _stays(call.memory_id, call.step).values_list(*Place._fields)
-    return Prompt(json.loads(call.tools), [*map(Place._make, places)])
+    return Prompt(tools, [*map(Place._make, places)])
 
 
 def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
@@ -175,9 +179,18 @@ class RebuiltCall:
 
     @cached_property
     def rows(self) -> Sequence[MessageView]:
-        """The messages that were sent, with those that a lowered limit hides in the window."""
+        """The messages that were sent, with those that a lowered limit hides in the window. The seq
+        of one that was never said in the conversation is below 0, or that of an injected message.
+        """
+        if self.row.places:
+            return views_of(self.row)
         step = self.row.step
         return () if step is None else windows.window(self.row.memory_id, step).in_order
+
+    @property
+    def seqs(self) -> list[int | None]:
+        """The seqs of its messages, with None for those that were never said here."""
+        return [row.seq if row.seq > 0 else None for row in self.rows]
 
     @cached_property
     def tools(self) -> list[SentTool]:
@@ -190,7 +203,11 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer, which have entered the window since the request."""
+        """The messages of the answer, which have entered the window since the request. Others
+        decide about a window where the call has a list of its own: then the answer is read.
+        """
+        if self.row.places:
+            return [*(answer_in(self.response, self.row.format) or ())]
         stays = _stays(self.row.memory_id, self.row.answer_step)
         new = stays.filter(entered_step__gt=self.row.step or 0).select_related("message")
         return [shown_message(stay.message, stay.overrides) for stay in new]

@@ -1,8 +1,10 @@
-"""Stores a call: its messages by the protocol of clients' lists, and a row for the rest.
+"""Stores a call: its messages, and a row for the rest.
 
-The ledger is changed first, in a transaction of its own. The difference between the request and the
-window is computed without a lock, and the row is written in a second transaction. A call that comes
-again, after a failure in between or as another signal, changes nothing that is stored.
+In a conversation that calls began, the ledger has the messages, by the protocol of clients' lists.
+It is changed first, in a transaction of its own. In any other conversation nothing is changed, and
+the call has a list of its own (see `beside`). The difference between the request and its messages
+is computed without a lock, and the row is written in a second transaction. A call that comes again,
+after a failure in between or as another signal, changes nothing that is stored.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -23,15 +25,14 @@ from chatmemory.conf import configuration
 from chatmemory.database import in_list
 from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
 from chatmemory.formats.runs import digests_of
-from chatmemory.ledger import protocol
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import ChatMessage, ToolExecutionResultMessage, UserMessage
 from chatmemory.models import Memory
-from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Counted, Entry, total
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_ends, key_of
+from inspector.rooms.calls.beside import ListBeside, forget_unsent, list_beside
 from inspector.rooms.calls.bodies import (
     answer_in,
     answer_made_of,
@@ -44,10 +45,20 @@ from inspector.rooms.calls.bodies import (
 )
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
+from inspector.rooms.calls.matching import forget_known
 from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
+from inspector.rooms.calls.places import encoded
 from inspector.rooms.calls.reads import call_after, call_compared_with, context_behind, prompt_of
-from inspector.rooms.calls.recording import RecordedCall, record_call
+from inspector.rooms.calls.recording import (
+    NOT_RECORDED,
+    OthersDecide,
+    RecordedCall,
+    calls_decide,
+    is_joined,
+    record_call,
+    run_of,
+)
 from inspector.rooms.calls.spelling import difference_and_style, plain
 from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
@@ -79,19 +90,45 @@ def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     answer = answer_in(call.response, call.format) or ()
     digests = digests_of([*sent, *answer])
     memory_id = conversation_of(call, prefix, digests, before)
-    is_own, placed = _is_own(memory_id), RecordedCall()
-    if sent:
-        with suppress(_NotStorable):
-            placed = _in_ledger(memory_id, sent, answer, actor, is_own)
-    with suppress(MemoryExists):
-        if placed.step is None and not Memory.objects.filter(pk=memory_id).exists():
-            services.create(memory_id, None, actor=actor)
+    new = _New(call, prefix, actor, memory_id, digests)
     tools = sent_tools(memory_id, tools_in(call.request))
-    row = _row(call, memory_id, placed, tools)
-    row.key, row.answer_key = key, _answer_key(call, prefix)
-    run = CallRun(memory_id=memory_id, prefix=prefix, is_own=is_own)
-    prompt = Prompt([each.digest for each in tools], _places(placed.request))
-    return _insert(row, run, digests, tools, prompt)
+    while True:
+        placed = _placed(new, sent, answer)
+        row = _row(call, memory_id, placed, tools)
+        row.key, row.answer_key = key, _answer_key(call, prefix)
+        with suppress(_Outdated):
+            return _insert(new, row, placed, tools)
+
+
+class _Outdated(Exception):
+    """A text was redacted while its call was being stored."""
+
+
+class _New(NamedTuple):
+    """A call that is being stored, its conversation, and the digests of its messages."""
+
+    call: NewCall
+    prefix: str
+    actor: str
+    memory_id: str
+    digests: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """The messages of a call, where they are stored: in the ledger, beside it, or nowhere."""
+
+    recorded: RecordedCall = NOT_RECORDED
+    beside: ListBeside | None = None
+
+    @property
+    def sent(self) -> list[ChatMessage]:
+        return self.beside.sent if self.beside else _messages(self.recorded.request)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the messages, by our count."""
+        return self.beside.tokens if self.beside else _tokens(self.recorded.request)
 
 
 def _answer_key(call: NewCall, prefix: str) -> str:
@@ -106,37 +143,35 @@ class _NotStorable(Exception):
     """The messages of a call cannot be in a ledger."""
 
 
-def _in_ledger(
-    memory_id: str,
-    sent: Sequence[ChatMessage],
-    answer: Sequence[ChatMessage],
-    actor: str,
-    is_own: bool,
-) -> RecordedCall:
-    """Replace the window of a conversation by the list of a call, and then add the answer.
+def _placed(new: _New, sent: Sequence[ChatMessage], answer: Sequence[ChatMessage]) -> _Placed:
+    """Place the messages of a call in the ledger, or beside it if others decide the memory."""
+    with suppress(_NotStorable):
+        if sent:
+            return _placed_messages(new, sent, answer)
+    with suppress(MemoryExists), database.atomic():
+        if not Memory.objects.filter(pk=new.memory_id).exists():
+            services.create(new.memory_id, None, actor=new.actor)
+            CallRun.objects.create(memory_id=new.memory_id, prefix=new.prefix)
+    return _Placed()
 
-    Raises _NotStorable.
-    """
+
+def _placed_messages(
+    new: _New, sent: Sequence[ChatMessage], answer: Sequence[ChatMessage]
+) -> _Placed:
+    """Raises _NotStorable, and exceptions that may go away before the call comes again."""
+    memory_id = new.memory_id
+    memory = Memory.objects.filter(pk=memory_id).first()
     try:
-        if is_own:
-            return record_call(memory_id, sent, answer, actor=actor)
-        return _put_beside(memory_id, sent, actor)
-    except (MemoryNotFound, ChatMemoryError) as error:
+        if calls_decide(memory, run_of(memory_id)):
+            with suppress(OthersDecide):
+                return _Placed(
+                    record_call(memory_id, sent, answer, actor=new.actor, prefix=new.prefix)
+                )
+        return _Placed(beside=list_beside(memory_id, sent, run_of(memory_id)))
+    except ChatMemoryError as error:
         if type(error).__name__ in _UNSTORABLE:
             raise _NotStorable from error
         raise
-
-
-def _put_beside(memory_id: str, sent: Sequence[ChatMessage], actor: str) -> RecordedCall:
-    """Replace the window by the list of a call, and then restore it: another program decides the
-    window, and adds the answer itself.
-    """
-    services.count_ahead(memory_id, sent)  # before any lock is held
-    with database.atomic():
-        before = protocol.get_messages(memory_id)
-        recorded = record_call(memory_id, sent, (), actor=actor)
-        services.set_messages(memory_id, before, actor=actor)
-    return recorded
 
 
 # Errors of the messages themselves. Other errors, such as an unfinished import, may go away before
@@ -144,26 +179,12 @@ def _put_beside(memory_id: str, sent: Sequence[ChatMessage], actor: str) -> Reco
 _UNSTORABLE = ("MessageTooLarge", "UnstorableText", "WindowTooLarge", "InvalidMessage")
 
 
-def _is_own(memory_id: str) -> bool:
-    """Return whether calls decide the memory of a conversation: they began it, or it is new."""
-    run = CallRun.objects.filter(memory_id=memory_id).values_list("is_own", flat=True).first()
-    if run is not None:
-        return run
-    memory = Memory.objects.filter(pk=memory_id).first()
-    if memory is None:
-        return True
-    policy = memory.policy
-    return not (can_decide(policy) and not policy.meters_only)
-
-
 # The row
 
 
-def _row(
-    call: NewCall, memory_id: str, placed: RecordedCall, tools: Sequence[SentTool]
-) -> ModelCall:
+def _row(call: NewCall, memory_id: str, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
     """Return the row of a call without its number. Everything slow is computed here."""
-    sent = _messages(placed.request)
+    sent, recorded = placed.sent, placed.recorded
     rendered = made_of(sent, call.format) if sent else {}
     target: dict[str, Any] = dict(call.request)
     if tools:
@@ -177,16 +198,17 @@ def _row(
         model=plain(call.model, 255),
         at=call.at,
         duration=call.duration,
-        is_exact=call.is_exact,
-        step=placed.step,
-        answer_step=placed.answer_step,
+        is_exact=call.is_exact and not call.removed,
+        removed=call.removed,
+        step=recorded.step,
+        answer_step=recorded.answer_step,
         difference=_json(difference),
         style=style,
         tools=json.dumps([each.digest for each in tools]),
-        response=_json(_response(call, _messages(placed.answer))),
+        response=_json(_response(call, _messages(recorded.answer))),
         headers=_json(dict(call.headers)),
         **call.usage._asdict(),
-        counted=_counted(placed.request) + _tokens(tools),
+        counted=_counted(sent, placed.tokens) + _tokens(tools),
         is_countable=not any(map(_has_media, sent)),
         finish=plain(call.finish, 64),
         error=plain(call.error, ERROR),
@@ -218,10 +240,9 @@ def _json(value: Any) -> str:
     return "" if value is None else json.dumps(value, separators=(",", ":"))
 
 
-def _counted(entries: Sequence[Entry]) -> int:
-    if not entries:
-        return 0
-    return _tokens(entries) + count_overhead(estimator_for(configuration().ESTIMATOR))
+def _counted(sent: Sequence[ChatMessage], tokens: int) -> int:
+    """Return the tokens of messages with those that a request has beside them."""
+    return tokens + count_overhead(estimator_for(configuration().ESTIMATOR)) if sent else 0
 
 
 def _tokens(counted: Iterable[Counted]) -> int:
@@ -234,16 +255,10 @@ def _has_media(message: ChatMessage) -> bool:
     return any(not isinstance(each, TextContent) for each in message.contents)
 
 
-def _insert(
-    row: ModelCall,
-    new_run: CallRun,
-    digests: Sequence[bytes],
-    tools: Sequence[SentTool],
-    prompt: Prompt,
-) -> Stored:
+def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool]) -> Stored:
     """Give a row its number, and store it unless the call has come in the meantime.
 
-    Raises MemoryNotFound if the conversation was deleted in between.
+    Raises MemoryNotFound if the conversation was deleted in between, and _Outdated.
     """
     with database.atomic():
         memory = Memory.objects.select_for_update().filter(pk=row.memory_id)
@@ -252,12 +267,17 @@ def _insert(
         rows = ModelCall.objects.without_bodies()
         if known := rows.filter(memory_id=row.memory_id, key=row.key).first():
             return Stored(known.memory_id, known.n, is_new=False)
-        run = CallRun.objects.filter(memory_id=row.memory_id).first() or new_run
+        run = run_of(row.memory_id)
+        run = run or CallRun(memory_id=row.memory_id, prefix=new.prefix, is_own=False)
         row.n = run.calls = run.calls + 1
+        places = _places(placed.recorded.request)
+        if placed.beside is not None:
+            places = _keep_beside(run, row, placed.beside)
+        prompt = Prompt([each.digest for each in tools], places)
         following = call_after(row)
-        if digests and following is None:
-            run.digests = b"".join(digests)
-            keep_ends(row.memory_id, new_run.prefix, digests, row.at)
+        if new.digests and following is None:
+            run.digests = b"".join(new.digests)
+            keep_ends(row.memory_id, new.prefix, new.digests, row.at)
         run.save()
         _compare(row, prompt, _tokens(tools))
         row.save(force_insert=True)
@@ -265,6 +285,17 @@ def _insert(
         if following is not None:  # it had been compared with the call before this one
             compare_again(following)
     return Stored(row.memory_id, row.n, is_new=True)
+
+
+def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place]:
+    """Keep the list of a call that is in no ledger, and return it. Raises _Outdated."""
+    if beside.is_outdated:
+        raise _Outdated
+    run.is_own = run.is_own and not is_joined(run)
+    run.known_seq = max(run.known_seq, beside.known_seq)
+    references = beside.keep(run)
+    row.places = encoded(references)
+    return beside.places(references)
 
 
 def compare_again(call: ModelCall) -> None:
@@ -276,7 +307,7 @@ def compare_again(call: ModelCall) -> None:
 
 def _compare(call: ModelCall, prompt: Prompt, tokens: int) -> None:
     """Fill in the columns that compare a call with the one that began before it."""
-    before = call_compared_with(call) if call.step is not None else None
+    before = call_compared_with(call) if call.has_list else None
     found = difference(prompt_of(before), prompt, tokens) if before else NOTHING_BEFORE
     call.shared, call.again, call.is_broken = found.shared, found.again, found.is_broken
 
@@ -289,8 +320,8 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
     and not counted.
     """
     found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
-    for why, sender, key in dropped:
-        found[why, plain(sender, 100)].append(key and key_of(key, prefix))
+    for why, sender, key, count in dropped:
+        found[why, plain(sender, 100)] += [key and key_of(key, prefix)] * count
     for (why, sender), keys in sorted(found.items()):
         _count(prefix, why, sender, keys)
     awaited = {key for keys in found.values() for key in keys if key}
@@ -347,5 +378,8 @@ def forget_old_calls() -> None:
             calls = ModelCall.objects.filter(memory_id=memory_id)
             lists = map(json.loads, calls.values_list("tools", flat=True).distinct())
             forget_tools(memory_id, but={*chain.from_iterable(lists)})
+            forget_unsent(memory_id)
+            if not calls.exclude(places="").exists():
+                forget_known(memory_id)
             if first := calls.order_by("at", "n").first():
                 compare_again(first)

@@ -317,7 +317,7 @@ def test_the_history_has_what_was_said_once(app):
     assert said[-1][1].text == "Tomorrow from ten o'clock."
 
 
-def test_context_that_was_put_in_is_synthetic_and_the_memory_of_another_program_stays(app):
+def test_context_that_was_put_in_is_in_the_list_of_its_call_and_in_no_memory(app):
     """An app keeps its memory here, puts a document into each request, and its calls are traced."""
     services.create("desk", MessageWindow(20))
     given = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "When?"}]
@@ -327,7 +327,8 @@ def test_context_that_was_put_in_is_synthetic_and_the_memory_of_another_program_
     app.post("/otlp/v1/traces", span_of(1, request, **{"session.id": "desk"}), format="json")
     (stored,) = calls_of(app, "desk")
     assert stored["request"] == request
-    assert Message.objects.get(memory_id="desk", seq=3).origin == "SYNTHETIC"
+    assert app.get("/api/v1/memories/desk/calls/1/").json()["messages"] == [1, None, 2]
+    assert Message.objects.filter(memory_id="desk").count() == 2
     window = app.get("/api/v1/memories/desk/messages/?as=openai_chat").json()["messages"]
     assert window == given
 

@@ -1,0 +1,127 @@
+"""Finds the messages of a call's list in a conversation, by their content.
+
+Each list is matched as a whole: messages with a content that is there once are found first, and
+equal messages between them in their order. A list is mostly the end of a conversation, so that the
+latest of several equal messages is meant.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+from chatmemory import database
+from chatmemory.formats.runs import SIZE, digest_of
+from chatmemory.ledger.windows import read_message, shown_message
+from chatmemory.messages.message import (
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    text_of,
+)
+from chatmemory.models import Message, Stay
+from chatmemory.windows.clearing import STUB
+from inspector.rooms.calls.models import CallRun, KnownMessage
+
+AT_ONCE = 500  # messages that are made known together
+
+
+def key_of_content(message: ChatMessage) -> str:
+    """Return a digest that is equal for messages of equal content, whatever their details."""
+    if isinstance(message, SystemMessage):
+        text = f"system\0{message.text}".encode("utf-8", "surrogatepass")
+        return blake2b(text, digest_size=SIZE).hexdigest()
+    return digest_of(message).hex()
+
+
+def make_known(memory_id: str, known_seq: int) -> int:
+    """Store the digests of the messages after `known_seq`, and return the seq of the newest one."""
+    rows = Message.objects.filter(memory_id=memory_id).order_by("seq")
+    while some := [*rows.filter(seq__gt=known_seq)[:AT_ONCE]]:
+        KnownMessage.objects.bulk_create(
+            [
+                KnownMessage(
+                    memory_id=memory_id, seq=row.seq, digest=key_of_content(read_message(row))
+                )
+                for row in some
+                if row.redacted_step is None
+            ],
+            ignore_conflicts=True,
+        )
+        known_seq = some[-1].seq
+    return known_seq
+
+
+def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
+    """Delete the digests of some messages, or of all, which are then made known again."""
+    rows = KnownMessage.objects.filter(memory_id=memory_id)
+    if seqs is not None:
+        rows.filter(database.in_list("seq", [*seqs])).delete()
+        return
+    rows.delete()
+    CallRun.objects.filter(memory_id=memory_id).update(known_seq=0)
+
+
+def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | None, bool]]:
+    """Return, for each message of a list, the seq of the message that it is, or None; and whether
+    it was sent as a cleared tool result.
+    """
+    keys = [key_of_content(each) for each in sent]
+    rows = KnownMessage.objects.filter(
+        database.in_list("digest", sorted(set(keys))), memory_id=memory_id
+    )
+    seqs: defaultdict[str, list[int]] = defaultdict(list)
+    for seq, digest in rows.order_by("seq").values_list("seq", "digest"):
+        seqs[digest].append(seq)
+    found = matched(keys, seqs)
+    stubs = _stubs(memory_id) if any(map(_is_stub, sent)) else {}
+    places: list[tuple[int | None, bool]] = []
+    for message, seq in zip(sent, found, strict=True):
+        is_stub = seq is None and _is_stub(message)
+        places.append((stubs.get(_call_of(message)) if is_stub else seq, is_stub))
+    return [(seq, is_stub and seq is not None) for seq, is_stub in places]
+
+
+def matched(keys: Sequence[str], seqs: dict[str, list[int]]) -> list[int | None]:
+    """Return the seq for each key of a list, given the ascending seqs of each key; None if there is
+    none left. Each seq is used once.
+    """
+    times = Counter(keys)
+    found: list[int | None] = [
+        seqs[key][0] if times[key] == 1 and len(seqs.get(key, ())) == 1 else None for key in keys
+    ]
+    free = {key: [*each] for key, each in seqs.items()}
+    after: int | None = None  # the seq of the next message in the list that is known
+    for place in range(len(keys) - 1, -1, -1):
+        if found[place] is None and (left := free.get(keys[place])):
+            found[place] = left.pop(_latest_before(left, after))
+        after = found[place] if found[place] is not None else after
+    return found
+
+
+def _latest_before(left: Sequence[int], after: int | None) -> int:
+    """Return the index of the latest seq before the next known message of the list, or else of the
+    latest one.
+    """
+    end = len(left) if after is None else bisect_left(left, after)
+    return (end or len(left)) - 1
+
+
+def _is_stub(message: ChatMessage) -> bool:
+    return isinstance(message, ToolExecutionResultMessage) and text_of(message) == STUB
+
+
+def _call_of(message: ChatMessage) -> str | None:
+    return message.id if isinstance(message, ToolExecutionResultMessage) else None
+
+
+def _stubs(memory_id: str) -> dict[str | None, int]:
+    """Return the seqs of the tool results that were cleared, by the ids of their calls."""
+    stays = Stay.objects.filter(memory_id=memory_id, overrides__isnull=False).order_by("n")
+    shown = (
+        (stay.seq, shown_message(stay.message, stay.overrides))
+        for stay in stays.select_related("message")
+    )
+    return {_call_of(message): seq for seq, message in shown if _is_stub(message)}

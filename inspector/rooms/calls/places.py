@@ -1,0 +1,81 @@
+"""The list of a call that is no window: references to messages, in one text.
+
+A reference is the seq of a message of the conversation, or `~` and the number of a `CallMessage`,
+which was never said there. `7s12` is message 7 as a cleared tool result of 12 tokens. References
+that follow each other are a range: `1,4-90,~2,~5-9`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+STUB = "stub"  # in place of the overrides of a stay
+
+_PART = re.compile(r"(~?)(\d+)(?:-(\d+)|s(\d+))?")
+
+
+class Reference(NamedTuple):
+    """A message of a call's list. `seq` is below 0 if it was never said in the conversation.
+
+    `stub_tokens` are the tokens of the cleared tool result that was sent in its place, or None.
+    """
+
+    seq: int
+    stub_tokens: int | None = None
+
+    @property
+    def overrides(self) -> str | None:
+        return None if self.stub_tokens is None else STUB
+
+
+def encoded(references: Iterable[Reference]) -> str:
+    """Return references as a text."""
+    return ",".join(map(_written, _ranges(references)))
+
+
+def _ranges(references: Iterable[Reference]) -> Iterator[tuple[Reference, int]]:
+    """Yield the first reference of each range, and the number of references in it."""
+    first, count = None, 0
+    for each in references:
+        if first is not None and _follows(first, count, each):
+            count += 1
+            continue
+        if first is not None:
+            yield first, count
+        first, count = each, 1
+    if first is not None:
+        yield first, count
+
+
+def _follows(first: Reference, count: int, each: Reference) -> bool:
+    step = 1 if first.seq > 0 else -1
+    is_whole = first.stub_tokens is None and each.stub_tokens is None
+    return is_whole and each.seq == first.seq + step * count
+
+
+def _written(part: tuple[Reference, int]) -> str:
+    (seq, stub_tokens), count = part
+    name = f"{'' if seq > 0 else '~'}{abs(seq)}"
+    if stub_tokens is not None:
+        return f"{name}s{stub_tokens}"
+    return name if count == 1 else f"{name}-{abs(seq) + count - 1}"
+
+
+def decoded(text: str) -> list[Reference]:
+    """Return the references of a text, in order."""
+    return [each for part in filter(None, text.split(",")) for each in _read(part)]
+
+
+def _read(part: str) -> Iterator[Reference]:
+    found = _PART.fullmatch(part)
+    if found is None:
+        return
+    own, first, last, stub_tokens = found.groups()
+    sign = -1 if own else 1
+    if stub_tokens is not None:
+        yield Reference(sign * int(first), int(stub_tokens))
+        return
+    for number in range(int(first), int(last or first) + 1):
+        yield Reference(sign * number)
