@@ -189,7 +189,7 @@ def test_a_message_that_is_said_later_is_found_then(desk):
 
 
 def test_a_cleared_result_is_the_result_that_it_stands_for(db):
-    services.create("m", TokenWindow(140, clear_tool_results=1))
+    services.create("m", TokenWindow(80, clear_tool_results=1))
     for n in range(3):
         asked = AiMessage(None, (ToolExecutionRequest(f"c{n}", "find", "{}"),))
         services.add("m", [asked, ToolExecutionResultMessage(f"c{n}", "find", "found it " * 12)])
