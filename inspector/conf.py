@@ -5,6 +5,8 @@ INSPECTOR = {"METRICS_TOKEN": "…"}
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,10 +14,25 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from chatmemory.settings_reader import BYTES, Expected, is_text, read, setting, whole_number
+from chatmemory.settings_reader import (
+    BYTES,
+    Expected,
+    is_list,
+    is_text,
+    read,
+    setting,
+    whole_number,
+)
 
 _FLAG = Expected(lambda value: isinstance(value, bool), "True or False")
 _FOLDER = Expected(lambda value: isinstance(value, str | Path), "the path of a folder")
+_ORIGIN = re.compile(r"https?://[^\s/;,]+")
+_ORIGINS = Expected(
+    lambda value: (
+        is_list(value) and all(is_text(each) and _ORIGIN.fullmatch(each) for each in value)
+    ),
+    'a list of origins such as ["https://school.example"]',
+)
 _COMMAND = Expected(
     lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
 )
@@ -29,6 +46,7 @@ class InspectorConfiguration:
     - `DISK_FREE_MB` is the free space below which `readyz` reports a full disk.
     - `TRACES` sends traces, with the extra `otel`.
     - `LESSONS` is a folder with your own lessons (docs/lessons.md).
+    - `EMBED` has the origins of the sites that may show lessons in their pages; empty for none.
     - `LEAST_SAVING` is the percentage of the cost of sending everything that a window must save to
       be advised.
     - `MANAGE` is the beginning of the commands that pages show.
@@ -45,6 +63,7 @@ class InspectorConfiguration:
     DISK_FREE_MB: int = setting(100, whole_number(0, 10**9))
     TRACES: bool = setting(False, _FLAG)
     LESSONS: str | Path = setting("", _FOLDER)  # noqa: RUF009  (this makes a field)
+    EMBED: Sequence[str] = setting((), _ORIGINS)
     LEAST_SAVING: int = setting(10, whole_number(0, 100))
     MANAGE: str = setting("python manage.py", _COMMAND)
     OPEN_FORM_BYTES: int = setting(64 * 2**10, BYTES)

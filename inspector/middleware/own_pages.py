@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -38,12 +38,28 @@ _SECURITY_POLICY = {
     "form-action": "'self'",
 }
 _UNUSED_FEATURES = ("camera", "geolocation", "microphone", "payment", "usb")
+
+
+def _policy(**changed: str) -> str:
+    directives = _SECURITY_POLICY | changed
+    return "; ".join(" ".join(each) for each in directives.items())
+
+
+_FRAMES = "X-Frame-Options"
 _HEADERS = {
-    "Content-Security-Policy": "; ".join(" ".join(each) for each in _SECURITY_POLICY.items()),
-    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": _policy(),
+    _FRAMES: "DENY",
     "Permissions-Policy": ", ".join(f"{name}=()" for name in _UNUSED_FEATURES),
     "Cache-Control": "no-store",  # pages and exports show conversations
 }
+
+
+def allow_frames(response: HttpResponse, origins: Sequence[str]) -> None:
+    """Let pages of these origins, and no others, show a page of ours in a frame. X-Frame-Options
+    can name none, and is left out.
+    """
+    response["Content-Security-Policy"] = _policy(**{"frame-ancestors": " ".join(origins)})
+    response.xframe_options_exempt = True  # Django's attribute
 
 
 class InspectorMiddleware:
@@ -91,8 +107,10 @@ class InspectorMiddleware:
             with translation.override(None):  # English, and plain numbers for scripts
                 response = self._in_english(request)
             response.headers.setdefault("Content-Language", "en")
+        may_be_framed = getattr(response, "xframe_options_exempt", False)
         for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
+            if name != _FRAMES or not may_be_framed:
+                response.headers.setdefault(name, value)
         return response
 
     def _in_english(self, request: HttpRequest) -> HttpResponse:

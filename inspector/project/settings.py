@@ -293,6 +293,7 @@ INSPECTOR = {
     "DISK_FREE_MB": number("CHATMEMORY_DISK_FREE_MB", 100),
     "TRACES": flag("CHATMEMORY_OTEL"),
     "LESSONS": env.str("CHATMEMORY_LESSONS", ""),
+    "EMBED": origins("CHATMEMORY_EMBED"),
     "MANAGE": "python manage.py" if IS_CHECKOUT else "chatmemory",
     "WHOLE_SITE": True,
     **bounds("INSPECTOR", "OPEN_FORM_BYTES", "FORM_BYTES", "MESSAGES_FORM_BYTES", "UPLOAD_BYTES"),

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from django import forms
-from django.contrib.staticfiles import finders
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -23,6 +19,7 @@ from inspector.conversation.looks import LOOKS
 from inspector.forms.fields import STEP_MAX, first_problem
 from inspector.rooms.evidence_file.masking import KINDS, WORD_LENGTH, WORDS_MAX, Choice, Masker
 from inspector.rooms.evidence_file.reads import Evidence, as_json, evidence
+from inspector.shell.one_file import inlined
 
 STYLES = ("inspector/css/tokens.css", "rooms/evidence_file/file.css")
 SCRIPT = "rooms/evidence_file/file.js"
@@ -114,28 +111,14 @@ def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:
 
 def file_of(found: Evidence, masker: Masker, actor: str) -> str:
     """Return the HTML of a file. It opens from disk and requests nothing from any server."""
-    style, script = "".join(map(_source, STYLES)), _source(SCRIPT)
     context: dict[str, Any] = {
+        **inlined(STYLES, SCRIPT),
         "evidence": found,
         "data": found.data,
         "incident": found.incident,
         "json": mark_safe(as_json(found.data)),  # noqa: S308  (it has no angle bracket)
-        "style": mark_safe(style),  # noqa: S308  (our own file)
-        "script": mark_safe(script),  # noqa: S308  (the same)
-        "policy": f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'",
         "masked": masker.found,
         "actor": masker.text(actor),
         "made": timezone.now(),
     }
     return render_to_string("rooms/evidence_file/file.html", context)
-
-
-def _source(name: str) -> str:
-    path = finders.find(name)
-    assert isinstance(path, str), f"{name} is a file of the package"
-    return Path(path).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -77,6 +77,22 @@ def _place(file: Path) -> tuple[int, str]:
     return (int(number[0]) if number else 0, file.name)
 
 
+def lesson_named(name: str) -> Staged:
+    """Return an installed lesson by its slug, or the lesson of a TOML file by its path.
+
+    Raises LookupError with the reason if there is no such lesson, or if the file has a fault.
+    """
+    if name.endswith(".toml"):
+        found = _found(Path(name))
+        if isinstance(found, str):
+            raise LookupError(found)
+        return found
+    known = catalogue().lessons
+    if name not in known:
+        raise LookupError(f"there is no lesson {name!r}: use a .toml file, or {', '.join(known)}")
+    return known[name]
+
+
 def _found(file: Path) -> Staged | str:
     """Return the lesson of a file, or its fault with the place."""
     try:

@@ -108,6 +108,7 @@ class LessonPage:
         self.number = number
         self.passed = list(map(StepTexts, staged.moments[: number - 1]))
         self.texts = StepTexts(moment)
+        self.told = [*self.passed, self.texts]
         self.later = len(staged.moments) - number
         self.ask = moment.step.ask or ""
         self.is_open = bool(self.ask) and answer is None

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from chatmemory.access.roles import WRITE
+from inspector.conf import inspector_configuration
 from inspector.display import cookie
+from inspector.middleware.own_pages import allow_frames
+from inspector.rooms.lessons import links
 from inspector.rooms.lessons.catalogue import Catalogue, Staged, catalogue
 from inspector.rooms.lessons.page import LessonPage, screens
 from inspector.rooms.lessons.words import Answer, number_in
 
-# A cookie that ends with the browser's session keeps the progress: the number of the last answered
-# step of each lesson, such as `memory-vs-history:3 token-window:1`.
+# A cookie that ends with the browser's session keeps the progress.
 COOKIE = cookie("lessons")
-LESSONS_MAX = 100
-_STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
 
 
 @require_safe
@@ -28,8 +26,9 @@ _STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
 def lessons(request: HttpRequest) -> HttpResponse:
     """Show all lessons, and which of them are done. Operators see which files are left out."""
     known = catalogue()
-    context = {**_path(request, known), "left_out": _left_out(request, known)}
-    return render(request, "rooms/lessons/lessons.html", context)
+    begun = _progress_of(request, known)
+    context = {**_path(known, begun), "left_out": _left_out(request, known)}
+    return _page(request, "rooms/lessons/lessons.html", context, "", begun)
 
 
 @require_safe
@@ -44,10 +43,30 @@ def lesson(request: HttpRequest, slug: str) -> HttpResponse:
     begun = _progress_of(request, known)
     if not page.is_open:
         begun[slug] = max(number, begun.get(slug, 0))
-    context = {"page": page, **_path(request, known, begun), **_neighbours(known, slug)}
-    response = render(request, "rooms/lessons/lesson.html", context)
-    if not page.is_open:
+    context = {"page": page, **_path(known, begun), **_neighbours(known, slug)}
+    response = _page(request, "rooms/lessons/lesson.html", context, slug, begun)
+    if not page.is_open and not links.is_framed(request):
         _remember(response, begun, request.is_secure())
+    return response
+
+
+def _page(
+    request: HttpRequest,
+    template: str,
+    context: dict[str, object],
+    slug: str,
+    begun: dict[str, int],
+) -> HttpResponse:
+    """Render a page of the lesson `slug`, or of all lessons if it is empty, for this site or for a
+    frame of another one.
+    """
+    is_framed = links.is_framed(request)
+    led = links.in_frame(slug, begun) if is_framed else links.on_site(slug)
+    response = render(request, template, {**context, "links": led})
+    if origins := inspector_configuration().EMBED:
+        patch_vary_headers(response, ["Sec-Fetch-Dest"])
+        if is_framed:
+            allow_frames(response, origins)
     return response
 
 
@@ -86,10 +105,7 @@ def _number(request: HttpRequest, name: str, most: int) -> int:
     return max(1, number_in(request.GET, name, most) or 1)
 
 
-def _path(
-    request: HttpRequest, known: Catalogue, begun: dict[str, int] | None = None
-) -> dict[str, object]:
-    begun = _progress_of(request, known) if begun is None else begun
+def _path(known: Catalogue, begun: dict[str, int]) -> dict[str, object]:
     return {
         "lessons": [staged.lesson for staged in known.lessons.values()],
         "done": frozenset(
@@ -108,13 +124,13 @@ def _neighbours(known: Catalogue, slug: str) -> dict[str, object]:
 
 def _progress_of(request: HttpRequest, catalogue: Catalogue) -> dict[str, int]:
     """Return the last answered step of each lesson that was begun and still exists."""
-    found = _STEP.findall(request.COOKIES.get(COOKIE, ""))
-    begun = {slug: int(step) for slug, step in found if slug in catalogue.lessons}
+    told = request.GET.get(links.EMBED, "") if links.is_framed(request) else None
+    known = request.COOKIES.get(COOKIE, "") if told is None else told
+    begun = {slug: step for slug, step in links.read(known) if slug in catalogue.lessons}
     return {slug: min(step, len(catalogue.lessons[slug].moments)) for slug, step in begun.items()}
 
 
-def _remember(response: HttpResponse, progress: Mapping[str, int], is_secure: bool) -> None:
+def _remember(response: HttpResponse, progress: links.Progress, is_secure: bool) -> None:
     """Keep the progress until the browser is closed."""
-    steps = list(progress.items())[-LESSONS_MAX:]
-    value = " ".join(f"{slug}:{step}" for slug, step in steps)
+    value = links.written(progress)
     response.set_cookie(COOKIE, value, samesite="Lax", secure=is_secure, httponly=True)

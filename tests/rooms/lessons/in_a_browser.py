@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 from playwright.sync_api import expect
 
 from inspector.rooms.lessons.catalogue import catalogue
+from inspector.rooms.lessons.file import lesson_file
 from inspector.rooms.lessons.lesson import Ask
 
 from ...browser.addresses import arrive
+from ...browser.conftest import new_page
 
 LESSONS = catalogue().lessons
 STRANGER = {"signed_in": False}
@@ -243,3 +248,108 @@ def test_on_a_phone_the_answer_is_checked_below_the_messages(open_page):
     assert button.bounding_box()["height"] >= 40
     button.click()
     expect(page.locator(".answer__headline")).to_be_in_viewport()
+
+
+class Course(SimpleHTTPRequestHandler):
+    """A page of another site, which shows the address after ? in a frame."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        url = self.path.partition("?")[2]
+        self.wfile.write(f'<iframe src="{url}" width="100%" height="850"></iframe>'.encode())
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving_courses():
+    """The port of a server of such pages: 127.0.0.1 and localhost are two other sites."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Course) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+
+
+def test_a_lesson_is_done_in_a_page_of_another_site(contexts, live_server, settings, at_rest):
+    page = new_page(contexts, viewport={"width": 1280, "height": 900})
+    page.context.clear_cookies()
+    with serving_courses() as port:
+        school = f"http://127.0.0.1:{port}"
+        settings.INSPECTOR = {**settings.INSPECTOR, "EMBED": [school]}
+        page.goto(f"{school}/?{live_server.url}/learn/message-window/")
+        frame = page.frame_locator("iframe")
+        frame.get_by_role("checkbox", name="#1 leaves").check()
+        frame.get_by_role("button", name="Check my answer").first.click()
+        expect(frame.locator(".answer__headline")).to_contain_text("Right.")
+        frame.get_by_role("link", name="Next", exact=True).click()
+        expect(frame.locator(".path .is-on > .b")).to_have_text("2")
+        frame.get_by_role("link", name="Lesson 2 of 10").click()
+        expect(frame.get_by_role("heading", name="Lessons")).to_be_visible()
+        expect(frame.locator(".topbar")).to_have_count(0)
+        assert page.context.cookies() == []
+        page.close()
+    at_rest()
+
+
+def test_a_third_site_cannot_frame_a_lesson(contexts, live_server, settings, at_rest):
+    page = new_page(contexts)
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text))
+    with serving_courses() as port:
+        settings.INSPECTOR = {**settings.INSPECTOR, "EMBED": [f"http://127.0.0.1:{port}"]}
+        page.goto(f"http://localhost:{port}/?{live_server.url}/learn/message-window/")
+        assert page.frames[1].locator("h1").count() == 0
+        assert any("frame-ancestors" in each for each in refused), refused
+        page.close()
+    at_rest()
+
+
+def opened_file(contexts, slug: str, tmp_path, **options):
+    """The file of a lesson, opened from disk."""
+    file = tmp_path / f"{slug}.html"
+    file.write_text(lesson_file(LESSONS[slug]), "utf-8")
+    page = new_page(contexts, **options)
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    faults: list[str] = []
+    page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(file.as_uri())
+    return page, requested, faults
+
+
+@pytest.mark.parametrize("slug", BY_KEYBOARD)
+def test_the_file_of_a_lesson_is_done_by_keyboard_wrong_and_right(contexts, slug, tmp_path):
+    phone = {"viewport": {"width": 390, "height": 844}}
+    page, requested, faults = opened_file(contexts, slug, tmp_path, **phone)
+    headline = page.locator(".answer__headline")
+    for moment in LESSONS[slug].moments:
+        expect(page.locator(".path .is-on > .b")).to_have_text(str(moment.number))
+        answer(page, moment, is_right=False)
+        expect(headline).to_be_focused()
+        expect(headline).not_to_contain_text("Right.")
+        tab_to(page, page.get_by_role("link", name="Try again"))
+        page.keyboard.press("Enter")
+        expect(page.locator(".ask__q")).to_be_focused()
+        answer(page, moment, is_right=True)
+        expect(headline).to_contain_text("Right.")
+        if moment.number < len(LESSONS[slug].moments):
+            tab_to(page, page.get_by_role("link", name="Next", exact=True))
+            page.keyboard.press("Enter")
+    expect(page.locator(".finish")).to_contain_text(LESSONS[slug].lesson.remember)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert requested == [page.url.partition("#")[0]]
+    assert faults == []
+    page.close()
+
+
+def test_the_file_of_a_lesson_without_javascript(contexts, tmp_path):
+    page, _, _ = opened_file(contexts, "tool-calls", tmp_path, java_script_enabled=False)
+    expect(page.locator(".path > li")).to_have_count(len(LESSONS["tool-calls"].moments))
+    expect(page.locator("main")).to_contain_text(LESSONS["tool-calls"].lesson.remember)
+    page.close()

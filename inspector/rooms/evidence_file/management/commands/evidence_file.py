@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
 from inspector.rooms.evidence_file.reads import evidence
 from inspector.rooms.evidence_file.views import ROLES, file_of
+from inspector.shell.one_file import write_new
 
 
 class Command(DatabaseCommand):
@@ -51,9 +51,7 @@ class Command(DatabaseCommand):
             self.stdout.write(html)
             return
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with open(os.open(options["output"], flags, 0o600), "w", encoding="utf-8") as file:
-                file.write(html)
+            write_new(options["output"], html)
         except OSError as error:
             raise wrong_arguments(f"{options['output']}: {error.strerror}") from error
         self.stdout.write(str(options["output"]))

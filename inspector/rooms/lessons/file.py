@@ -1,0 +1,83 @@
+"""A lesson as one HTML file, which runs from disk without a server.
+
+Each step is in the file as it looks before an answer and after each of its answers; the script
+shows one of them at a time. Where messages are picked, there is one page for all answers, and the
+script marks the picks on it. Without scripts, the file shows all steps with their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.template.loader import render_to_string
+from django.templatetags.static import static
+from django.utils.safestring import SafeString, mark_safe
+
+from inspector.rooms.lessons.catalogue import Staged
+from inspector.rooms.lessons.lesson import Ask
+from inspector.rooms.lessons.links import IN_FILE
+from inspector.rooms.lessons.page import LessonPage
+from inspector.rooms.lessons.stage import LessonMoment
+from inspector.rooms.lessons.words import Answer
+from inspector.shell.one_file import inlined, static_text
+
+STYLES = (
+    *(f"inspector/css/{name}.css" for name in ("tokens", "base", "components", "screens")),
+    *("rooms/lessons/lessons.css", "rooms/lessons/file.css"),
+)
+SCRIPT = "rooms/lessons/file.js"
+SPRITE = "inspector/sprite.svg"
+
+
+@dataclass(frozen=True)
+class FilePage:
+    """A step as it looks before an answer, or after one: its `name` is `step-2`, `step-2-3` after
+    the answer 3, or `step-2-picked` after messages were picked; then `leaving` has the right ones.
+    """
+
+    name: str
+    html: SafeString
+    leaving: str | None = None
+
+
+def lesson_file(staged: Staged) -> str:
+    """Return the HTML of the file."""
+    context = {
+        **inlined(STYLES, SCRIPT),
+        "lesson": staged.lesson,
+        "steps": LessonPage(staged, len(staged.moments)),
+        "pages": list(_pages(staged)),
+        "sprite": mark_safe(static_text(SPRITE)),  # noqa: S308  (our own file)
+    }
+    return _with_own_icons(render_to_string("rooms/lessons/file.html", context))
+
+
+def _pages(staged: Staged) -> Iterator[FilePage]:
+    for moment in staged.moments:
+        name = f"step-{moment.number}"
+        yield FilePage(name, _drawn(LessonPage(staged, moment.number)))
+        for key, answer in _answers(moment):
+            page, leaving = LessonPage(staged, moment.number, answer), None
+            if moment.step.ask is Ask.LEAVES:
+                leaving = " ".join(map(str, moment.leaving))
+            yield FilePage(f"{name}-{key}", _drawn(page), leaving)
+
+
+def _answers(moment: LessonMoment) -> Iterator[tuple[str, Answer]]:
+    """Yield each answer that gets a page of its own, with its part of the page's name."""
+    step = moment.step
+    if step.ask is Ask.LEAVES:
+        yield "picked", Answer(picked=frozenset(moment.leaving))
+    elif step.ask:
+        for value in step.limits or range(1, len(step.choices) + 1):
+            yield str(value), Answer(value=value)
+
+
+def _drawn(page: LessonPage) -> SafeString:
+    return render_to_string("rooms/lessons/_file_page.html", {"page": page, "links": IN_FILE})
+
+
+def _with_own_icons(html: str) -> str:
+    """Let icons refer to the sprite in the file, not to the site's."""
+    return html.replace(f"{static(SPRITE)}#", "#")

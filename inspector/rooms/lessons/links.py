@@ -1,0 +1,80 @@
+"""Where the links of lessons lead: on this site, in a frame of another site, and in a file.
+
+In a frame the address has the progress, as browsers keep no cookies of a site in another one's
+frame. No link leads to the playground or to pages that need an account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from inspector.conf import inspector_configuration
+
+EMBED = "embed"  # the parameter that has the progress, such as memory-vs-history:3
+LESSONS_MAX = 100
+_STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
+
+# The number of the last answered step of each lesson that was begun
+Progress = Mapping[str, int]
+
+
+def is_framed(request: HttpRequest) -> bool:
+    """Whether a request comes from a frame of another site, where the settings allow it.
+
+    Browsers say so for the first page of a frame; its links say it in their address.
+    """
+    in_a_frame = EMBED in request.GET or request.headers.get("Sec-Fetch-Dest") == "iframe"
+    return in_a_frame and bool(inspector_configuration().EMBED)
+
+
+def written(progress: Progress) -> str:
+    """Write a progress, such as `memory-vs-history:3 token-window:1`."""
+    return " ".join(f"{slug}:{step}" for slug, step in [*progress.items()][-LESSONS_MAX:])
+
+
+def read(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each lesson of a written progress with its last answered step."""
+    return ((slug, int(step)) for slug, step in _STEP.findall(text))
+
+
+@dataclass(frozen=True)
+class LessonLinks:
+    """The links of a lesson. `lesson` and a number are a step's URL with `more` after them.
+
+    `frame` is the template around the page. Without `is_site`, only lessons are linked.
+    """
+
+    lesson: str
+    more: str = ""
+    frame: str = "inspector/base.html"
+    is_site: bool = True
+    progress: str = ""
+
+    @property
+    def query(self) -> str:
+        """What follows the URL of another page of lessons."""
+        return self.more and f"?{self.more[1:]}"
+
+
+def on_site(slug: str) -> LessonLinks:
+    return LessonLinks(f"{reverse('inspector:lesson', args=[slug])}?step=" if slug else "")
+
+
+def in_frame(slug: str, progress: Progress) -> LessonLinks:
+    words = written(progress)
+    return LessonLinks(
+        on_site(slug).lesson,
+        f"&{urlencode({EMBED: words})}",
+        "rooms/lessons/framed.html",
+        is_site=False,
+        progress=words,
+    )
+
+
+IN_FILE = LessonLinks("#step-", is_site=False)
