@@ -204,7 +204,7 @@ def _view(row: Message | CallMessage, reference: Reference) -> MessageView:
     message, tokens = read_message(row), row.tokens
     if reference.stub_tokens is not None:
         message, tokens = stub_of(message), reference.stub_tokens
-    view = MessageView.of(Entry.of(message, tokens))
+    view = MessageView.of(Entry.of(message, tokens), policy=None)
     return view._replace(seq=reference.seq, text=text_of(message), read=message)
 
 
