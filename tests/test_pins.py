@@ -18,7 +18,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.explain import captions
-from chatmemory.explain.wording import reason_of, why_no_fit
+from chatmemory.explain.causes import reason_of, why_no_fit
 from chatmemory.ledger import protocol
 from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.verification import verify

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chatmemory.explain.causes import listed
 from chatmemory.explain.wording import (
-    REPAIRED,
     amount,
     capitalized,
-    cause_of,
     counted,
-    decapitalized,
     happened,
     in_unit,
-    oldest,
     policy_words,
     role,
-    seqs,
 )
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.models import Step
-from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry, Totals
@@ -126,40 +121,6 @@ def _arrival(change: ChangeResult, arrived: Entry) -> str:
 
 
 def _reasons(change: ChangeResult, note: str) -> str:
-    """`#25 and #26 were the oldest, results #27 and #28 left with #26.`
-
-    What would happen: `#25 and #26 are the oldest, results #27 and #28 would leave with #26.`
-    """
-    would = change.is_of_draft
-    was, were, left = ("is", "are", "would leave") if would else ("was", "were", "left")
-    misfit = change.misfit
-    by_reason: dict[Reason, list[int]] = {}
-    for each in change.evicted:
-        if not each.misfit:
-            by_reason.setdefault(each.reason, []).append(each.seq)
-    parts = []
-    if first := by_reason.get(Reason.CAPACITY):
-        parts.append(f"{seqs(first)} {was if len(first) == 1 else were} the {oldest(change)}")
-    if orphans := by_reason.get(Reason.ORPHANED):
-        results = "result" if len(orphans) == 1 else "results"
-        parts.append(f"{results} {seqs(orphans)} {left} with {_calls(change)}")
-    if rest := by_reason.get(Reason.TURN):
-        parts.append(f"{seqs(rest)} {was if len(rest) == 1 else were} the rest of a turn")
-    if misfit:
-        cause = cause_of(misfit.reason, misfit.misfit).sentence_for(would).removesuffix(".")
-        parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
-    if replaced := by_reason.get(Reason.REPLACED):
-        parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
-    for reason, gone in by_reason.items():
-        is_repaired = change.kind == "repair" and reason is Reason.SET
-        if how := (REPAIRED if is_repaired else cause_of(reason)).of_list:
-            parts.append(f"{seqs(gone)} {how}")
+    """Say why the messages of a change left. The note of an add that is no copy follows."""
     shows_note = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
-    return " ".join(filter(None, [", ".join(parts) + ".", note if shows_note else ""]))
-
-
-def _calls(change: ChangeResult) -> str:
-    """Return the tool calls whose results left with them, as text."""
-    orphaned = (each for each in change.evicted if each.reason is Reason.ORPHANED)
-    calls = dict.fromkeys(each.because_seq for each in orphaned if each.because_seq is not None)
-    return seqs(list(calls)) if calls else "a call"
+    return " ".join(filter(None, [", ".join(listed(change)) + ".", note if shows_note else ""]))

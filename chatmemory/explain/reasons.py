@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
+from chatmemory.explain.causes import cause_in, cause_of, detail_of, own_choice, why_no_fit
 from chatmemory.explain.receipts import ALREADY, NEEDED, Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import (
-    REPAIRED,
     at_step,
     capitalized,
-    cause_of,
     counted,
     decapitalized,
     in_unit,
     is_of_turns,
-    why_no_fit,
 )
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
@@ -23,7 +21,7 @@ from chatmemory.messages.texts import named
 from chatmemory.reading.clearings import Clearing
 from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.eviction import Eviction, Reason, first_of_group
-from chatmemory.windows.policies import Policy
+from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide
 
 
@@ -52,9 +50,7 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
     evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
-    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
-    if change.kind == "repair" and evicted.reason is Reason.SET:
-        cause = REPAIRED
+    cause = cause_in(change, evicted)
     lines = receipt(change) if lines is None else lines
     detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
@@ -62,51 +58,11 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
 
 
 def _detail(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
-    when, seq, because = at_step(change), evicted.seq, evicted.because_seq
-    would = change.is_of_draft
-    match evicted.reason:
-        case Reason.CAPACITY:
-            return why_no_fit(change, evicted) if evicted.misfit else _no_room(change, seq, lines)
-        case Reason.ORPHANED:
-            answered = f"{named(because)}, which" if because else "a call that"
-            rule = "a result stays only as long as its call"
-            left = "would leave" if would else f"left {when}"
-            return f"{capitalized(named(seq))} answers {answered} {left}; {rule}."
-        case Reason.REPLACED:
-            other = capitalized(named(because)) if because else "Another one"
-            arrived = "would arrive" if would else f"arrived {when}"
-            return f"{other} {arrived}, and a memory keeps one system message."
-        case Reason.TURN if is_of_turns(change.policy):
-            return _of_turn(change, evicted)
-        case Reason.TURN:
-            trimmed = "Memory would be" if would else f"{capitalized(when)} memory was"
-            return f"{trimmed} trimmed, and the policy lets it begin only with a user message."
-        case Reason.SUMMARIZED:
-            summary = named(because) if because else "a summary"
-            return f"{capitalized(when)} {summary} took its place; history keeps it."
-        case Reason.INTERRUPTED:
-            return _interrupted(change, evicted)
-        case Reason.STUBBED:
-            return f"{capitalized(when)} a stub took its place; history keeps it."
-        case Reason.CLEARED:
-            return f"{capitalized(when)} all messages left; history keeps them."
-    event = "repaired" if change.kind == "repair" else "set to a list"
-    return f"{capitalized(when)} memory was {event} without #{seq}."
-
-
-def _interrupted(change: ChangeResult, evicted: Eviction) -> str:
-    """Say which message came before all results of a tool call."""
-    when, would, because = at_step(change), change.is_of_draft, evicted.because_seq
-    if not evicted.has_calls:
-        call = named(because) if because else "a call"
-        left = f"would leave {when}" if would else f"left {when}"
-        return f"{capitalized(named(evicted.seq))} answers {call}; both {left}."
-    other = capitalized(named(because)) if because else "Another message"
-    arrived = "would arrive" if would else f"arrived {when}"
-    return (
-        f"{other} {arrived} without all results of {named(evicted.seq)} before it; the policy "
-        "removes such a call."
-    )
+    if evicted.reason is Reason.CAPACITY and not change.by_client:
+        return why_no_fit(change, evicted) if evicted.misfit else _no_room(change, evicted, lines)
+    if evicted.reason is Reason.TURN and is_of_turns(change.policy):
+        return _of_turn(change, evicted)
+    return detail_of(change, evicted)
 
 
 def _of_turn(change: ChangeResult, evicted: Eviction) -> str:
@@ -118,13 +74,14 @@ def _of_turn(change: ChangeResult, evicted: Eviction) -> str:
     return f"{turn} {left} {at_step(change)}; a turn leaves as a whole."
 
 
-def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
-    """Say how much memory needed when a message left as the oldest."""
-    over, policy = None if change.by_client else exceeded(lines, seq), change.policy
-    would = change.is_of_draft
-    oldest = f"{named(seq)} {'is' if would else 'was'} the oldest message that could leave"
+def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
+    """Say how much memory needed when a message left, and why it was this one."""
+    seq, policy, would = evicted.seq, change.policy, change.is_of_draft
+    over = exceeded(lines, seq)
+    which = own_choice(change) or "the oldest message that could leave"
+    oldest = f"{named(seq)} {'is' if would else 'was'} {which}"
     if over is None or not can_decide(policy):
-        return f"It left the head of the list {at_step(change)}."
+        return f"It left {at_step(change)}: {oldest}."
     if is_ahead(lines, seq):
         mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
         was, went = ("would be", "would then go") if would else ("was", "then went")
@@ -161,8 +118,7 @@ def short_cause(change: ChangeResult, seq: int) -> str:
     if is_for_room and (line := exceeded(receipt(change), seq)):
         over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
         return over if over.endswith("the limit") else f"{over} the limit"
-    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
-    return decapitalized(cause.sentence).removesuffix(".")
+    return decapitalized(cause_in(change, evicted).sentence).removesuffix(".")
 
 
 # Why one tool result is a stub
@@ -268,6 +224,8 @@ def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
         return "It is the system message.", detail
     if policy.keeps_newest and policy.is_exceeded_by(window.totals):
         return _stays_as_newest(window, policy, row)
+    if has_own_rule(type(policy)) and row.seq not in window.next_to_leave:
+        return "There is room for it.", "A rule of the policy’s own chooses what leaves."
     is_cleared_first = row.seq in window.next_to_clear()
     room = _until_full(window, policy) if is_cleared_first else room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else _at_next(policy)

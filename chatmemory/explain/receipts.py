@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory.explain.wording import capitalized, oldest, reason_of, role
+from chatmemory.explain.causes import line_of
+from chatmemory.explain.wording import capitalized, role
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
@@ -204,19 +205,10 @@ class _Writing:
         name = _name(evicted)
         if evicted.misfit:
             return f"{name} itself"
-        match evicted.reason:
-            case Reason.ORPHANED | Reason.INTERRUPTED if _is_result_of_call(evicted):
-                return f"{capitalized(named(evicted.seq))} its result"
-            case Reason.INTERRUPTED:
-                return f"{name}, not answered"
-            case Reason.TURN:
-                return f"{name}, rest of its turn"
-            case Reason.STUBBED:
-                return f"{name}, cleared"
-            case Reason.CAPACITY:
-                which = "the" if evicted.seq == self._oldest else "next"
-                return f"{name}, {which} {oldest(self._change)}"
-        return f"{name}, {reason_of(evicted)}"
+        words = line_of(self._change, evicted, is_first=evicted.seq == self._oldest)
+        if _is_result_of_call(evicted):
+            return f"{capitalized(named(evicted.seq))} {words}"
+        return f"{name}, {words}"
 
 
 def _is_result_of_call(evicted: Eviction) -> bool:

@@ -1,20 +1,18 @@
-"""Words and numbers that all explanations share, and the causes for which messages leave.
+"""Words and numbers that all explanations share.
 
-They follow the inspector's vocabulary: forgotten, left, in memory, said. History, memory, receipts,
-captions and Why? all take their words from here.
+They follow the inspector's vocabulary: forgotten, left, in memory, said. `causes` has the words of
+reasons.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.reading.budget import Budget
-from chatmemory.windows.eviction import CannotFit, Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Totals
@@ -101,7 +99,7 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
     count, tokens = counted(totals.count, "message"), counted(totals.tokens, "token")
     if not can_decide(policy):
         return f"{count}, {tokens}"
-    load = _of_limit(policy, totals)
+    load = of_limit(policy, totals)
     return f"{count}, {load}" if policy.unit == "tokens" else f"{load}, {tokens}"
 
 
@@ -121,11 +119,6 @@ def system_share(budget: Budget) -> str:
 def at_step(change: ChangeResult) -> str:
     """Return `at step 43`, or `in the simulation` for the change that a draft would make."""
     return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"
-
-
-def oldest(change: ChangeResult) -> str:
-    """Call a message that left for want of room the oldest; pinned ones can be older."""
-    return "oldest that could leave" if change.passed_pins else "oldest"
 
 
 def capitalized(words: str) -> str:
@@ -209,132 +202,6 @@ def option_words(policy: Policy | None) -> list[str]:
     return [each for each, is_chosen in words.items() if is_chosen]
 
 
-# Why messages leave: one cause for each reason, in a few words and in a sentence
-
-
-@dataclass(frozen=True)
-class Cause:
-    """A cause as a few words, which can follow a step or a comma, and as a sentence.
-
-    `conditional` is the sentence before anything has happened. `by_other` are the few words with
-    the message that caused it, and `of_list` those behind the messages that left a list as a whole.
-    """
-
-    short: str
-    sentence: str
-    conditional: str = ""
-    by_other: str = ""
-    of_list: str = ""
-
-    def sentence_for(self, is_conditional: bool) -> str:
-        """Return the sentence about the past, or the one about a possible future."""
-        return (is_conditional and self.conditional) or self.sentence
-
-
-_CAUSES = {
-    Reason.CAPACITY: Cause("capacity", "There was no room.", "There would be no room."),
-    Reason.ORPHANED: Cause(
-        "left with its call",
-        "Its tool call left.",
-        "Its tool call would leave.",
-        by_other="left with {}",
-    ),
-    Reason.REPLACED: Cause(
-        "replaced",
-        "Another system message took its place.",
-        "Another system message would take its place.",
-        by_other="replaced by {}",
-    ),
-    Reason.CLEARED: Cause("cleared", "Memory was cleared.", of_list="cleared"),
-    Reason.SET: Cause("list was set", "The list was set.", of_list="not in the new list"),
-    Reason.MOVED: Cause("moved", "It moved."),
-    Reason.STUBBED: Cause(
-        "result cleared",
-        "It was cleared to make room.",
-        "It would be cleared to make room.",
-    ),
-    Reason.SUMMARIZED: Cause(
-        "summarised", "A summary took its place.", by_other="summarised by {}"
-    ),
-    Reason.INTERRUPTED: Cause(
-        "call not answered",
-        "The call was not answered completely.",
-        "The call would not be answered completely.",
-        of_list="belonged to a call that was not answered completely",
-    ),
-    Reason.TURN: Cause(
-        "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."
-    ),
-}
-REPAIRED = Cause("left out by a repair", "A repair left it out.", of_list="left out")
-_LEFT_OUT = Cause("left out", "The client left it out of its list.")
-_MISFITS = {
-    CannotFit.TOO_BIG: Cause(
-        "too big", "It was too big on its own.", "It would be too big on its own."
-    ),
-    CannotFit.TOO_BIG_BESIDE_SYSTEM: Cause(
-        "too big beside system",
-        "It was too big beside the system message.",
-        "It would be too big beside the system message.",
-    ),
-    CannotFit.NO_ROOM_BESIDE_PINS: Cause(
-        "no room beside pins",
-        "There was no room beside what is pinned.",
-        "There would be no room beside what is pinned.",
-    ),
-    CannotFit.SYSTEM_TOO_BIG: Cause(
-        "system too big",
-        "The system message alone is larger than the limit.",
-    ),
-    CannotFit.SYSTEM_FILLS: Cause(
-        "system fills limit",
-        "The system message alone fills the limit.",
-    ),
-}
-
-
-def cause_of(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> Cause:
-    """Return the cause of a reason, or of a message that left in the step that added it.
-
-    In a change `by_client`, the cause of missing room is unknown: the limit is the client's own.
-    """
-    if by_client and reason is Reason.CAPACITY:
-        return _LEFT_OUT
-    return _MISFITS[misfit] if misfit else _CAUSES[reason]
-
-
-def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
-    """Return a cause in a few words, without the message that caused it."""
-    return cause_of(reason, misfit, by_client).short
-
-
-def reason_of(evicted: Eviction) -> str:
-    """Return a cause in a few words, with the message that caused it."""
-    by_other = _CAUSES[evicted.reason].by_other
-    if evicted.because_seq and by_other:
-        return by_other.format(named(evicted.because_seq))
-    return short_reason(evicted.reason, evicted.misfit)
-
-
-def why_no_fit(change: ChangeResult, message: Eviction) -> str:
-    """Return the sum in a sentence. After such an add, only pinned messages and a leading system
-    message remain.
-    """
-    policy, name = change.policy, named(message.seq)
-    remaining = change.after.without(change.pinned)
-    if not can_decide(policy):
-        return ""
-    if message.misfit is not None and message.misfit.is_of_system:
-        return f"It takes {_of_limit(policy, remaining)}: nothing else can stay."
-    if message.misfit is CannotFit.TOO_BIG:
-        return f"{capitalized(name)} alone needs {_of_limit(policy, policy.total([message]))}."
-    if message.misfit is CannotFit.NO_ROOM_BESIDE_PINS:
-        all_of_it = change.after.plus(message, policy.weigh(message))
-        return f"With what is pinned, {name} needs {_of_limit(policy, all_of_it)}."
-    both = remaining.plus(message, policy.weigh(message))
-    return f"With the system message, {name} needs {_of_limit(policy, both)}."
-
-
-def _of_limit(policy: Policy, totals: Totals) -> str:
+def of_limit(policy: Policy, totals: Totals) -> str:
     """Return `672 of 800 tokens`."""
     return f"{policy.load(totals):,} of {in_unit(policy.limit, policy)}"

@@ -207,6 +207,13 @@ class Policy(ABC):
         """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
         return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
 
+    @property
+    def choice(self) -> str:
+        """The messages that a rule of its own lets leave, in words that follow "was": `the oldest
+        but the first two`. If it is empty, pages say that the policy's own rule chose them.
+        """
+        return ""
+
     def is_exceeded_by(self, totals: Totals) -> bool:
         return self.load(totals) > self.limit
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chatmemory.explain.captions import Caption, how_far_over
+from chatmemory.explain.causes import cause_of, why_no_fit
 from chatmemory.explain.wording import (
     capitalized,
-    cause_of,
     counted,
     decapitalized,
     seqs,
-    why_no_fit,
 )
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.reading.simulation import Outlook

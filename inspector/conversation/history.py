@@ -15,7 +15,7 @@ from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
 from chatmemory.columns import shown_columns, shown_values, words_in
-from chatmemory.explain.wording import reason_of, short_reason
+from chatmemory.explain.causes import reason_of, short_reason
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.messages.texts import named
 from chatmemory.models import Message

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
-from chatmemory.explain.wording import in_unit, oldest, reason_of, short_reason
+from chatmemory.explain.causes import note_of, short_reason
+from chatmemory.explain.wording import in_unit
 from chatmemory.reading.windows import MessageView
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Eviction
@@ -91,11 +92,10 @@ class JustEvicted:
         return f"at step {self._state.at:,}"
 
     def _row(self, evicted: Eviction) -> MemoryPaneRow:
-        is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         if evicted.reason is Reason.SUMMARIZED:
             note = short_reason(evicted.reason)
         else:
-            note = oldest(self._change) if is_oldest else reason_of(evicted)
+            note = note_of(self._change, evicted)
         return MemoryPaneRow(self._state, evicted, amount=-evicted.tokens, note=note)
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory.explain import wording
-from chatmemory.explain.wording import short_reason
+from chatmemory.explain.causes import short_reason
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.reading.feed import FeedItem, feed, microseconds
 from chatmemory.reading.finding import MENTIONS_COUNTED, BestMatch

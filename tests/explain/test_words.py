@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from chatmemory import TokenWindow, UserMessage, services
 from chatmemory.explain import captions, wording
-from chatmemory.explain.wording import cause_of, policy_words
+from chatmemory.explain.causes import cause_of
+from chatmemory.explain.wording import policy_words
 from chatmemory.ledger import protocol
 from chatmemory.reading import conversations
 from inspector.conversation.page import ConversationPage

@@ -11,7 +11,8 @@ from rich.text import Text
 from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import captions, wording
-from chatmemory.explain.wording import short_reason, window_size_words
+from chatmemory.explain.causes import short_reason
+from chatmemory.explain.wording import window_size_words
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import one_line, readable_text

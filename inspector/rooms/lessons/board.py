@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import takewhile
 
 from chatmemory import Reason
+from chatmemory.explain.causes import choice, reason_of
 from chatmemory.explain.receipts import ReceiptLine, receipt
-from chatmemory.explain.wording import counted, reason_of
+from chatmemory.explain.wording import counted
 from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS, Look, css_of, pairing
 from inspector.rooms.lessons.rehearsal import Line
@@ -154,7 +155,7 @@ class Board:
     def _note(self, line: Line) -> str:
         if line.seq in self.gone:
             change = self.scene.left_by.get(line.seq)
-            return (_reason(change, line.seq) or "the oldest") if change else "hidden"
+            return (_reason(change, line.seq) or choice(change)) if change else "hidden"
         if line.covered:
             return f"stands for {counted(len(line.covered), 'message')}"
         if self._is_next(line):
@@ -178,7 +179,7 @@ class Board:
 
 
 def _reason(change: ChangeResult, seq: int) -> str:
-    """Return the reason why a message left, or "" if it was the oldest and there was no room."""
+    """Return the reason why a message left, or "" if the policy chose it to make room."""
     (evicted,) = (each for each in change.evicted if each.seq == seq)
-    is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
-    return "" if is_oldest else reason_of(evicted)
+    made_room = evicted.reason is Reason.CAPACITY and not evicted.misfit
+    return "" if made_room else reason_of(evicted)

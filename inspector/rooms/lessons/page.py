@@ -8,7 +8,8 @@ from typing import NamedTuple
 from django.utils.safestring import SafeString
 
 from chatmemory import Reason
-from chatmemory.explain.wording import cause_of, seqs
+from chatmemory.explain.causes import cause_in
+from chatmemory.explain.wording import seqs
 from inspector.rooms.lessons.board import Board
 from inspector.rooms.lessons.catalogue import Staged
 from inspector.rooms.lessons.lesson import Ask, Practice
@@ -54,10 +55,10 @@ class StepTexts:
     def causes(self) -> list[SafeString]:
         """The causes of evictions in the words of Why?, except causes that the step names."""
         by_cause: dict[str, list[int]] = {}
-        for scene in self.moment.changes:
-            for each in scene.change.evicted if scene.change else ():
+        for change in filter(None, (scene.change for scene in self.moment.changes)):
+            for each in change.evicted:
                 if each.reason not in TOLD_BY_STEPS or each.misfit:
-                    sentence = cause_of(each.reason, each.misfit).sentence
+                    sentence = cause_in(change, each).sentence
                     by_cause.setdefault(sentence, []).append(each.seq)
         causes = (f"{seqs(left)}: {sentence}" for sentence, left in by_cause.items())
         return [marked_up(cause, self._is_linked) for cause in causes]

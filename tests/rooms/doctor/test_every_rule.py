@@ -15,7 +15,7 @@ from mcp.server import MCPServer
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
-from chatmemory.explain.wording import short_reason
+from chatmemory.explain.causes import short_reason
 from chatmemory.flags import Flag, flags
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify

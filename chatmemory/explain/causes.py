@@ -1,0 +1,321 @@
+"""Why messages leave, in words: the only place that has them.
+
+Each reason has one `Cause`, in all forms in which pages, receipts, captions, the API, commands and
+agents need it. What decided fills the gaps: the change with its policy, whose own rule may have
+chosen another message than the oldest.
+
+A new reason is a member of `Reason`, and a line of `CAUSES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from chatmemory.explain.wording import at_step, capitalized, decapitalized, of_limit, seqs
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.messages.texts import named
+from chatmemory.windows.eviction import CannotFit, Eviction, Reason
+from chatmemory.windows.policies import has_own_rule
+from chatmemory.windows.stored_policies import can_decide
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The words of one reason. The functions below fill the gaps in braces.
+
+    - `short`: a few words, which can follow a step or a comma;
+    - `sentence`, and `conditional` before anything has happened;
+    - `beside`: a few words with the message that caused it; `short` if that is unknown;
+    - `listed`: what a caption says of all messages that left for it;
+    - `line`: what a receipt says behind a message; `beside` if this is empty;
+    - `detail`: a sentence of *Why?*, with the message that caused it, or `other` if it is unknown.
+    """
+
+    short: str
+    sentence: str
+    conditional: str = ""
+    beside: str = ""
+    listed: str = ""
+    line: str = ""
+    detail: str = ""
+    other: str = ""
+
+    def sentence_for(self, is_conditional: bool) -> str:
+        """Return the sentence about the past, or the one about a possible future."""
+        return (is_conditional and self.conditional) or self.sentence
+
+
+# In the order in which captions name them.
+CAUSES = {
+    Reason.CAPACITY: Cause(
+        "capacity",
+        "There was no room.",
+        "There would be no room.",
+        listed="{messages} {was} {choice}",
+        line="{choice_or_next}",
+    ),
+    Reason.ORPHANED: Cause(
+        "left with its call",
+        "Its tool call left.",
+        "Its tool call would leave.",
+        beside="left with {other}",
+        listed="{results} {messages} {left} with {others}",
+        line="its result",
+        detail="{Message} answers {other}, which {left_then}; a result stays only as long as its "
+        "call.",
+        other="a call",
+    ),
+    Reason.TURN: Cause(
+        "rest of a turn",
+        "Its turn had lost its beginning.",
+        "Its turn would lose its beginning.",
+        listed="{messages} {was} the rest of a turn",
+        line="rest of its turn",
+        detail="{Then_memory_was} trimmed, and the policy lets it begin only with a user message.",
+    ),
+    Reason.REPLACED: Cause(
+        "replaced",
+        "Another system message took its place.",
+        "Another system message would take its place.",
+        beside="replaced by {other}",
+        listed="{messages} {became} replaced",
+        detail="{Other} {arrived_then}, and a memory keeps one system message.",
+        other="another one",
+    ),
+    Reason.INTERRUPTED: Cause(
+        "call not answered",
+        "The call was not answered completely.",
+        "The call would not be answered completely.",
+        listed="{messages} belonged to a call that was not answered completely",
+        line="not answered",
+        detail="{Other} {arrived_then} without all results of {message} before it; the policy "
+        "removes such a call.",
+        other="another message",
+    ),
+    Reason.CLEARED: Cause(
+        "cleared",
+        "Memory was cleared.",
+        listed="{messages} cleared",
+        detail="{Then} all messages left; history keeps them.",
+    ),
+    Reason.SET: Cause(
+        "list was set",
+        "The list was set.",
+        listed="{messages} not in the new list",
+        detail="{Then} memory was set to a list without {message}.",
+    ),
+    Reason.MOVED: Cause("moved", "It moved."),
+    Reason.STUBBED: Cause(
+        "result cleared",
+        "It was cleared to make room.",
+        "It would be cleared to make room.",
+        line="cleared",
+        detail="{Then} a stub took its place; history keeps it.",
+    ),
+    Reason.SUMMARIZED: Cause(
+        "summarised",
+        "A summary took its place.",
+        beside="summarised by {other}",
+        detail="{Then} {other} took its place; history keeps it.",
+        other="a summary",
+    ),
+}
+_ORDER = list(CAUSES)
+_OF_INTERRUPTED = replace(
+    CAUSES[Reason.INTERRUPTED],
+    line="its result",
+    detail="{Message} answers {other}; both {left_then}.",
+    other="a call",
+)
+_REPAIRED = Cause(
+    "left out by a repair",
+    "A repair left it out.",
+    listed="{messages} left out",
+    detail="{Then} memory was repaired without {message}.",
+)
+_LEFT_OUT = Cause(
+    "left out",
+    "The client left it out of its list.",
+    listed=CAUSES[Reason.CAPACITY].listed,
+    line=CAUSES[Reason.CAPACITY].line,
+    detail="It left the head of the list {then}.",
+)
+_MISFITS = {
+    CannotFit.TOO_BIG: Cause(
+        "too big", "It was too big on its own.", "It would be too big on its own."
+    ),
+    CannotFit.TOO_BIG_BESIDE_SYSTEM: Cause(
+        "too big beside system",
+        "It was too big beside the system message.",
+        "It would be too big beside the system message.",
+    ),
+    CannotFit.NO_ROOM_BESIDE_PINS: Cause(
+        "no room beside pins",
+        "There was no room beside what is pinned.",
+        "There would be no room beside what is pinned.",
+    ),
+    CannotFit.SYSTEM_TOO_BIG: Cause(
+        "system too big",
+        "The system message alone is larger than the limit.",
+    ),
+    CannotFit.SYSTEM_FILLS: Cause(
+        "system fills limit",
+        "The system message alone fills the limit.",
+    ),
+}
+
+
+# A cause without the change
+
+
+def cause_of(
+    reason: Reason, misfit: CannotFit | None = None, by_client: bool = False, kind: str = ""
+) -> Cause:
+    """Return the cause of a reason, or of a message that left in the step that added it.
+
+    In a change `by_client`, the cause of missing room is unknown: the limit is the client's own. In
+    a repair, which has the `kind` "repair", what is not in the new list was left out by it.
+    """
+    if by_client and reason is Reason.CAPACITY:
+        return _LEFT_OUT
+    if kind == "repair" and reason is Reason.SET:
+        return _REPAIRED
+    return _MISFITS[misfit] if misfit else CAUSES[reason]
+
+
+def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
+    """Return a cause in a few words, without the message that caused it."""
+    return cause_of(reason, misfit, by_client).short
+
+
+def reason_of(evicted: Eviction) -> str:
+    """Return a cause in a few words, with the message that caused it."""
+    cause = cause_of(evicted.reason, evicted.misfit)
+    if evicted.because_seq and cause.beside:
+        return cause.beside.format(other=named(evicted.because_seq))
+    return cause.short
+
+
+# A cause with the change that decided it
+
+
+def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
+    """Return the cause for which a change let a message leave."""
+    if evicted.reason is Reason.INTERRUPTED and not evicted.has_calls:
+        return _OF_INTERRUPTED
+    return cause_of(evicted.reason, evicted.misfit, change.by_client, change.kind)
+
+
+def choice(change: ChangeResult) -> str:
+    """Say which messages a change let leave for want of room, in words that follow "was": `the
+    oldest`, unless an older one that could have left may have stayed.
+    """
+    oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
+    return own_choice(change) or oldest
+
+
+def own_choice(change: ChangeResult) -> str:
+    """Say which messages a policy's own rule chose, in words that follow "was"; empty if no such
+    rule decided.
+    """
+    for policy in filter(None, (change.policy, change.policy_before)):
+        if not can_decide(policy):
+            return "chosen by a rule that is not installed"
+        if has_own_rule(type(policy)):
+            return policy.choice or "chosen by the policy’s own rule"
+    return ""
+
+
+def note_of(change: ChangeResult, evicted: Eviction) -> str:
+    """Return a few words for a list of messages that just left: `oldest`, or the cause."""
+    if evicted.reason is Reason.CAPACITY and not evicted.misfit:
+        return choice(change).removeprefix("the ")
+    return reason_of(evicted)
+
+
+def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
+    """Return what a receipt says behind a message that leaves. `is_first` is True for the first one
+    that leaves for want of room.
+    """
+    line = cause_in(change, evicted).line
+    if not line:
+        return reason_of(evicted)
+    chosen = choice(change)
+    return line.format(choice_or_next=chosen if is_first else chosen.replace("the ", "next ", 1))
+
+
+def detail_of(change: ChangeResult, evicted: Eviction) -> str:
+    """Return the sentence behind the cause. For want of room it has a sum, which
+    `explain.reasons` says.
+    """
+    would, cause, then = change.is_of_draft, cause_in(change, evicted), at_step(change)
+    message = named(evicted.seq)
+    other = named(evicted.because_seq) if evicted.because_seq else cause.other
+    return cause.detail.format(
+        message=message,
+        Message=capitalized(message),
+        other=other,
+        Other=capitalized(other),
+        then=then,
+        Then=capitalized(then),
+        left_then="would leave" if would else f"left {then}",
+        arrived_then="would arrive" if would else f"arrived {then}",
+        Then_memory_was="Memory would be" if would else f"{capitalized(then)} memory was",
+    )
+
+
+def listed(change: ChangeResult) -> list[str]:
+    """Say why all messages of a change left, by cause: `#25 and #26 were the oldest`, `results #27
+    and #28 left with #26`.
+
+    What would happen: `#25 and #26 are the oldest`, `results #27 and #28 would leave with #26`.
+    """
+    by_cause: dict[str, list[Eviction]] = {}
+    for each in change.evicted:
+        by_cause.setdefault(cause_in(change, each).short, []).append(each)
+    groups = sorted(by_cause.values(), key=lambda left: _place(left[0]))
+    return [words for left in groups for words in _listed(change, left)]
+
+
+def _place(evicted: Eviction) -> tuple[int, bool]:
+    """Return the place of a cause in captions: a misfit comes behind all that left for room."""
+    reason = Reason.TURN if evicted.misfit else evicted.reason
+    return _ORDER.index(reason), bool(evicted.misfit)
+
+
+def _listed(change: ChangeResult, left: Sequence[Eviction]) -> Iterator[str]:
+    cause, would, is_one = cause_in(change, left[0]), change.is_of_draft, len(left) == 1
+    if misfit := next((each for each in left if each.misfit), None):
+        sentence = decapitalized(cause.sentence_for(would).removesuffix("."))
+        yield f"{named(misfit.seq)} could not stay: {sentence}"
+    elif cause.listed:
+        others = dict.fromkeys(each.because_seq for each in left if each.because_seq)
+        yield cause.listed.format(
+            messages=seqs([each.seq for each in left]),
+            was=("is" if is_one else "are") if would else "was" if is_one else "were",
+            became="would be" if would else "was",
+            left="would leave" if would else "left",
+            results="result" if is_one else "results",
+            others=seqs(list(others)) if others else cause.other,
+            choice=choice(change),
+        )
+
+
+def why_no_fit(change: ChangeResult, message: Eviction) -> str:
+    """Return the sum in a sentence. After such an add, only pinned messages and a leading system
+    message remain.
+    """
+    policy, name = change.policy, named(message.seq)
+    remaining = change.after.without(change.pinned)
+    if not can_decide(policy):
+        return ""
+    if message.misfit is not None and message.misfit.is_of_system:
+        return f"It takes {of_limit(policy, remaining)}: nothing else can stay."
+    if message.misfit is CannotFit.TOO_BIG:
+        return f"{capitalized(name)} alone needs {of_limit(policy, policy.total([message]))}."
+    if message.misfit is CannotFit.NO_ROOM_BESIDE_PINS:
+        all_of_it = change.after.plus(message, policy.weigh(message))
+        return f"With what is pinned, {name} needs {of_limit(policy, all_of_it)}."
+    both = remaining.plus(message, policy.weigh(message))
+    return f"With the system message, {name} needs {of_limit(policy, both)}."
