@@ -9,7 +9,7 @@ render_messages(messages, format)
 A format is one `Format` in `FORMATS`. `Reader` and `Writer` are base classes for your own.
 """
 
-from chatmemory.formats.conversion import Reader, ReadMessage, Response, Writer
+from chatmemory.formats.conversion import Reader, ReadMessage, Writer
 from chatmemory.formats.format import (
     Format,
     Loss,

@@ -19,9 +19,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     ReadMessage,
-    Response,
     arguments_text,
-    decoded,
     find_turns,
     is_list_of,
     list_in,
@@ -32,8 +30,9 @@ from chatmemory.formats.conversion import (
     two_way,
     type_in,
 )
-from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, mime_type_of
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import (
     Content,
     DetailLevel,

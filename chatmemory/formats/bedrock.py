@@ -18,7 +18,6 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     ReadMessage,
-    Response,
     answer_of,
     arguments_text,
     dict_in,
@@ -32,7 +31,7 @@ from chatmemory.formats.conversion import (
     text_in,
     two_way,
 )
-from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
 from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.message import (

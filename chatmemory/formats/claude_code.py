@@ -17,6 +17,7 @@ from itertools import takewhile
 from sys import intern
 from typing import Any
 
+from chatmemory.formats.account import Account
 from chatmemory.formats.anthropic import FORMAT as _ANTHROPIC
 from chatmemory.formats.anthropic import blocks_of, is_result, server_result
 from chatmemory.formats.conversion import (
@@ -30,7 +31,7 @@ from chatmemory.formats.conversion import (
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
@@ -46,6 +47,11 @@ from chatmemory.messages.message import (
 
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
 BOUNDARY, CLEARING = "compact_boundary", "microcompact_boundary"
+BOUNDARY_TYPE, CLEARING_TYPE = f"system/{BOUNDARY}", f"system/{CLEARING}"
+_PROGRESS = (
+    *("hook_progress", "bash_progress", "mcp_progress", "agent_progress", "query_update"),
+    "search_results_received",
+)
 SPEAKERS = ("user", "assistant")
 BRANCHES = 20  # the most branches that are read from one file
 # The beginnings of users' records that the program wrote itself.
@@ -56,7 +62,18 @@ _OF_THE_TREE = (
     *("isSidechain", "isMeta", "isCompactSummary", "compactMetadata"),
 )
 _OF_A_CALL = ("type", "id", "tool_use_id")
+# Records about a session, by their types, with the newest version that is known to write them.
+SILENT = {
+    **dict.fromkeys(("summary", "system/turn_duration", "system/stop_hook_summary"), "2.1.42"),
+    **dict.fromkeys((f"progress/{each}" for each in _PROGRESS), "2.1.42"),
+    **dict.fromkeys((BOUNDARY_TYPE, CLEARING_TYPE), "2.1.42"),
+    **dict.fromkeys(("file-history-snapshot", "file-history-delta", "mode"), "2.1.173"),
+    **dict.fromkeys(("permission-mode", "ai-title", "custom-title", "agent-name"), "2.1.173"),
+    **dict.fromkeys(("agent-color", "pr-link", "worktree-state", "last-prompt"), "2.1.173"),
+    **dict.fromkeys(("bridge-session", "fork-context-ref", "agent-setting"), "2.1.173"),
+}
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
+_OF_SUBAGENTS = "records of subagents: only their results came back"
 _PUT_BACK = "compactions whose restored context, such as files read last, is not recorded"
 
 
@@ -125,7 +142,8 @@ def _has_id(record: Any) -> bool:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    outline = [*map(_outline, turns)]
+    account = Account.of(turns)
+    outline = [*map(_outline, account)]
     tree = _Tree(outline)
     ids = [each.get("uuid", "") for each in outline]
     kept = {ids[n]: [ids[each] for each in kept] for n, kept in tree.kept.items()}
@@ -134,13 +152,12 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     del outline, tree, ids  # before the messages are in memory
     reader = _Reader(kept)
     reader.miss(_UNRECORDED)
-    note = "records of subagents: only their results came back"
-    reader.miss(note, len(sidechains), *sidechains)
+    reader.miss(_OF_SUBAGENTS, len(sidechains), *sidechains)
     reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
-    read = reader.read_all(turns, order, after)
+    read = reader.read_all(account, order, after)
     others = [_branch(turns, kept, way, read) for way in branches]
-    elsewhere = {n for way in branches for n in way} - {*order}
-    return replace(read, named=read.named | elsewhere, branches=tuple(others))
+    account.name(*({n for way in branches for n in way} - {*order}))
+    return replace(read, branches=tuple(others))
 
 
 def _outline(record: Any) -> dict[str, Any]:
@@ -179,12 +196,12 @@ def _branch(
     turns: Sequence[Any], kept: Mapping[str, Sequence[str]], way: Sequence[int], main: Transcript
 ) -> Transcript:
     """Return the whole conversation along another path through the tree."""
-    read = _Reader(kept).read_all(turns, way)
+    read = _Reader(kept).read_all(Account(turns), way)
     assert read.session is not None
     assert main.session is not None
     pairs = zip(read.session.messages, main.session.messages, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return replace(read, losses=(), shared=shared, named=frozenset({*range(len(turns))} - {*way}))
+    return replace(read, losses=(), shared=shared)
 
 
 # The order of the records
@@ -383,6 +400,8 @@ class _Reader(SessionReader):
                 self.clear(object_in(record.get("microcompactMetadata"), "nothing to clear"))
             case "attachment", _:
                 self.attachment(record, dict_in(record, "attachment"))
+            case "progress", _ if dict_in(dict_in(record, "data"), "message"):
+                self.miss(_OF_SUBAGENTS)
 
     def attachment(self, record: dict[str, Any], attachment: dict[str, Any]) -> None:
         """Read a text that the user typed while the agent worked; other attachments are counted."""
@@ -546,6 +565,20 @@ def content_of(record: Any) -> Any:
     return attachment.get("prompt") if attachment.get("type") == "queued_command" else None
 
 
+def type_of(record: Mapping[str, Any]) -> str:
+    """Return the type of a record, with its subtype or that of what it holds."""
+    type = type_in(record)
+    inner = {"progress": "data", "attachment": "attachment"}.get(type)
+    sub = type_in(dict_in(record, inner)) if inner else record.get("subtype")
+    return f"{type}/{sub}" if isinstance(sub, str) and sub else type
+
+
 FORMAT = Format(
-    NAME, find, parse, is_record=_may_be_record, find_each=find_each, content_of=content_of
+    NAME,
+    find,
+    parse,
+    is_record=_may_be_record,
+    find_each=find_each,
+    content_of=content_of,
+    kinds=Kinds(type_of, SILENT),
 )

@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats.account import NOTHING
 from chatmemory.formats.conversion import (
     dict_in,
     dicts_in,
@@ -26,8 +27,9 @@ from chatmemory.formats.conversion import (
     object_in,
     stand_in,
     text_in,
+    type_in,
 )
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
@@ -51,6 +53,10 @@ KEPT_OF_USERS = 20_000 * 4
 
 
 _ITEMS = {"message", "reasoning"}
+_ABOUT_TURNS = (
+    *("task_started", "turn_started", "turn_aborted", "context_compacted", "thread_rolled_back"),
+    *("sub_agent_activity", "collab_agent_spawn_end", "patch_apply_end", "web_search_end"),
+)
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -415,7 +421,29 @@ def content_of(record: Any) -> Any:
     if item is not None or record.get("type") != "event_msg":
         return item
     items = _items_of(record["payload"])
-    return [each for each in items if each["type"] in _ITEMS]
+    said = [each for each in items if each["type"] in _ITEMS]
+    return NOTHING if items and not said else said  # calls are known by their ids
 
 
-FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_record, content_of=content_of)
+def type_of(record: Any) -> str:
+    """Return the type of a record, with the type of its payload if it has one."""
+    inner = type_in(record.get("payload"))
+    return f"{type_in(record)}/{inner}" if inner else kind_of(record)
+
+
+# Records about a session, by their types, with the newest version that is known to write them.
+SILENT = {
+    **dict.fromkeys(("session_meta", "turn_context", "event_msg/token_count"), "0.128.0"),
+    **dict.fromkeys((f"event_msg/{each}" for each in _ABOUT_TURNS), "0.128.0"),
+    "state": "0.4.0",
+}
+
+
+FORMAT = Format(
+    NAME,
+    find,
+    _Reader.parse,
+    is_record=_is_record,
+    content_of=content_of,
+    kinds=Kinds(type_of, SILENT),
+)

@@ -11,10 +11,19 @@ from itertools import count
 from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.formats.account import Account
 from chatmemory.formats.difference import applied, difference, sources_of
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.format import (
+    Format,
+    Loss,
+    RawTranscript,
+    Rendering,
+    Response,
+    Transcript,
+    unwrapped,
+)
 from chatmemory.formats.packed import Packed, is_list
-from chatmemory.messages.codec import load_json
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -44,28 +53,21 @@ class ReadMessage:
     response: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class Response:
-    """A turn that is a provider's answer, and the provider's data `about` it."""
-
-    turn: Any
-    about: Mapping[str, Any]
-
-
 class _Conversion:
     format: ClassVar[str] = ""  # also the name of the attribute that keeps its details
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         self.calls = Calls(taken)
         self.losses: list[Loss] = []
-        self._place = ""
+        self._place, self._turn = "", 0
 
     def at(self, index: int) -> None:
-        self._place = f"message {index + 1}"
+        self._place, self._turn = f"message {index + 1}", index
 
     def lose(self, what: str, path: str = "") -> None:
         """Record a loss in the message at hand, or at a path in it such as `content[1].source`."""
-        self.losses.append(Loss(f"{self._place}, {path}" if path else self._place, what))
+        place = f"{self._place}, {path}" if path else self._place
+        self.losses.append(Loss(place, what, self._turn if self._place else None))
 
 
 class Reader(_Conversion, ABC):
@@ -89,13 +91,15 @@ class Reader(_Conversion, ABC):
         `after` are the messages before them, whose open calls they may answer.
         """
         after = tuple(after)
-        self.messages = Packed() if isinstance(turns, Packed) else []
+        account = Account.of(turns)
+        self.messages = Packed() if account.is_packed else []
         self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
         about: Mapping[str, Any] | None = None  # data about an answer, kept by its first message
-        for index, turn in enumerate(turns):
+        for index, turn in account.each():
             self.at(index)
+            before = len(self.messages), len(self.losses)
             if isinstance(turn, Response):
                 about, turn = turn.about, turn.turn
             try:
@@ -108,10 +112,12 @@ class Reader(_Conversion, ABC):
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
             places += [index] * (len(self.messages) - len(places))
+            if (len(self.messages), len(self.losses)) != before:
+                account.read(index)
         messages = self._messages(after)
         return Transcript(
             None,
-            Packed(messages) if isinstance(turns, Packed) else tuple(messages),
+            Packed(messages) if account.is_packed else tuple(messages),
             tuple(self.losses),
             turns=tuple(places),
         )
@@ -137,7 +143,7 @@ class Reader(_Conversion, ABC):
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
         """Record every property that is not in `read` as a loss."""
-        self.losses += unread(self._place, value, read)
+        self.losses += unread(self._place, value, read, self._turn)
 
     def system(self, text: str | None) -> Iterator[SystemMessage]:
         """Yield a system message. A blank one, which LangChain4j refuses, is a loss."""
@@ -392,11 +398,13 @@ def name_of(value: Mapping[str, Any], *keys: str) -> str | None:
     return None
 
 
-def unread(where: str, value: Mapping[str, Any], read: Collection[str]) -> Iterator[Loss]:
+def unread(
+    where: str, value: Mapping[str, Any], read: Collection[str], turn: int | None = None
+) -> Iterator[Loss]:
     """Yield a loss for each property that is not in `read` and holds something."""
     for name in value:
         if name not in read and value[name] not in (None, "", [], {}):
-            yield Loss(where, f"the property {name!r}")
+            yield Loss(where, f"the property {name!r}", turn)
 
 
 def object_in(value: Any, what: str) -> dict[str, Any]:
@@ -518,14 +526,6 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
-def decoded(text: str) -> Any:
-    """Return the JSON value of a text, or the text itself if it is not JSON."""
-    try:
-        return load_json(text)
-    except InvalidMessage:
-        return text
-
-
 def json_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object of a text, or None for any other text."""
     value = decoded(text)
@@ -556,7 +556,7 @@ def _ids_in(turns: Sequence[Any]) -> frozenset[str]:
     """Return the ids in turns and their parts. Nothing else is checked: reading does this later."""
     ids: set[str] = set()
     for turn in turns:
-        ids |= _ids_within(turn.turn if isinstance(turn, Response) else turn)
+        ids |= _ids_within(unwrapped(turn))
     return frozenset(ids)
 
 

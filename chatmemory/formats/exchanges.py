@@ -13,10 +13,11 @@ from typing import Any
 from zlib import compress, decompress
 
 from chatmemory.exceptions import UnreadableTranscript
-from chatmemory.formats.conversion import decoded, is_list_of
+from chatmemory.formats.account import Account
+from chatmemory.formats.conversion import is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
 from chatmemory.formats.runs import Runs, digest_of
-from chatmemory.formats.words import unread_words
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
 from chatmemory.messages.texts import printable
 
@@ -114,8 +115,9 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
 
 def read_as(format: Format, raw: RawTranscript) -> Transcript:
     """Return the transcripts found in a format, with all losses. Raises UnreadableTranscript."""
-    read = format.parse(raw.turns, ())
-    words = unread_words(raw.turns, read, format.content_of)
+    account = Account(raw.turns)
+    read = format.parse(account, ())
+    words = account.losses(read, format.content_of, format.kinds)
     return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
 
 

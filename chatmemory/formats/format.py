@@ -33,6 +33,38 @@ class SkippedTurn:
 
 
 @dataclass(frozen=True)
+class Response:
+    """A turn that is a provider's answer, and the provider's data `about` it."""
+
+    turn: Any
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A message of a tree, as its site stores it. `is_shown`: it is on the path to the last one."""
+
+    id: str
+    parent: str | None
+    value: Any
+    is_shown: bool = True
+
+
+def unwrapped(turn: Any) -> Any:
+    """Return the value of a turn that is an answer or a node of a tree; others are values."""
+    if isinstance(turn, Response):
+        return turn.turn
+    return turn.value if isinstance(turn, Node) else turn
+
+
+def kind_of(record: Any) -> str:
+    """Return the type of a record as most formats name it, or "none"."""
+    names = ("type", "kind", "role", "sender", "from")
+    found = (record.get(name) for name in names) if isinstance(record, dict) else ()
+    return next((each for each in found if isinstance(each, str) and each), "none")
+
+
+@dataclass(frozen=True)
 class RawTranscript:
     """A conversation found in a file and not read yet; `name` is its id there, or None.
 
@@ -55,11 +87,9 @@ class Transcript:
     `parse` does not fill it, and then each turn is one message. `session` is an agent's recording,
     if the format has it: the messages with summaries and compactions.
 
-    `left_out` are turns that could not be read. `named` are the indices of turns that a loss
-    already reports as not read, such as a subagent's turns. `branches` are conversations that part
-    from this one at some message. Each has the first `shared` messages of this one (of its session,
-    if it has one), then its own. In a file, a conversation that `is_branch` follows the one that it
-    parts from.
+    `branches` are conversations that part from this one at some message. Each has the first
+    `shared` messages of this one (of its session, if it has one), then its own. In a file, a
+    conversation that `is_branch` follows the one that it parts from.
     """
 
     name: str | None
@@ -68,8 +98,6 @@ class Transcript:
     number: int = 1
     turns: tuple[int, ...] = ()
     session: Session | None = None
-    left_out: tuple[SkippedTurn, ...] = ()
-    named: frozenset[int] = frozenset()
     branches: tuple[Transcript, ...] = ()
     shared: int = 0
     is_branch: bool = False
@@ -132,6 +160,18 @@ WrittenAsText = Literal["markdown"]
 
 
 @dataclass(frozen=True)
+class Kinds:
+    """The types of a format's records. `of` returns the name of a record's type.
+
+    `silent` are the types without words of people, models or tools, each with the newest version
+    of its program in which it was seen.
+    """
+
+    of: Callable[[Any], str]
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Format:
     """A way to write conversations: as JSON, or as text for people.
 
@@ -158,10 +198,11 @@ class Format:
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
       sessions of one file, or the conversations of a store with one under each key.
     - `content_of`, if there is one, returns the part of a turn that holds the text of people,
-      models and tools, as a JSON value of any type. Without it the whole turn counts. Each string
-      of four letters or more in it, except names such as ids and types, must be in a text, a
-      thought, an argument or a result of a message, or it is reported as a loss (see
-      `chatmemory.formats.words`).
+      models and tools, as a JSON value of any type. Without it the whole turn counts, and also if
+      the part is empty and the turn made no message. Each string of four letters or more in it,
+      except names such as ids and types, must be in a text, a thought, an argument or a result of a
+      message, or it is reported as a loss (see `chatmemory.formats.account`).
+    - `kinds`, if there are any, name the types of its records, and those that have no words.
     - `conversations`, if there is one, takes the values of a file in order and yields its
       conversations. It is for formats in which several values make one conversation, such as calls
       of a model.
@@ -181,4 +222,5 @@ class Format:
     session_of: Callable[[Any], str | None] | None = None
     find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
     content_of: Callable[[Any], Any] | None = None
+    kinds: Kinds | None = None
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

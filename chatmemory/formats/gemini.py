@@ -21,7 +21,6 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     ReadMessage,
-    Response,
     arguments_text,
     find_turns,
     format_attribute,
@@ -36,7 +35,7 @@ from chatmemory.formats.conversion import (
     two_way,
     unread,
 )
-from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.format import Loss, RawTranscript, Response
 from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content, mime_type_of
 from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.message import (

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from chatmemory.formats import gemini
+from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, name_of, text_in
-from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.messages.contents import Content, TextContent
@@ -70,14 +71,18 @@ def _listed(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    log = _Log(turns)
+    account = Account.of(turns)
+    log = _Log(account)
     for n, turn in enumerate(turns):
         if isinstance(turn, dict):
             log.read(n, turn)
     messages, taken_back = log.messages(), log.taken_back
     places = messages.places
     del log  # before records are read
-    read = _Reader().read_all(messages, range(len(messages)), after)
+    changed = Account(messages)
+    read = _Reader().read_all(changed, range(len(messages)), after)
+    account.take_over(changed, places)
+    account.name(*taken_back)
     losses = [Loss("session", _UNRECORDED)]
     if taken_back:
         losses.append(Loss("session", f"{_TAKEN_BACK} ({len(taken_back):,})"))
@@ -85,8 +90,6 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
         read,
         losses=(*losses, *(_at(loss, places) for loss in read.losses)),
         turns=tuple(places[turn] for turn in read.turns),
-        left_out=tuple(replace(each, turn=places[each.turn]) for each in read.left_out),
-        named=frozenset({places[turn] for turn in read.named} | taken_back),
     )
 
 
@@ -260,6 +263,17 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
     return [*filter(None, found)]
 
 
+def type_of(record: Any) -> str:
+    """Return the type of a message, or the name of a change."""
+    return next((each for each in _CHANGES if each in record), "") or kind_of(record)
+
+
 FORMAT = Format(
-    NAME, find, parse, is_record=is_record, session_of=session_of, content_of=content_of
+    NAME,
+    find,
+    parse,
+    is_record=is_record,
+    session_of=session_of,
+    content_of=content_of,
+    kinds=Kinds(type_of),
 )

@@ -20,7 +20,6 @@ from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
     arguments_text,
-    decoded,
     dict_in,
     dicts_in,
     find_turns,
@@ -47,6 +46,7 @@ from chatmemory.formats.parts import (
     mime_type_of,
     runs_of,
 )
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,

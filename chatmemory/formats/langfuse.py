@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chatmemory.formats.conversion import decoded, dict_in, dicts_in, name_of
+from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
+from chatmemory.messages.codec import decoded
 
 _OWN = {
     *("observations", "sessionId", "traceId", "projectId", "htmlPath", "parentObservationId"),

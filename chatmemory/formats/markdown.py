@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.exceptions import UnreadableTranscript
-from chatmemory.formats.conversion import Writer, decoded
+from chatmemory.formats.conversion import Writer
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent, content_text
 from chatmemory.messages.message import (
     AiMessage,

@@ -13,7 +13,6 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
-    Response,
     find_turns,
     format_attribute,
     is_list_of,
@@ -28,7 +27,7 @@ from chatmemory.formats.conversion import (
     two_way,
     type_in,
 )
-from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.format import Loss, RawTranscript, Response
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
 from chatmemory.messages.contents import (
     Audio,

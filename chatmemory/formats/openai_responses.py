@@ -28,9 +28,7 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
-    Response,
     arguments_text,
-    decoded,
     dicts_in,
     format_attribute,
     is_list_of,
@@ -45,7 +43,7 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.format import Loss, RawTranscript, Response
 from chatmemory.formats.openai_chat import (
     audio_content,
     file_content,
@@ -56,6 +54,7 @@ from chatmemory.formats.openai_chat import (
 )
 from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import PartWriter, data_of, url_of
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import (
     Content,
     Image,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
-from chatmemory.formats.format import Format, RawTranscript
+from chatmemory.formats.format import Format, Kinds, RawTranscript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
@@ -64,6 +64,20 @@ _TEXTS = (
     "args",
     "content",
 )
+
+
+def type_of(event: Any) -> str:
+    """Return the kind of an event, or in version 0 its action or observation."""
+    named = ("kind", "action", "observation")
+    return next((each for name in named if isinstance(each := event.get(name), str)), "none")
+
+
+# Events about a conversation, with the newest version of OpenHands that is known to write them.
+SILENT = {
+    **dict.fromkeys(("ConversationStateUpdateEvent", "CondensationRequest"), "1.0"),
+    **dict.fromkeys(("CondensationSummaryEvent", "PauseEvent"), "1.0"),
+    **dict.fromkeys((*_SILENT, *_SILENT_RESULTS), "0.59"),
+}
 
 
 class _Reader(SessionReader):
@@ -228,4 +242,11 @@ def _contents(parts: Any) -> list[Content]:
     return found
 
 
-FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_event, content_of=content_of)
+FORMAT = Format(
+    NAME,
+    find,
+    _Reader.parse,
+    is_record=_is_event,
+    content_of=content_of,
+    kinds=Kinds(type_of, SILENT),
+)

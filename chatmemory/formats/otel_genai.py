@@ -23,10 +23,8 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
-    Response,
     answer_of,
     arguments_text,
-    decoded,
     dict_in,
     format_attribute,
     list_in,
@@ -40,9 +38,10 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import PDF, PartWriter, data_of, media_content, runs_of
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import (
     Content,
     DetailLevel,

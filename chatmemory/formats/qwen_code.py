@@ -15,8 +15,8 @@ from sys import intern
 from typing import Any
 
 from chatmemory.formats import gemini
-from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of
-from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of, type_in
+from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
@@ -158,6 +158,18 @@ def _key(message: ChatMessage) -> tuple[Any, str]:
     return message.type, text_of(message)
 
 
+def type_of(record: Any) -> str:
+    """Return the type of a record, with its subtype."""
+    sub = record.get("subtype")
+    return f"{type_in(record)}/{sub}" if isinstance(sub, str) else type_in(record)
+
+
 FORMAT = Format(
-    NAME, find, parse, is_record=is_record, session_of=session_of, content_of=content_of
+    NAME,
+    find,
+    parse,
+    is_record=is_record,
+    session_of=session_of,
+    content_of=content_of,
+    kinds=Kinds(type_of, {"system/ui_telemetry": "0.5"}),
 )

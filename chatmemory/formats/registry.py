@@ -14,13 +14,15 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, count, islice
 from typing import IO, Any
 
-from chatmemory.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
+from chatmemory.exceptions import ChatMemoryError, InvalidMessage, InvalidValue, UnreadableTranscript
+from chatmemory.formats.account import Account, Places, fault, line_name
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import (
@@ -34,7 +36,7 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
 from chatmemory.formats.packed import Packed, is_list
-from chatmemory.formats.words import has_content, unread_words
+from chatmemory.formats.words import has_content
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
 from chatmemory.messages.message import ChatMessage, chat_message, chat_messages, message_list
 from chatmemory.messages.texts import printable
@@ -248,8 +250,33 @@ def stream_transcripts(
     A JSON Lines file is read line by line if its first line is a conversation, and session by
     session if its records name their session. Any other file is decoded as a whole. A line that is
     not JSON, or not a record of the others' session, is refused with its number, and the others are
-    read.
+    read. An unexpected exception is logged, and becomes an UnreadableTranscript.
     """
+    with _faults(called):
+        stream = _stream(content, format, called, bounds)
+    return replace(stream, conversations=_guarded(stream.conversations, called))
+
+
+@contextmanager
+def _faults(called: str) -> Iterator[None]:
+    try:
+        yield
+    except ChatMemoryError:
+        raise
+    except Exception as error:
+        raise UnreadableTranscript(-1, fault(error, called)) from error
+
+
+def _guarded(
+    conversations: Iterator[Transcript | Refused], called: str
+) -> Iterator[Transcript | Refused]:
+    with _faults(called):
+        yield from conversations
+
+
+def _stream(
+    content: str | bytes | IO[bytes], format: str, called: str, bounds: JsonBounds | None
+) -> TranscriptStream:
     known = readable_formats() if format == "auto" else {format: format_named(format)}
     head, lines = _begun(_lines(content, bounds))
     first = [line.value for line in head if not line.problem]
@@ -260,24 +287,41 @@ def stream_transcripts(
         if name := _format_of_lines(first, known):
             return TranscriptStream(name, _of_lines(every, name, known[name], bounds))
         if name := _format_of_records(first, known):
-            return TranscriptStream(name, _of_records(every, True, name, known[name], bounds))
+            return TranscriptStream(name, _of_records(every, None, name, known[name], bounds))
     several = Packed if are_lines else list
     items = several(every)
     if not are_lines and isinstance(first[0], list):
         items = [JsonLine(n, each) for n, each in enumerate(first[0], 1)]
+    good = [item.number for item in items if not item.problem]
     values = several(item.value for item in items if not item.problem)
+    document = None if are_lines else first[0]
     if name := _format_of_records(values, known):
-        return TranscriptStream(name, _of_records(items, are_lines, name, known[name], bounds))
+        return TranscriptStream(name, _of_records(items, document, name, known[name], bounds))
     value = values if are_lines else first[0]
     if name := _detected(value, known):
-        found = [value] if known[name].find(value) else value
+        is_whole = known[name].find(value) is not None
+        found = [value] if is_whole else value
         problems = [_refused_line(item) for item in items if item.problem]
-        return TranscriptStream(name, chain(problems, _read(found, name, known[name], bounds)))
+        places = _places_of(value, is_whole, good if are_lines else ())
+        read = _read(found, name, known[name], bounds, places)
+        return TranscriptStream(name, chain(problems, read))
     what = "no conversation" if format == "auto" else f"no conversation in the format {format}"
     description = (
         f"JSON Lines, which begin with {shape_of(first[0])}" if are_lines else shape_of(value)
     )
     raise UnreadableTranscript(-1, f"{what} found: {called} is {description}")
+
+
+def _places_of(value: Any, is_whole: bool, lines: Sequence[int]) -> Iterator[Places]:
+    """Yield the places of the records of each conversation in the value of a file: of one if it
+    `is_whole`. JSON Lines have the numbers of the `lines`.
+    """
+    if is_whole:
+        yield Places(lines, root=value)
+    elif lines:
+        yield from (Places(root=each, line=n) for n, each in zip(lines, value, strict=True))
+    else:
+        yield from (Places(root=each, prefix=f"[{n}]") for n, each in enumerate(value))
 
 
 def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
@@ -345,7 +389,8 @@ def _lines_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonL
             raise UnreadableTranscript(-1, why) from None
         raise
     finally:
-        text.detach()  # the file stays open
+        if not file.closed:  # somebody may have left off, and closed the file
+            text.detach()
 
 
 _NO_UTF8 = "chatmemory.no_utf8"
@@ -433,7 +478,8 @@ def _of_lines(
         if line.problem:
             yield _refused_line(line)
         else:
-            yield from _read([line.value], name, format, bounds, number)
+            places = Places(root=line.value, line=line.number)
+            yield from _read([line.value], name, format, bounds, [places], number)
 
 
 def _without(lines: Iterable[JsonLine], problems: list[Refused]) -> Iterator[Any]:
@@ -472,56 +518,43 @@ def _gathered(
 
 def _of_records(
     items: Iterable[JsonLine],
-    are_lines: bool,
+    document: Any,
     name: str,
     format: Format,
     bounds: JsonBounds | None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the sessions of records, and before each one the lines that are not records."""
+    """Yield the sessions of records, and before each one the lines that are not records. The
+    records are lines, or in one JSON `document`.
+    """
     assert format.is_record is not None
+    are_lines = document is None
     numbers = count(1)
     session: str | None = None
     several = Packed if are_lines else list
     values: list[Any] | Packed[Any] = several()
-    places = _Places(are_lines)
+    lines = array("L")
     for item in items:
         if item.problem:
             yield _refused_line(item)
             continue
         if not format.is_record(item.value):
             why = f"no record of the format {name}: {shape_of(item.value)}"
-            yield Refused(places.name(item.number), why)
+            yield Refused(line_name(item.number) if are_lines else f".[{item.number - 1}]", why)
             continue
         id = format.session_of(item.value) if format.session_of else None
         if session and id and id != session:
-            yield from _read([values], name, format, bounds, numbers, places)
-            values, places = several(), _Places(are_lines)
+            places = Places(lines, root=document)
+            yield from _read([values], name, format, bounds, [places], numbers)
+            values, lines = several(), array("L")
         session = id or session
         values.append(item.value)
-        places.numbers.append(item.number)
-    yield from _read([values], name, format, bounds, numbers, places)
+        if are_lines:
+            lines.append(item.number)
+    yield from _read([values], name, format, bounds, [Places(lines, root=document)], numbers)
 
 
 def _refused_line(line: JsonLine) -> Refused:
-    return Refused(f"line {line.number}", line.problem)
-
-
-class _Places:
-    """Where the records of a session are in their file."""
-
-    def __init__(self, are_lines: bool, numbers: Iterable[int] = ()) -> None:
-        self.are_lines = are_lines
-        self.numbers = array("L", numbers)
-
-    def name(self, number: int) -> str:
-        return f"{'line' if self.are_lines else 'record'} {number}"
-
-    def __getitem__(self, n: int) -> str:
-        return self.name(self.numbers[n])
-
-    def of(self, records: Iterable[int]) -> _Places:
-        """Return the places of some of the records."""
-        return _Places(self.are_lines, (self.numbers[n] for n in records))
+    return Refused(line_name(line.number), line.problem)
 
 
 def _read(
@@ -529,21 +562,22 @@ def _read(
     name: str,
     format: Format,
     bounds: JsonBounds | None,
+    places: Iterable[Places],
     numbers: Iterator[int] | None = None,
-    places: _Places | None = None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations of values. `places` has the places of one value's records."""
+    """Yield the conversations of values. Each value has the `places` of its records."""
     if format.conversations:
         yield from _gathered(values, format.conversations, bounds)
         return
     numbers = numbers or count(1)
-    for value in values:
+    for value, its_places in zip(values, places, strict=False):
         found = _found(value, format)
         if not found:
             why = f"no conversation in the format {name}: {shape_of(value)}"
             yield Refused(f"conversation {next(numbers)}", why)
         for raw in found:
-            yield from _read_one(raw, next(numbers), format, bounds, places)
+            own = its_places.of(raw.places) if raw.places else its_places
+            yield from _read_one(raw, next(numbers), format, bounds, own)
 
 
 def _found(value: Any, format: Format) -> Sequence[RawTranscript]:
@@ -558,35 +592,36 @@ def _read_one(
     number: int,
     format: Format,
     bounds: JsonBounds | None,
-    places: _Places | None,
+    places: Places,
 ) -> Iterator[Transcript | Refused]:
     where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")
+    account = Account(raw.turns, places)
     try:
-        read = format.parse(raw.turns, ())
+        read = format.parse(account, ())
         _check_sizes(read, bounds)
+        losses = (*read.losses, *account.losses(read, format.content_of, format.kinds))
     except UnreadableTranscript as error:
-        yield Refused(where, str(error))
+        at = f"{account.place(error.index)}: " if 0 <= error.index < len(account) else ""
+        yield Refused(where, f"{at}{error.why}")
+        return
+    except Exception as error:
+        at = where if account.at is None else f"{where}, {account.place(account.at)}"
+        yield Refused(at, fault(error, at))
         return
     if not has_content(read):
         yield Refused(where, f"nobody says anything in it: it is {shape_of([*raw.turns[:1]])}")
         return
-    places = places.of(raw.places) if places and raw.places else places
-    for each in read.left_out:
-        place = places[each.turn] if places else f"{where}, record {each.turn + 1}"
-        yield Refused(place, each.why)
-    losses = (*raw.losses, *read.losses, *unread_words(raw.turns, read, format.content_of))
-    losses = tuple(_with_place(each, places) for each in losses)
+    for each in account.left_out:
+        yield Refused(account.place(each.turn), each.why)
+    losses = (*raw.losses, *(_with_place(each, account) for each in losses))
     name = raw.name or str(number)
     yield replace(read, name=name, losses=losses, number=number, branches=())
     for n, branch in enumerate(read.branches, 1):
         yield replace(branch, name=f"{name}-branch-{n}", number=number, is_branch=True)
 
 
-def _with_place(loss: Loss, places: _Places | None) -> Loss:
-    if loss.turn is None:
-        return loss
-    place = places[loss.turn] if places else f"message {loss.turn + 1}"
-    return replace(loss, place=place)
+def _with_place(loss: Loss, account: Account) -> Loss:
+    return loss if loss.turn is None else replace(loss, place=account.place(loss.turn))
 
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats.account import Account
 from chatmemory.formats.building import SessionBuilder
 from chatmemory.formats.conversion import Calls, object_in
-from chatmemory.formats.format import Loss, SkippedTurn, Transcript
+from chatmemory.formats.format import Loss, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.messages.message import (
     AiMessage,
@@ -34,7 +35,8 @@ class SessionReader(ABC):
         self.built = SessionBuilder()
         self._missing: Counter[str] = Counter()
         self._first: dict[str, int | None] = {}  # where each loss occurred first
-        self._named: set[int] = set()  # records that a loss reports as not read
+        self._named: set[int] = set()  # records that a loss names before any is read
+        self._account: Account | None = None
         self._turns: list[int] = []
         self._turn, self._is_reading = 0, False
         self._answers: dict[str, int] = {}
@@ -53,13 +55,14 @@ class SessionReader(ABC):
         left out and named.
         """
         self.calls.continue_from(after)
-        left_out: list[SkippedTurn] = []
+        self._account = account = Account.of(turns)
+        account.name(*self._named)
         self._is_reading = True
-        for self._turn in order:
+        for self._turn, record in account.each(order):
             try:
-                self.read(object_in(turns[self._turn], "a record must be a JSON object"))
+                self.read(object_in(record, "a record must be a JSON object"))
             except InvalidMessage as error:
-                left_out.append(SkippedTurn(self._turn, str(error)))
+                account.refuse(self._turn, str(error))
         session = self.built.session()
         messages, summaries = session.messages, session.summaries
         places = [place for place in range(len(messages)) if place not in summaries]
@@ -73,13 +76,14 @@ class SessionReader(ABC):
             tuple(losses),
             turns=tuple(self._turns[place] for place in places),
             session=session,
-            left_out=tuple(left_out),
-            named=frozenset(self._named),
         )
 
     @abstractmethod
     def read(self, record: dict[str, Any]) -> None:
-        """Add the messages of one record. Raises InvalidMessage."""
+        """Add the messages of one record. Raises InvalidMessage.
+
+        A record of which nothing is added, and that no loss names, is not known.
+        """
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
         """Record a loss named `what`, which may occur several `times`. Equal losses are counted.
@@ -91,11 +95,19 @@ class SessionReader(ABC):
             at_hand = (self._turn,) if self._is_reading else ()
             self._missing[what] += times
             self._first.setdefault(what, min(records or at_hand, default=None))
-            self._named.update(records or at_hand)
+            if self._account:
+                self._account.name(*(records or at_hand))
+            else:
+                self._named.update(records)
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
         self._turns.append(self._turn)
+        self._account_for_record()
         return self.built.add(message, by_program)
+
+    def _account_for_record(self) -> None:
+        if self._account:
+            self._account.read(self._turn)
 
     def answer(self, part: AiMessage, id: str | None) -> int:
         """Add a part of the model's answer and return its position. Parts with the same answer id
@@ -107,6 +119,7 @@ class SessionReader(ABC):
             if id is not None:
                 self._answers[id] = place
         else:
+            self._account_for_record()
             self.built.join(place, part)
         return place
 
@@ -117,6 +130,7 @@ class SessionReader(ABC):
 
     def compact(self, summary: UserMessage, **how: Any) -> None:
         self._turns.append(self._turn)
+        self._account_for_record()
         self._answers.clear()
         self.built.compact(summary, **how)
 

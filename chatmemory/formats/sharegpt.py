@@ -16,7 +16,6 @@ from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
     Writer,
-    decoded,
     is_list_of,
     json_object,
     name_of,
@@ -24,6 +23,7 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

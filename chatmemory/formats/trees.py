@@ -7,27 +7,17 @@ the path to the message that is shown last; every other path is a branch of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import Reader
-from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
-from chatmemory.formats.words import unread_words
+from chatmemory.formats.format import Format, Loss, Node, RawTranscript, Transcript
 from chatmemory.messages.message import ChatMessage, with_attributes
 
 BRANCHES_MAX = 100  # of one conversation; messages on further ones are a loss
 LEFT = "messages on other branches, not reached from the last message"
-
-
-@dataclass(frozen=True)
-class Node:
-    """A message of a tree, as its site stores it. `is_shown`: it is on the path to the last one."""
-
-    id: str
-    parent: str | None
-    value: Any
-    is_shown: bool = True
 
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
@@ -92,19 +82,22 @@ def format_of_tree(
     reader.format = name
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        return _read([*_chained(turns)], tuple(after), reader, content_of)
+        return _read(Account.of(turns), tuple(after), reader, content_of)
 
-    return Format(name, find, parse, content_of=lambda node: content_of(node.value))
+    return Format(name, find, parse, content_of=content_of)
 
 
 def _read(
-    nodes: Sequence[Node],
+    account: Account,
     after: tuple[ChatMessage, ...],
     reader: type[Reader],
     content_of: Callable[[Any], Any],
 ) -> Transcript:
-    shown = [node for node in nodes if node.is_shown]
-    read = reader().read_all([node.value for node in shown], after)
+    nodes = [*_chained(account)]
+    shown = Account([node.value for node in nodes if node.is_shown])
+    read = reader().read_all(shown, after)
+    account.take_over(shown, range(len(shown)))
+    account.name(*range(len(shown), len(nodes)))  # their text is in the branches
     leaves = [*_leaves(nodes, lambda value: _has_content(content_of(value)))]
     branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, content_of)]
     lost = dict.fromkeys(loss for each in branches for loss in each.losses)
@@ -117,7 +110,6 @@ def _read(
             replace(each, losses=(), shared=_shared(read.messages, each.messages))
             for each in branches
         ),
-        named=frozenset(range(len(shown), len(nodes))),  # their text is in the branches
     )
 
 
@@ -155,10 +147,12 @@ def _branches(
     parents = {node.id: node.parent for node in nodes}
     for leaf in leaves:
         path = [values[id] for id in path_to(leaf.id, parents)]
-        read = reader().read_all([node.value for node in path], after)
-        both = frozenset(n for n, node in enumerate(path) if node.is_shown)
-        words = unread_words([node.value for node in path], replace(read, named=both), content_of)
-        yield replace(read, losses=(*read.losses, *(Loss("branch", each.what) for each in words)))
+        account = Account([node.value for node in path])
+        read = reader().read_all(account, after)
+        account.name(*(n for n, node in enumerate(path) if node.is_shown))
+        words = account.losses(read, content_of)
+        own = (replace(each, turn=None) for each in read.losses)
+        yield replace(read, losses=(*own, *(Loss("branch", each.what) for each in words)))
 
 
 def _shared(one: Sequence[ChatMessage], other: Sequence[ChatMessage]) -> int:

@@ -19,7 +19,6 @@ from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
     arguments_text,
-    decoded,
     dict_in,
     dicts_in,
     find_turns,
@@ -35,6 +34,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, DetailLevel, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,

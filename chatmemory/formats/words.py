@@ -1,8 +1,8 @@
-"""A check that all text of a conversation in a file is in the messages that were read from it.
+"""The words of records and of messages: which strings count, and whether messages have them.
 
-Every string of four letters or more in a turn must be in a text, a thought, an argument or a result
-of a message: attributes are stored, but neither searched nor shown. Missing text is reported as a
-loss. The check applies to every format; `Format.content_of` names the part of a turn that has text.
+Every string of four letters or more in a record must be in a text, a thought, an argument or a
+result of a message: attributes are stored, but neither searched nor shown. The account of a
+conversation's records names all others (see `chatmemory.formats.account`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import le
 from typing import Any
 
-from chatmemory.formats.conversion import Response, decoded
-from chatmemory.formats.format import Loss, Transcript
+from chatmemory.formats.format import Transcript
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -79,34 +79,7 @@ def _says(message: ChatMessage) -> bool:
     return True
 
 
-def unread_words(
-    turns: Sequence[Any], read: Transcript, content_of: Callable[[Any], Any] | None
-) -> Iterator[Loss]:
-    """Yield a loss for each string of the turns that is not in the messages."""
-    known = _Words(read)
-    passed = read.named | {each.turn for each in read.left_out}
-    for n, turn in enumerate(turns):
-        if n in passed:
-            continue
-        turn = turn.turn if isinstance(turn, Response) else turn
-        strings = _strings(content_of(turn) if content_of else turn)
-        paths = {path for path, text in strings if not _is_read(text, n, known)}
-        for path in sorted(paths):
-            words = f"words under {path!r}, which" if path else "words that"
-            yield Loss(f"message {n + 1}", f"{words} {known.missing}", turn=n)
-
-
-def _is_read(text: str, turn: int, known: _Words) -> bool:
-    """Return whether a text is in a message. If the text is JSON, its strings must be."""
-    if known.has(text, turn):
-        return True
-    value = decoded(text) if text.lstrip()[:1] in ("{", "[") else text
-    if isinstance(value, str):
-        return False
-    return all(known.has(each, turn) for _, each in _strings(value))
-
-
-def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and the text of each string with words in a JSON value."""
     waiting: list[tuple[str, Any]] = [(path, value)]
     while waiting:
@@ -132,7 +105,7 @@ def _has_words(text: str) -> bool:
     return _LETTERS.search(text) is not None and not _NO_WORDS.fullmatch(text.strip())
 
 
-class _Words:
+class Words:
     """The texts of a conversation's messages, in the order of the turns they were read from."""
 
     def __init__(self, read: Transcript) -> None:
@@ -153,6 +126,15 @@ class _Words:
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"
         return "are not read"
+
+    def has_all(self, text: str, turn: int) -> bool:
+        """Return whether a text is in a message. If the text is JSON, its strings must be."""
+        if self.has(text, turn):
+            return True
+        value = decoded(text) if text.lstrip()[:1] in ("{", "[") else text
+        if isinstance(value, str):
+            return False
+        return all(self.has(each, turn) for _, each in strings_in(value))
 
     def has(self, text: str, turn: int) -> bool:
         """Return whether a message has a text. The turn's own and near messages are tried first,

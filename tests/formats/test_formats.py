@@ -256,7 +256,7 @@ def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read()
         ),
         (
             "conversation 5",
-            "message 2: no part of its content can be read: parts of type 'output_thing'",
+            ".[4][1]: no part of its content can be read: parts of type 'output_thing'",
         ),
     ]
 

@@ -96,7 +96,7 @@ def test_only_a_line_break_ends_a_line(mark):
         ("{", "not valid JSON"),
         ("[]", "found: the text is an empty list"),
         ("{}", "found: the text is an empty object"),
-        ('[{"role":"user","content":1}]', "conversation 1: message 1: content must be"),
+        ('[{"role":"user","content":1}]', r"conversation 1: \.\[0\]: content must be"),
     ],
 )
 def test_other_text_is_refused(bad, why):

@@ -19,6 +19,7 @@ from chatmemory.messages.codec.json_text import (
     check_density,
     check_names,
     decode_json,
+    decoded,
     json_lines,
     load_json,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "check_density",
     "check_names",
     "decode_json",
+    "decoded",
     "frame_and_size",
     "frame_of",
     "json_lines",

@@ -63,6 +63,14 @@ def load_json(text: str) -> Any:
     return value
 
 
+def decoded(text: str) -> Any:
+    """Return the JSON value of a text, or the text itself if it is not JSON."""
+    try:
+        return load_json(text)
+    except InvalidMessage:
+        return text
+
+
 def _invalid_json(error: RecursionError | ValueError) -> InvalidMessage:
     if isinstance(error, RecursionError):
         return InvalidMessage("the JSON is nested too deeply")

@@ -11,7 +11,8 @@ from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats import FORMATS
-from chatmemory.formats.conversion import decoded, dict_in, text_in
+from chatmemory.formats.conversion import dict_in, text_in
+from chatmemory.messages.codec import decoded
 from chatmemory.messages.message import ChatMessage
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,

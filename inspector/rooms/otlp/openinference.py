@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chatmemory.formats.conversion import decoded
+from chatmemory.messages.codec import decoded
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
     OPENAI,

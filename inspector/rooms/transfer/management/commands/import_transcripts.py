@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import DatabaseError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.explain.wording import counted
 from chatmemory.formats import stream_transcripts
+from chatmemory.formats.account import fault
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.texts import one_line
 from chatmemory.printing import Printer, add_json_argument
@@ -62,7 +64,13 @@ class Command(DatabaseCommand):
                 except ChatMemoryError as error:
                     if len(files) == 1 and not file.is_in_folder:
                         raise
-                    self.leave_out(file, reports[-1], error)
+                    self.leave_out(file, reports[-1], str(error))
+                except (CommandError, DatabaseError):
+                    raise
+                except Exception as error:
+                    why = fault(error, str(file.path))
+                    self.leave_out(file, reports[-1], f"{file.path}: {why}")
+                    reports[-1].refused_count = max(1, reports[-1].refused_count)
         finally:
             printer.total(_totals(reports))
         if refused := sum(report.refused_count for report in reports):
@@ -93,7 +101,7 @@ class Command(DatabaseCommand):
                     printer.row(_row(file.path, report.format, result))
                     tell(report)
 
-    def leave_out(self, file: TranscriptFile, report: Report, error: ChatMemoryError) -> None:
+    def leave_out(self, file: TranscriptFile, report: Report, error: str) -> None:
         """Report a file that cannot be read; the others are imported. One that was named, or of
         which a part was imported, counts as refused.
         """

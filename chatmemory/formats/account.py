@@ -1,0 +1,194 @@
+"""The account of a conversation's records: what became of each one, and where it is in its file.
+
+A reader gets records only from here, and gives each of them back: as read, as named by a loss, or
+as refused. Types of records that have no words are listed by each format. All that is left is not
+known: the record is named with its place and type, unless all its words are in messages.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from chatmemory.formats.format import Kinds, Loss, SkippedTurn, Transcript, kind_of, unwrapped
+from chatmemory.formats.packed import Packed
+from chatmemory.formats.words import Words, strings_in
+
+logger = logging.getLogger(__name__)
+
+NOT_KNOWN, READ, NAMED, REFUSED = range(4)
+# What `Format.content_of` returns for a record that is known, and whose words are another record's.
+NOTHING: tuple[()] = ()
+
+
+class Places:
+    """Where the records of a conversation are in their file.
+
+    A record of JSON Lines has its line; `numbers` has the line of each record. A record of a JSON
+    document has its path in the `root`, in the notation of jq, such as `.messages[2]`. A document
+    may be on one `line`, or be an item of a list; then its path begins with the `prefix`.
+    """
+
+    def __init__(
+        self,
+        numbers: Iterable[int] = (),
+        root: Any = None,
+        line: int | None = None,
+        prefix: str = "",
+    ) -> None:
+        self.numbers = array("L", numbers)
+        self._root, self._line, self._prefix = root, line, prefix
+
+    def of(self, records: Iterable[int]) -> Places:
+        """Return the places of some of the records."""
+        if not self.numbers:
+            return self
+        return Places(self.numbers[n] for n in records)
+
+    def name(self, n: int, record: Any) -> str:
+        """Return the place of the n-th record, from 0."""
+        if n < len(self.numbers):
+            return line_name(self.numbers[n])
+        path = _path_to(unwrapped(record), self._root)
+        where = f".{f'{self._prefix}{path}'.removeprefix('.')}" if path else f"record {n + 1}"
+        return where if self._line is None else f"{line_name(self._line)}, {where}"
+
+
+def line_name(number: int) -> str:
+    return f"line {number}"
+
+
+def _path_to(record: Any, root: Any) -> str:
+    """Return the path of an object in a JSON document, or "" if it is not in it."""
+    waiting: list[tuple[str, Any]] = [("", root)]
+    while waiting:
+        path, value = waiting.pop()
+        if value is record and path:
+            return path
+        if isinstance(value, dict):
+            waiting += [(f"{path}{_step(name)}", each) for name, each in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{n}]", each) for n, each in enumerate(value)]
+    return ""
+
+
+def _step(name: str) -> str:
+    is_plain = name.isascii() and name.isidentifier()
+    return f".{name}" if is_plain else f'["{name}"]'
+
+
+class Account(Sequence[Any]):
+    """The records of one conversation, and what became of each.
+
+    Looking at a record, such as for the order of all, does not account for it.
+    """
+
+    def __init__(self, records: Sequence[Any], places: Places | None = None) -> None:
+        self._records = records
+        self._states = bytearray(len(records))
+        self._places = places or Places(root=records)
+        self.left_out: list[SkippedTurn] = []
+        self.at: int | None = None  # the record at hand
+
+    @classmethod
+    def of(cls, records: Sequence[Any]) -> Account:
+        return records if isinstance(records, Account) else cls(records)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __getitem__(self, n: Any) -> Any:
+        return self._records[n]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._records)
+
+    @property
+    def is_packed(self) -> bool:
+        return isinstance(self._records, Packed)
+
+    def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield records with their numbers, in this order, else all of them."""
+        if order is None:
+            for n, record in enumerate(self._records):
+                self.at = n
+                yield n, record
+        else:
+            for n in order:
+                self.at = n
+                yield n, self._records[n]
+        self.at = None
+
+    def read(self, *records: int) -> None:
+        """Account for records of which a message was read."""
+        for n in records:
+            self._states[n] = max(READ, self._states[n])
+
+    def name(self, *records: int) -> None:
+        """Account for records that a loss names as a whole."""
+        for n in records:
+            self._states[n] = NAMED
+
+    def refuse(self, record: int, why: str) -> None:
+        self._states[record] = REFUSED
+        self.left_out.append(SkippedTurn(record, why))
+
+    def take_over(self, inner: Account, records: Sequence[int]) -> None:
+        """Account for records as an inner account did, which had the n-th of them as its n-th."""
+        for n, state in enumerate(inner._states):
+            self._states[records[n]] = max(state, self._states[records[n]])
+        self.left_out += [SkippedTurn(records[each.turn], each.why) for each in inner.left_out]
+
+    def place(self, n: int) -> str:
+        return self._places.name(n, self._records[n])
+
+    def losses(
+        self,
+        read: Transcript,
+        content_of: Callable[[Any], Any] | None = None,
+        kinds: Kinds | None = None,
+    ) -> Iterator[Loss]:
+        """Yield a loss for each record that is not known and has words, and for all words of known
+        records that are not in the messages.
+        """
+        known = Words(read)
+        for n, record in enumerate(self._records):
+            state = self._states[n]
+            if state in (NAMED, REFUSED):
+                continue
+            record = unwrapped(record)
+            is_known, strings = True, [*self._said(record, content_of)]
+            if not strings and state != READ and self._is_open(record, content_of, kinds):
+                is_known, strings = False, [*strings_in(record)]
+            paths = {path for path, text in strings if not known.has_all(text, n)}
+            if paths and not is_known:
+                kind = kinds.of(record) if kinds else kind_of(record)
+                yield Loss(_message(n), f"records of type {kind!r}, which {known.missing}", turn=n)
+            else:
+                for path in sorted(paths):
+                    words = f"words under {path!r}, which" if path else "words that"
+                    yield Loss(_message(n), f"{words} {known.missing}", turn=n)
+
+    @staticmethod
+    def _said(record: Any, content_of: Callable[[Any], Any] | None) -> Iterator[tuple[str, str]]:
+        return strings_in(content_of(record) if content_of else record)
+
+    @staticmethod
+    def _is_open(record: Any, content_of: Callable[[Any], Any] | None, kinds: Kinds | None) -> bool:
+        """Return whether a record that was not read may have words of which nobody knows."""
+        if kinds and kinds.of(record) in kinds.silent:
+            return False
+        return content_of is not None and content_of(record) is not NOTHING
+
+
+def _message(n: int) -> str:
+    return f"message {n + 1}"
+
+
+def fault(error: Exception, where: str) -> str:
+    """Log an unexpected exception of a reader, and return the reason of a refusal."""
+    logger.error("a transcript cannot be read at %s", where, exc_info=error)
+    name = type(error).__name__
+    return f"chatmemory failed to read it ({name}), which is a fault of chatmemory: please report"
