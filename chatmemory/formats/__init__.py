@@ -17,6 +17,7 @@ from chatmemory.formats.format import (
     Refused,
     Rendered,
     Rendering,
+    Response,
     Transcript,
 )
 from chatmemory.formats.registry import (

@@ -18,7 +18,8 @@ from chatmemory.formats.words import Words, strings_in
 
 logger = logging.getLogger(__name__)
 
-NOT_KNOWN, READ, NAMED, REFUSED = range(4)
+# A record that is named and read is read: then only a part of it is named.
+NOT_KNOWN, NAMED, READ, REFUSED, ELSEWHERE = range(5)
 # What `Format.content_of` returns for a record that is known, and whose words are another record's.
 NOTHING: tuple[()] = ()
 
@@ -54,6 +55,12 @@ class Places:
         path = _path_to(unwrapped(record), self._root)
         where = f".{f'{self._prefix}{path}'.removeprefix('.')}" if path else f"record {n + 1}"
         return where if self._line is None else f"{line_name(self._line)}, {where}"
+
+    def of_value(self, n: int = 0) -> str:
+        """Return the place of a whole value: of the n-th one, if each has a line."""
+        if n < len(self.numbers):
+            return line_name(self.numbers[n])
+        return f".{self._prefix}" if self._line is None else line_name(self._line)
 
 
 def line_name(number: int) -> str:
@@ -123,16 +130,22 @@ class Account(Sequence[Any]):
 
     def read(self, *records: int) -> None:
         """Account for records of which a message was read."""
-        for n in records:
-            self._states[n] = max(READ, self._states[n])
+        self._set(READ, records)
 
     def name(self, *records: int) -> None:
-        """Account for records that a loss names as a whole."""
+        """Account for records that a loss names."""
+        self._set(NAMED, records)
+
+    def leave(self, *records: int) -> None:
+        """Account for records that belong to another account, such as that of a branch."""
+        self._set(ELSEWHERE, records)
+
+    def _set(self, state: int, records: Iterable[int]) -> None:
         for n in records:
-            self._states[n] = NAMED
+            self._states[n] = max(state, self._states[n])
 
     def refuse(self, record: int, why: str) -> None:
-        self._states[record] = REFUSED
+        self._set(REFUSED, [record])
         self.left_out.append(SkippedTurn(record, why))
 
     def take_over(self, inner: Account, records: Sequence[int]) -> None:
@@ -156,7 +169,7 @@ class Account(Sequence[Any]):
         known = Words(read)
         for n, record in enumerate(self._records):
             state = self._states[n]
-            if state in (NAMED, REFUSED):
+            if state in (NAMED, REFUSED, ELSEWHERE):
                 continue
             record = unwrapped(record)
             is_known, strings = True, [*self._said(record, content_of)]

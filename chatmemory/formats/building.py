@@ -41,6 +41,10 @@ class SessionBuilder:
             {**part.attributes, **whole.attributes},
         )
 
+    def replace(self, position: int, message: ChatMessage) -> None:
+        """Put a message that was written again in its place."""
+        self.messages[position] = message
+
     def count_prompt(self, position: int, tokens: int) -> None:
         self._prompts[position] = tokens
 

@@ -51,7 +51,11 @@ def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
         return Call(body, session=id)
     if result or answer or error:
         answer = result.get("message") or answer
-        return Call(None, answer, id) if answer and not error else Refused(id, _error_text(error))
+        return (
+            Call(None, answer, id)
+            if answer and not error
+            else Refused(id, f"request {id}: {_error_text(error)}")
+        )
     return None
 
 
@@ -75,9 +79,9 @@ def _session(value: dict[str, Any]) -> str | None:
 
 
 def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
-    for number, value in enumerate(values, 1):
-        call = _call(value) if isinstance(value, dict) else None
-        yield call or Refused(f"call {number}", "it has no request and no answer")
+    for value in values:
+        if call := _call(value):
+            yield call
 
 
 FORMAT = format_of_calls("call_log", _finds, _calls)

@@ -52,6 +52,9 @@ def find(value: Any) -> RawTranscript | None:
         return None
     if not all(isinstance(node, dict) and "message" in node for node in mapping.values()):
         return None
+    messages = [node["message"] for node in mapping.values() if node["message"]]
+    if messages and not any(dict_in(each, "author") for each in messages):
+        return None  # DeepSeek's export has such trees, too
     values = {id: node.get("message") for id, node in mapping.items()}
     parents = {id: node.get("parent") for id, node in mapping.items()}
     nodes = nodes_of(values, parents, value.get("current_node"))
@@ -153,4 +156,9 @@ def _part(part: Any) -> Iterator[Content]:
         yield TextContent(prompt)
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _content_of)
+def _is_empty(value: Any) -> bool:
+    nodes = [*value["mapping"].values()] if dict_in(value, "mapping") else []
+    return bool(nodes) and not any(dict_in(node, "message") for node in nodes)
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of, _is_empty)

@@ -147,4 +147,8 @@ def _attached(message: Mapping[str, Any]) -> list[TextContent]:
     return found + [stand_in("file", name) for name in names]
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _content_of)
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, dict) and "uuid" in value and value.get("chat_messages") == []
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of, _is_empty)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from sys import intern
@@ -31,7 +31,7 @@ from chatmemory.formats.conversion import (
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
@@ -43,6 +43,7 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
     text_of,
+    with_attributes,
 )
 
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
@@ -53,6 +54,7 @@ _PROGRESS = (
     "search_results_received",
 )
 SPEAKERS = ("user", "assistant")
+ANSWERS = 8  # the newest answers whose blocks may be written again
 BRANCHES = 20  # the most branches that are read from one file
 # The beginnings of users' records that the program wrote itself.
 BY_PROGRAMS = ("<task-notification", "<local-command-stdout", "<bash-stdout", "<system-reminder")
@@ -155,9 +157,14 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     reader.miss(_OF_SUBAGENTS, len(sidechains), *sidechains)
     reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
     read = reader.read_all(account, order, after)
-    others = [_branch(turns, kept, way, read) for way in branches]
-    account.name(*({n for way in branches for n in way} - {*order}))
-    return replace(read, branches=tuple(others))
+    main, losses = {*order}, [*read.losses]
+    others = []
+    for way in branches:
+        account.leave(*({*way} - main))
+        branch, lost = _branch(turns, kept, way, read, main)
+        others.append(branch)
+        losses += lost
+    return replace(read, losses=tuple(losses), branches=tuple(others))
 
 
 def _outline(record: Any) -> dict[str, Any]:
@@ -193,15 +200,27 @@ def _shared(value: Any) -> Any:
 
 
 def _branch(
-    turns: Sequence[Any], kept: Mapping[str, Sequence[str]], way: Sequence[int], main: Transcript
-) -> Transcript:
-    """Return the whole conversation along another path through the tree."""
-    read = _Reader(kept).read_all(Account(turns), way)
+    turns: Sequence[Any],
+    kept: Mapping[str, Sequence[str]],
+    way: Sequence[int],
+    main: Transcript,
+    in_main: Collection[int],
+) -> tuple[Transcript, list[Loss]]:
+    """Return the whole conversation along another path through the tree, and the losses in the
+    records that are only there.
+    """
+    account = Account(turns)
+    read = _Reader(kept).read_all(account, way)
+    own = {*way}.difference(in_main)
+    account.leave(*(n for n in range(len(turns)) if n not in own))
+    losses = [*read.losses, *account.losses(read, content_of, KINDS)]
+    losses += [Loss("branch", each.why, each.turn) for each in account.left_out]
     assert read.session is not None
     assert main.session is not None
     pairs = zip(read.session.messages, main.session.messages, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return replace(read, losses=(), shared=shared)
+    lost = [each for each in losses if each.turn in own]
+    return replace(read, losses=(), shared=shared), lost
 
 
 # The order of the records
@@ -385,6 +404,7 @@ class _Reader(SessionReader):
         self._kept = kept  # the ids of the records that each boundary kept, by its own id
         self._boundary: dict[str, Any] = {}
         self._places: dict[str, list[int]] = {id: [] for ids in kept.values() for id in ids}
+        self._blocks: dict[str, list[dict[str, Any]]] = {}  # of the newest answers by their ids
         self._results: defaultdict[str | None, list[int]] = defaultdict(list)
 
     def read(self, record: dict[str, Any]) -> None:
@@ -469,7 +489,13 @@ class _Reader(SessionReader):
         about = {name: record.get(name) for name in ("uuid", "timestamp")}
         about |= {name: message.get(name) for name in ("id", "model", "stop_reason", "usage")}
         id = text_in(message, "id")
-        for run in runs_of(_blocks(message), is_result):
+        blocks, is_rewritten = self.new_blocks(id, _blocks(message))
+        if is_rewritten and id in self._answers:
+            place = self._answers[id]
+            self.rewrite(place, self.part(blocks, about))
+            self.placed(record, place)
+            return
+        for run in runs_of(blocks, is_result):
             if is_result(run[0]):
                 self.placed(record, self.server_result(run[0], about, id))
                 continue
@@ -480,6 +506,35 @@ class _Reader(SessionReader):
                 usage = dict_in(message, "usage")
                 if tokens := sum(whole(usage.get(name)) or 0 for name in _PROMPT):
                     self.built.count_prompt(place, tokens)
+
+    def new_blocks(
+        self, id: str | None, blocks: list[dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Return the blocks of a record that its answer does not have yet. If it writes some of
+        them again, return all blocks of the answer, the newer ones in place of the older, and True.
+        """
+        if id is None:
+            return blocks, False
+        known = self._blocks.get(id, [])
+        merged, is_rewritten = [*known], False
+        for n, block in enumerate(blocks):
+            place = _place_of(block, n, known)
+            if place is None:
+                merged.append(block)
+            else:
+                is_rewritten |= merged[place] != block
+                merged[place] = block
+        self._blocks.pop(id, None)
+        self._blocks[id] = merged
+        if len(self._blocks) > ANSWERS:
+            del self._blocks[next(iter(self._blocks))]
+        return (merged, True) if is_rewritten else (merged[len(known) :], False)
+
+    def rewrite(self, place: int, answer: AiMessage) -> None:
+        """Put an answer that was written again in place of its earlier text."""
+        self.account_for_record()
+        attributes = {**answer.attributes, **_attributes(self.built.messages[place])}
+        self.built.replace(place, with_attributes(answer, attributes))
 
     def part(self, blocks: Sequence[dict[str, Any]], about: dict[str, Any]) -> AiMessage:
         """Return a part of an answer. It is empty if none of its blocks can be read."""
@@ -521,6 +576,28 @@ class _Reader(SessionReader):
         )
 
 
+def _place_of(block: dict[str, Any], n: int, known: Sequence[dict[str, Any]]) -> int | None:
+    """Return the place of a block in the known ones, or None if it is new. A call is known by its
+    id. A text may have grown since.
+    """
+    kind = type_in(block)
+    if kind.endswith("tool_use"):
+        ids = (place for place, each in enumerate(known) if each.get("id") == block.get("id"))
+        return next(ids, None)
+    if block in known:
+        return known.index(block)
+    if n < len(known) and type_in(known[n]) == kind and kind in ("text", "thinking"):
+        before, now = known[n].get(kind), block.get(kind)
+        has_grown = isinstance(before, str) and isinstance(now, str) and now.startswith(before)
+        return n if has_grown and before else None
+    return None
+
+
+def _attributes(message: ChatMessage) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(message, "attributes", {})
+    return found
+
+
 def _is_provider_result(message: ChatMessage) -> bool:
     own = getattr(message, "attributes", {}).get(ANTHROPIC, {})
     return isinstance(message, ToolExecutionResultMessage) and bool(own)
@@ -548,6 +625,8 @@ def _content(block: dict[str, Any]) -> Content:
             return media_content("image", url, data, text_in(source, "media_type"), "low")
         case "document" if data or url:
             return media_content("file", url, data, None)
+        case "tool_reference":
+            return stand_in("tool", text_in(block, "tool_name"))
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 
@@ -573,6 +652,7 @@ def type_of(record: Mapping[str, Any]) -> str:
     return f"{type}/{sub}" if isinstance(sub, str) and sub else type
 
 
+KINDS = Kinds(type_of, SILENT)
 FORMAT = Format(
     NAME,
     find,
@@ -580,5 +660,5 @@ FORMAT = Format(
     is_record=_may_be_record,
     find_each=find_each,
     content_of=content_of,
-    kinds=Kinds(type_of, SILENT),
+    kinds=KINDS,
 )

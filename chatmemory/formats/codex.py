@@ -420,6 +420,8 @@ def content_of(record: Any) -> Any:
     item = _item_in(record)
     if item is not None or record.get("type") != "event_msg":
         return item
+    if record["payload"].get("type") == "item_completed":
+        return record["payload"].get("item")
     items = _items_of(record["payload"])
     said = [each for each in items if each["type"] in _ITEMS]
     return NOTHING if items and not said else said  # calls are known by their ids

@@ -16,6 +16,7 @@ from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
+from chatmemory.formats.known import shape_of
 from chatmemory.formats.runs import Runs, digest_of
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
@@ -56,7 +57,8 @@ def format_of_calls(
         return RawTranscript(None, [value]) if finds(value) else None
 
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
-        return _joined(calls(values))
+        counted = _Counted(values, finds)
+        return _joined(calls(counted), counted)
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
         found = [*conversations(turns)]
@@ -72,12 +74,12 @@ def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> For
     """Return the format of values around messages in another format, which `find` returns."""
 
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
-        for number, value in enumerate(values, 1):
+        for n, value in enumerate(values):
             try:
                 raw = find(value) or RawTranscript(None, ())
-                yield read_as(_format_in(raw.turns), raw)
+                yield at_value(n, read_as(_format_in(raw.turns), raw))
             except UnreadableTranscript as error:
-                yield Refused(f"conversation {number}", str(error))
+                yield Refused(f"conversation {n + 1}", str(error), n)
 
     return Format(name, find, parse_any, conversations=conversations)
 
@@ -106,10 +108,12 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
     if isinstance(value, str):
         message = AiMessage(value) if by_model else UserMessage(value)
         return Transcript(None, (message,)) if value.strip() else None
-    for each in _ways(value):
+    for each, others in _ways(value):
         format = format_of(each)
         if format and (raw := format.find(each)):
-            return read_as(format, raw)
+            read = read_as(format, raw)
+            lost = (Loss("call", f"{others:,} other generations"),) if others else ()
+            return replace(read, losses=(*read.losses, *lost))
     return None
 
 
@@ -131,20 +135,20 @@ def format_of(value: Any) -> Format | None:
     return next((each for each in plain if (each.claims or each.find)(value)), None)
 
 
-def _ways(value: Any) -> Iterator[Any]:
+def _ways(value: Any) -> Iterator[tuple[Any, int]]:
     """Yield the values that may be messages: the value, one message in a list, and values within
-    it.
+    it. Each has the number of the values beside it that are not read.
     """
-    yield value
+    yield value, 0
     if isinstance(value, dict):
-        yield [value]
+        yield [value], 0
         for name in _WITHIN:
             if value.get(name):
                 yield from _ways(value[name])
     elif isinstance(value, list) and value and isinstance(value[0], list):
-        yield from _ways(value[0])
+        yield from ((each, others + len(value) - 1) for each, others in _ways(value[0]))
     elif is_list_of(value, "message"):  # the generations of LangChain
-        yield [each["message"] for each in value[:1]]
+        yield [value[0]["message"]], len(value) - 1
 
 
 def read_call(call: Call) -> Transcript:
@@ -194,9 +198,9 @@ class _Log:
     def add(self, call: Call, number: int) -> Iterator[Refused]:
         if call.session is None and call.trace is None:
             try:
-                self._put(read_call(call))
+                self._put(at_value(number, read_call(call)))
             except UnreadableTranscript as error:
-                yield Refused(f"call {number}", error.why)
+                yield Refused(f"call {number + 1}", error.why, number)
         else:
             waiting = self._waiting.setdefault((call.session, call.trace), [])
             waiting.append(_packed((call, number)))
@@ -269,9 +273,9 @@ def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refu
     last: list[SystemMessage] = []
     for call, number in chosen:
         try:
-            read = read_call(call)
+            read = at_value(number, read_call(call))
         except UnreadableTranscript as error:
-            yield Refused(f"call {number}", error.why)
+            yield Refused(f"call {number + 1}", error.why, number)
             continue
         system, rest = _divided(read)
         digests = [digest_of(each) for each in rest]
@@ -304,12 +308,38 @@ def _whole(
     return Transcript(name, tuple(messages), tuple(losses))
 
 
-def _joined(calls: Iterable[Call | Refused]) -> Iterator[Transcript | Refused]:
+def _joined(calls: Iterable[Call | Refused], values: _Counted) -> Iterator[Transcript | Refused]:
     """Yield the calls that cannot be read, then the conversations."""
     log = _Log()
-    for number, call in enumerate(calls, 1):
+    for call in calls:
         if isinstance(call, Refused):
-            yield call
+            yield replace(call, turn=values.at)
         else:
-            yield from log.add(call, number)
+            yield from log.add(call, values.at)
+    yield from values.others
     yield from log.conversations()
+
+
+class _Counted(Iterable[Any]):
+    """The values of a file. `at` is the index of the value at hand, and `others` are refusals of
+    the values that hold no call.
+    """
+
+    def __init__(self, values: Iterable[Any], finds: Callable[[Any], bool]) -> None:
+        self._values, self._finds = values, finds
+        self.at = 0
+        self.others: list[Refused] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        for n, value in enumerate(self._values):
+            self.at = n
+            if self._finds(value):
+                yield value
+            else:
+                why = f"it has no request and no answer: it is {shape_of(value)}"
+                self.others.append(Refused(f"call {self.at + 1}", why, self.at))
+
+
+def at_value(n: int, read: Transcript) -> Transcript:
+    """Return a transcript whose losses are in the n-th value of a file."""
+    return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

@@ -105,10 +105,16 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Refused:
-    """A conversation or a line of a file that cannot be read, and why. The others are read."""
+    """A conversation or a line of a file that cannot be read, and why. The others are read.
+
+    `turn` is the index of the value of the file, if the format that found it knows no more. If it
+    `is_empty`, nobody began the conversation: that is no failure.
+    """
 
     where: str
     why: str
+    turn: int | None = field(default=None, compare=False)
+    is_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,8 @@ class Format:
       the part is empty and the turn made no message. Each string of four letters or more in it,
       except names such as ids and types, must be in a text, a thought, an argument or a result of a
       message, or it is reported as a loss (see `chatmemory.formats.account`).
+    - `is_empty`, if there is one, tells whether a value is a conversation that nobody began, as
+      chats in the export of an account are.
     - `kinds`, if there are any, name the types of its records, and those that have no words.
     - `conversations`, if there is one, takes the values of a file in order and yields its
       conversations. It is for formats in which several values make one conversation, such as calls
@@ -223,4 +231,5 @@ class Format:
     find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
     content_of: Callable[[Any], Any] | None = None
     kinds: Kinds | None = None
+    is_empty: Callable[[Any], bool] | None = None
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

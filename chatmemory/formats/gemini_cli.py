@@ -17,7 +17,7 @@ from typing import Any
 
 from chatmemory.formats import gemini
 from chatmemory.formats.account import Account
-from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, name_of, text_in
+from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
@@ -27,7 +27,8 @@ from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 NAME = "gemini_cli"
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 _TAKEN_BACK = "messages that a rewind took back"
-_TYPES = ("user", "gemini", "info", "error", "warning")
+_NOTICES = ("info", "error", "warning", "model")
+_TYPES = ("user", "gemini", *_NOTICES)
 _CHANGES = ("$set", "$patch", "$rewindTo")
 
 
@@ -52,17 +53,29 @@ def is_head(value: Any) -> bool:
 def is_record(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    is_message = value.get("type") in _TYPES and "content" in value and "id" in value
+    is_message = isinstance(value.get("type"), str) and {"content", "id"} <= value.keys()
     return is_head(value) or is_message or not value.keys().isdisjoint(_CHANGES)
 
 
 def content_of(record: Any) -> Any:
     """Return the content, thoughts, arguments and results of the messages in a record."""
+    if not type_of(record).startswith(("$", "user", "gemini", "none")):
+        return None
     record = dict_in(record, "$patch") or record
     messages = _listed(record) or [record]
-    calls = [call for each in messages for call in dicts_in(each, "toolCalls")]
+    calls = [call for each in messages for call in list_in(each, "toolCalls")]
     content = [[each.get(name) for name in ("content", "thoughts")] for each in messages]
-    return [content, [[each.get(name) for name in ("args", "result")] for each in calls]]
+    return [content, [_said_in(each) for each in calls]]
+
+
+def _said_in(call: Any) -> Any:
+    """Return a call without what the program shows of it."""
+    if not isinstance(call, dict):
+        return call
+    return {name: each for name, each in call.items() if name not in _SHOWN}
+
+
+_SHOWN = ("description", "displayName", "resultDisplay", "renderOutputAsMarkdown")
 
 
 def _listed(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -182,7 +195,7 @@ class _Reader(SessionReader):
                     self.miss("messages without content")
             case "gemini":
                 self.model(record)
-            case kind:
+            case kind if kind in _NOTICES:
                 self.miss(f"messages of the program to the user, of type {kind!r}")
 
     def model(self, record: dict[str, Any]) -> None:

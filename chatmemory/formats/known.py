@@ -1,7 +1,8 @@
 """Files of other programs that are recognized but not read: the error names the program.
 
-Each is one line of `KNOWN`. They are tried before the formats, so that such a file is not mistaken
-for one that can be read: `is_like` must be True only for files of that program.
+Each is one entry of `KNOWN`, or of `KNOWN_BEGINNINGS` if it is no JSON. They are tried before the
+formats, so that such a file is not mistaken for one that can be read: `is_like` must be True only
+for files of that program.
 """
 
 from __future__ import annotations
@@ -15,14 +16,24 @@ from typing import Any
 class KnownShape:
     """A kind of file that is not read.
 
-    `name` completes "the file is …", such as "an export of Slack". `is_like` gets the JSON value of
-    the file, of any type, or a list of the first lines of a JSON Lines file. `instead` is a
-    sentence that suggests another way, if there is one.
+    `name` completes "the file is …", such as "an export of Slack". `sign` describes what `is_like`
+    looks for, in the JSON value of a file, of any type, or in a list of the first lines of a JSON
+    Lines file. `instead` is a sentence that suggests another way, if there is one.
     """
 
     name: str
+    sign: str
     is_like: Callable[[Any], bool]
     instead: str = ""
+
+
+@dataclass(frozen=True)
+class KnownBeginning:
+    """A kind of file that is no JSON. `name` completes "the file is …"."""
+
+    name: str
+    beginning: bytes
+    instead: str
 
 
 def _has(value: Any, *names: str) -> bool:
@@ -55,6 +66,25 @@ def _is_stream_json(value: Any) -> bool:
     return _lines(value, "system", "subtype", "session_id") and not _has(value, "parentUuid")
 
 
+def _is_amp(value: Any) -> bool:
+    return _within(value, "messages", "role", "messageId") and str(
+        _first(value).get("id")
+    ).startswith("T-")
+
+
+def _is_deepseek(value: Any) -> bool:
+    mapping = _first(value).get("mapping")
+    nodes = mapping.values() if isinstance(mapping, dict) else ()
+    return any(_has(each, "message") and _has(each["message"], "fragments") for each in nodes)
+
+
+def _is_dsh(value: Any) -> bool:
+    events = ("assistant/message", "user/message", "turn/start")
+    return _lines(value, "session", "id", "delegationDepth") or any(
+        _lines(value, each, "seq") for each in events
+    )
+
+
 def _lines_of_tavern(value: Any) -> bool:
     lines = value if isinstance(value, list) else []
     return any(_has(each, "is_user", "mes") for each in lines)
@@ -68,63 +98,173 @@ def _is_ultrachat(value: Any) -> bool:
 _SESSIONS = "Import the session file of Claude Code, which lies in ~/.claude/projects."
 
 KNOWN: tuple[KnownShape, ...] = (
-    KnownShape("a task of Agent2Agent (A2A)", lambda v: _within(v, "history", "kind", "parts")),
+    KnownShape(
+        "a task of Agent2Agent (A2A)",
+        "`history` whose messages have `kind` and `parts`",
+        lambda v: _within(v, "history", "kind", "parts"),
+    ),
     KnownShape(
         "a session of Google's Agent Development Kit (ADK)",
+        "`appName`, `userId` and `events`",
         lambda v: _has(v, "appName", "userId", "events"),
     ),
-    KnownShape("training data of Alpaca", lambda v: _has(v, "instruction", "output")),
-    KnownShape("the state of an AutoGen agent", lambda v: _has(v, "type", "llm_context")),
-    KnownShape("the state of an AutoGen team", lambda v: _has(v, "type", "agent_states")),
-    KnownShape("an export of Chatbot UI", lambda v: _has(v, "version", "history", "folders")),
+    KnownShape(
+        "training data of Alpaca",
+        "`instruction` and `output`",
+        lambda v: _has(v, "instruction", "output"),
+    ),
+    KnownShape(
+        "a thread of Amp",
+        "`messages` with `messageId`, and an id that begins with `T-`",
+        _is_amp,
+    ),
+    KnownShape(
+        "the state of an AutoGen agent",
+        "`type` and `llm_context`",
+        lambda v: _has(v, "type", "llm_context"),
+    ),
+    KnownShape(
+        "the state of an AutoGen team",
+        "`type` and `agent_states`",
+        lambda v: _has(v, "type", "agent_states"),
+    ),
+    KnownShape(
+        "an export of Chatbot UI",
+        "`version`, `history` and `folders`",
+        lambda v: _has(v, "version", "history", "folders"),
+    ),
     KnownShape(
         "what Claude Code prints as stream-json",
+        "a line `system` with `subtype` and `session_id`",
         _is_stream_json,
         _SESSIONS,
     ),
-    KnownShape("`loglines` of Claude Code", lambda v: _has(v, "loglines"), _SESSIONS),
+    KnownShape("`loglines` of Claude Code", "`loglines`", lambda v: _has(v, "loglines"), _SESSIONS),
     KnownShape(
         "the screen messages of Cline, Roo Code or Kilo Code (ui_messages.json)",
+        "`ts`, `type`, and `say` or `ask`",
         lambda v: _has(v, "ts", "type") and not {"say", "ask"}.isdisjoint(_first(v)),
         "Import api_conversation_history.json, which lies beside it.",
     ),
-    KnownShape("a session of Continue", lambda v: _within(v, "history", "message")),
+    KnownShape(
+        "a session of Continue",
+        "`history` whose items have a `message`",
+        lambda v: _within(v, "history", "message"),
+    ),
+    KnownShape(
+        "an export of DeepSeek's chat",
+        "`mapping` whose messages have `fragments`",
+        _is_deepseek,
+    ),
+    KnownShape(
+        "a session of dsh, DeepSeek's harness",
+        "a first line `session` with `delegationDepth`, or events such as `assistant/message`",
+        _is_dsh,
+    ),
+    KnownShape(
+        "a channel exported from Discord",
+        "`guild`, `channel` and `messages`",
+        lambda v: _has(v, "guild", "channel", "messages"),
+    ),
+    KnownShape(
+        "a session of Factory's Droid",
+        "a first line `session_start` with `id` and `cwd`",
+        lambda v: _lines(v, "session_start", "id", "cwd"),
+    ),
     KnownShape(
         "a chat of GitHub Copilot",
+        "`requests` with `requestId`",
         lambda v: _has(v, "responderUsername", "requests") or _within(v, "requests", "requestId"),
     ),
     KnownShape(
-        "a channel exported from Discord", lambda v: _has(v, "guild", "channel", "messages")
+        "a log of Inspect",
+        "`samples` with `messages`",
+        lambda v: _within(v, "samples", "messages"),
     ),
-    KnownShape("a log of Inspect", lambda v: _within(v, "samples", "messages")),
-    KnownShape("an agent file of Letta", lambda v: _within(v, "agents", "in_context_message_ids")),
-    KnownShape("a conversation of LM Studio", lambda v: _within(v, "messages", "versions")),
+    KnownShape(
+        "an agent file of Letta",
+        "`agents` with `in_context_message_ids`",
+        lambda v: _within(v, "agents", "in_context_message_ids"),
+    ),
+    KnownShape(
+        "a conversation of LM Studio",
+        "`messages` with `versions`",
+        lambda v: _within(v, "messages", "versions"),
+    ),
     KnownShape(
         "a session of OpenClaw or pi",
+        "a first line `session` with `version` and `cwd`, or a line `message` with `parentId`",
         lambda v: _lines(v, "session", "version", "cwd") or _lines(v, "message", "parentId"),
     ),
     KnownShape(
         "an export of opencode",
+        "`info`, and `messages` with `info` and `parts`",
         lambda v: _has(v, "info", "messages") and _within(v, "messages", "info", "parts"),
     ),
     KnownShape(
         "preference data (DPO), which has two answers to a question",
+        "`preferred_output`, or `chosen` and `rejected`",
         lambda v: _has(v, "preferred_output") or _has(v, "chosen", "rejected"),
     ),
-    KnownShape("a chat history of Semantic Kernel", _is_semantic_kernel),
+    KnownShape("a chat history of Semantic Kernel", "`role` and `items`", _is_semantic_kernel),
     KnownShape(
         "a chat of SillyTavern",
+        "`is_user` and `mes`",
         lambda v: _within(v, "messages", "is_user", "mes") or _lines_of_tavern(v),
     ),
     KnownShape(
         "a channel of a Slack export",
+        "`type`, `user`, `text` and `ts`",
         lambda v: _has(v, "type", "user", "text", "ts") or _has(v, "type", "ts", "subtype", "text"),
     ),
-    KnownShape("messages of Spring AI", lambda v: _has(v, "messageType", "text")),
-    KnownShape("simulations of tau2-bench", lambda v: _within(v, "simulations", "messages")),
-    KnownShape("a row of UltraChat", _is_ultrachat),
-    KnownShape("a session of Zep", lambda v: _within(v, "messages", "role_type", "content")),
+    KnownShape(
+        "messages of Spring AI",
+        "`messageType` and `text`",
+        lambda v: _has(v, "messageType", "text"),
+    ),
+    KnownShape(
+        "simulations of tau2-bench",
+        "`simulations` with `messages`",
+        lambda v: _within(v, "simulations", "messages"),
+    ),
+    KnownShape("a row of UltraChat", "`data`, a list of texts", _is_ultrachat),
+    KnownShape(
+        "a session of Zep",
+        "`messages` with `role_type`",
+        lambda v: _within(v, "messages", "role_type", "content"),
+    ),
 )
+
+_UNPACK = "Unpack it, and import the JSON files in it."
+
+# Files that are no JSON, by what they begin with.
+KNOWN_BEGINNINGS: tuple[KnownBeginning, ...] = (
+    KnownBeginning("a ZIP archive", b"PK\x03\x04", _UNPACK),
+    KnownBeginning("compressed with gzip", b"\x1f\x8b", _UNPACK),
+    KnownBeginning("compressed with xz", b"\xfd7zXZ\x00", _UNPACK),
+    KnownBeginning("compressed with zstd", b"(\xb5/\xfd", _UNPACK),
+    KnownBeginning("UTF-16", b"\xff\xfe", "Save it as UTF-8."),
+    KnownBeginning("UTF-16", b"\xfe\xff", "Save it as UTF-8."),
+    KnownBeginning(
+        "a database of SQLite",
+        b"SQLite format 3\x00",
+        "Export the conversations from its program as JSON, and import these files.",
+    ),
+    KnownBeginning(
+        "a chat history of Aider (.aider.chat.history.md)",
+        b"# aider chat started at ",
+        "",
+    ),
+)
+
+
+def known_beginning(first: bytes) -> str | None:
+    """Return why a file with these first bytes is not read, or None."""
+    first = first.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n ")
+    for each in KNOWN_BEGINNINGS:
+        if first.startswith(each.beginning):
+            return _sentence("the file", f"{each.name}, which is not read", each.instead)
+    return None
 
 
 def known_shape(value: Any) -> KnownShape | None:
@@ -134,8 +274,11 @@ def known_shape(value: Any) -> KnownShape | None:
 
 def why_unread(shape: KnownShape, called: str) -> str:
     """Return the sentence of a refusal."""
-    instead = f" {shape.instead}" if shape.instead else ""
-    return f"{called} is {shape.name}, which is not read.{instead}".removesuffix(".")
+    return _sentence(called, f"{shape.name}, which is not read", shape.instead)
+
+
+def _sentence(called: str, what: str, instead: str) -> str:
+    return f"{called} is {what}. {instead}".strip().removesuffix(".")
 
 
 def shape_of(value: Any) -> str:

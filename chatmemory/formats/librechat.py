@@ -140,4 +140,9 @@ def _about(message: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: {name: each for name, each in known.items() if each not in (None, False)}}
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _content_of)
+def _is_empty(value: Any) -> bool:
+    is_one = isinstance(value, dict) and "conversationId" in value
+    return is_one and value.get("messages", value.get("messagesTree")) == []
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of, _is_empty)

@@ -2,32 +2,37 @@
 
 {"id": …, "chat": {"history": {"messages": {id: {"role": …, "content": …}, …}, "currentId": …}}}
 
-`chat.messages` repeats the path that is shown. It is read only if there is no history. Source of
-the shapes: Open WebUI's documentation of its chat API.
+An answer with calls has them under `output`, as items of the Responses API, and in its text as
+HTML. `chat.messages` repeats the path that is shown. It is read only if there is no history. Source
+of the shapes: Open WebUI's documentation of its chat API.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats import openai_responses
 from chatmemory.formats.conversion import (
     Reader,
     dict_in,
     dicts_in,
     first_in,
+    list_in,
     name_of,
     object_in,
     stand_in,
     text_in,
+    type_in,
 )
 from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.parts import media_content
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.messages.contents import Content, TextContent
-from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
+from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, with_attributes
 
 NAME = "open_webui"
 
@@ -41,8 +46,17 @@ def find(value: Any) -> RawTranscript | None:
         values = {name_of(each, "id") or str(n): each for n, each in enumerate(listed)}
     if not values:
         return None
+    losses = _beside(listed, values)
     nodes = linked_nodes(values, "parentId", first_in(history, "currentId", "current_id"))
-    return RawTranscript(name_of(value, "id") or name_of(chat, "id"), nodes)
+    return RawTranscript(name_of(value, "id") or name_of(chat, "id"), nodes, losses)
+
+
+def _beside(listed: list[dict[str, Any]], values: Mapping[str, Any]) -> tuple[Loss, ...]:
+    """Return the loss of messages that are in the list of those shown, and not in the history."""
+    known = [_content_of(each) for each in values.values()]
+    others = sum(_content_of(each) not in known for each in listed if any(each.values()))
+    what = f"messages that are only in the list of those shown, which are not read ({others:,})"
+    return (Loss("conversation", what),) if others and values else ()
 
 
 def _is_message(value: Any) -> bool:
@@ -50,8 +64,21 @@ def _is_message(value: Any) -> bool:
 
 
 def _content_of(message: Any) -> Any:
-    names = ("content", "files", "output", "error")
-    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
+    if not isinstance(message, dict):
+        return None
+    said = {name: message.get(name) for name in ("content", "files", "output", "error")}
+    if _has_items(message) and isinstance(said["content"], str):
+        said["content"] = _DETAILS.sub("", said["content"])
+    return said
+
+
+# Thoughts and calls, which Open WebUI puts into the text of an answer that has them as items, too
+_DETAILS = re.compile(r"<details\b[^<>]*>(?:(?!<details\b).)*?</details>", re.DOTALL)
+
+
+def _has_items(message: Mapping[str, Any]) -> bool:
+    """Return whether an answer has items of the Responses API that are more than its text."""
+    return any(type_in(each) != "message" for each in list_in(message, "output"))
 
 
 class _Reader(Reader):
@@ -66,12 +93,34 @@ class _Reader(Reader):
                 yield from self.system(text)
             case "user" if contents:
                 yield UserMessage(contents, attributes=_about(message))
+            case "assistant" if _has_items(message):
+                yield from self.items(message)
             case "assistant" if contents:
                 yield AiMessage(text, attributes=_about(message))
             case "user" | "assistant":
                 self.lose("a message without content")
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant")
+
+    def items(self, message: Mapping[str, Any]) -> Iterator[ChatMessage]:
+        """Read the items of an answer: thoughts, calls, their results, and texts."""
+        read = openai_responses.FORMAT.parse([*map(_item, dicts_in(message, "output"))], ())
+        for each in read.messages:
+            yield with_attributes(each, _about(message))
+        self.losses += (Loss(self._place, each.what, self._turn) for each in read.losses)
+
+
+def _item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item as the Responses API has it: here thoughts may have parts of answers."""
+    if type_in(item) != "reasoning":
+        return {**item}
+    parts = [*dicts_in(item, "summary"), *dicts_in(item, "content")]
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    return {
+        **item,
+        "summary": [{"type": "summary_text", "text": t} for t in texts],
+        "content": None,
+    }
 
 
 def _contents(message: Mapping[str, Any]) -> Iterator[Content]:
@@ -98,4 +147,11 @@ def _about(message: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: {name: each for name, each in known.items() if each is not None}}
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _content_of)
+def _is_empty(value: Any) -> bool:
+    chat = dict_in(value, "chat")
+    return (
+        bool(chat) and dict_in(chat, "history").get("messages") == {} and not chat.get("messages")
+    )
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _content_of, _is_empty)

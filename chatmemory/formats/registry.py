@@ -21,7 +21,12 @@ from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, count, islice
 from typing import IO, Any
 
-from chatmemory.exceptions import ChatMemoryError, InvalidMessage, InvalidValue, UnreadableTranscript
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    InvalidMessage,
+    InvalidValue,
+    UnreadableTranscript,
+)
 from chatmemory.formats.account import Account, Places, fault, line_name
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
@@ -34,7 +39,7 @@ from chatmemory.formats.format import (
     Rendering,
     Transcript,
 )
-from chatmemory.formats.known import known_shape, shape_of, why_unread
+from chatmemory.formats.known import known_beginning, known_shape, shape_of, why_unread
 from chatmemory.formats.packed import Packed, is_list
 from chatmemory.formats.words import has_content
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
@@ -398,18 +403,6 @@ _NO_UTF8 = "chatmemory.no_utf8"
 register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-defined]
 
 
-# The first bytes of files that are often imported by mistake: exports that nobody has unpacked, and
-# what PowerShell writes.
-_KNOWN_BEGINNINGS = {
-    b"PK\x03\x04": "the file is a ZIP archive: unpack it, and import the JSON files in it",
-    b"\x1f\x8b": "the file is compressed with gzip: unpack it, and import what is in it",
-    b"\xfd7zXZ\x00": "the file is compressed with xz: unpack it, and import what is in it",
-    b"(\xb5/\xfd": "the file is compressed with zstd: unpack it, and import what is in it",
-    b"\xff\xfe": "the file is UTF-16: save it as UTF-8",
-    b"\xfe\xff": "the file is UTF-16: save it as UTF-8",
-}
-
-
 def _why_no_text(file: IO[bytes]) -> str | None:
     """Return why a file is not text, or None if it is: it is empty, of a known binary kind, or not
     UTF-8 (then with its first wrong byte).
@@ -418,9 +411,8 @@ def _why_no_text(file: IO[bytes]) -> str | None:
     first = file.read(2**10)
     if not first.strip() and not file.read(1):
         return "the file is empty"
-    for beginning, why in _KNOWN_BEGINNINGS.items():
-        if first.startswith(beginning):
-            return why
+    if why := known_beginning(first):
+        return why
     place = _place_without_utf8(file)
     return f"not UTF-8: {place}" if place else None
 
@@ -470,7 +462,9 @@ def _of_lines(
     """Yield the conversations of a JSON Lines file: one a line, or several lines for each."""
     if format.conversations:
         problems: list[Refused] = []
-        yield from _gathered(_without(lines, problems), format.conversations, bounds)
+        places = Places()
+        values = _without(lines, problems, places)
+        yield from _gathered(values, format.conversations, bounds, [places])
         yield from problems
         return
     number = count(1)
@@ -482,12 +476,13 @@ def _of_lines(
             yield from _read([line.value], name, format, bounds, [places], number)
 
 
-def _without(lines: Iterable[JsonLine], problems: list[Refused]) -> Iterator[Any]:
-    """Yield the values of lines, and add lines that are not JSON to the problems."""
+def _without(lines: Iterable[JsonLine], problems: list[Refused], places: Places) -> Iterator[Any]:
+    """Yield the values of lines, and add their places; lines that are not JSON are problems."""
     for line in lines:
         if line.problem:
             problems.append(_refused_line(line))
         else:
+            places.numbers.append(line.number)
             yield line.value
 
 
@@ -495,13 +490,21 @@ def _gathered(
     values: Iterable[Any],
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]],
     bounds: JsonBounds | None,
+    places: Sequence[Places],
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations that a format makes from several values."""
+    """Yield the conversations that a format makes from several values, which all have one place of
+    `places`, or each their own.
+    """
     numbers = count(1)
     for read in conversations(values):
         if isinstance(read, Refused):
-            yield read
+            yield read if read.turn is None else replace(read, where=_value_at(places, read.turn))
             continue
+        losses = tuple(
+            each if each.turn is None else replace(each, place=_value_at(places, each.turn))
+            for each in read.losses
+        )
+        read = replace(read, losses=losses)
         number = next(numbers)
         name = read.name or str(number)
         where = f"conversation {number} ({printable(name)})"
@@ -553,6 +556,11 @@ def _of_records(
     yield from _read([values], name, format, bounds, [Places(lines, root=document)], numbers)
 
 
+def _value_at(places: Sequence[Places], n: int) -> str:
+    """Return the place of the n-th value of a file."""
+    return places[0].of_value(n) if len(places) == 1 else places[n].of_value()
+
+
 def _refused_line(line: JsonLine) -> Refused:
     return Refused(line_name(line.number), line.problem)
 
@@ -567,10 +575,13 @@ def _read(
 ) -> Iterator[Transcript | Refused]:
     """Yield the conversations of values. Each value has the `places` of its records."""
     if format.conversations:
-        yield from _gathered(values, format.conversations, bounds)
+        yield from _gathered(values, format.conversations, bounds, [*places])
         return
     numbers = numbers or count(1)
     for value, its_places in zip(values, places, strict=False):
+        if format.is_empty and format.is_empty(value):
+            yield Refused(f"conversation {next(numbers)}", "nobody began it", is_empty=True)
+            continue
         found = _found(value, format)
         if not found:
             why = f"no conversation in the format {name}: {shape_of(value)}"

@@ -102,10 +102,11 @@ class SessionReader(ABC):
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
         self._turns.append(self._turn)
-        self._account_for_record()
+        self.account_for_record()
         return self.built.add(message, by_program)
 
-    def _account_for_record(self) -> None:
+    def account_for_record(self) -> None:
+        """Note that a message was read from the record at hand."""
         if self._account:
             self._account.read(self._turn)
 
@@ -119,7 +120,7 @@ class SessionReader(ABC):
             if id is not None:
                 self._answers[id] = place
         else:
-            self._account_for_record()
+            self.account_for_record()
             self.built.join(place, part)
         return place
 
@@ -130,7 +131,7 @@ class SessionReader(ABC):
 
     def compact(self, summary: UserMessage, **how: Any) -> None:
         self._turns.append(self._turn)
-        self._account_for_record()
+        self.account_for_record()
         self._answers.clear()
         self.built.compact(summary, **how)
 

@@ -73,6 +73,7 @@ def format_of_tree(
     find: Callable[[Any], RawTranscript | None],
     reader: type[Reader],
     content_of: Callable[[Any], Any],
+    is_empty: Callable[[Any], bool],
 ) -> Format:
     """Return a format of trees of messages. It is only read.
 
@@ -84,7 +85,7 @@ def format_of_tree(
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
         return _read(Account.of(turns), tuple(after), reader, content_of)
 
-    return Format(name, find, parse, content_of=content_of)
+    return Format(name, find, parse, content_of=content_of, is_empty=is_empty)
 
 
 def _read(
@@ -97,7 +98,7 @@ def _read(
     shown = Account([node.value for node in nodes if node.is_shown])
     read = reader().read_all(shown, after)
     account.take_over(shown, range(len(shown)))
-    account.name(*range(len(shown), len(nodes)))  # their text is in the branches
+    account.leave(*range(len(shown), len(nodes)))  # their text is in the branches
     leaves = [*_leaves(nodes, lambda value: _has_content(content_of(value)))]
     branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, content_of)]
     lost = dict.fromkeys(loss for each in branches for loss in each.losses)
@@ -149,7 +150,7 @@ def _branches(
         path = [values[id] for id in path_to(leaf.id, parents)]
         account = Account([node.value for node in path])
         read = reader().read_all(account, after)
-        account.name(*(n for n, node in enumerate(path) if node.is_shown))
+        account.leave(*(n for n, node in enumerate(path) if node.is_shown))
         words = account.losses(read, content_of)
         own = (replace(each, turn=None) for each in read.losses)
         yield replace(read, losses=(*own, *(Loss("branch", each.what) for each in words)))

@@ -98,6 +98,8 @@ def transcripts_of(path: Path, format: str, printer: Printer) -> Iterator[Transc
     """Yield the conversations of one file. Raises InvalidValue if it cannot be read."""
     with opened(path) as file:
         for each in stream_transcripts(file, format).conversations:
+            if isinstance(each, Refused) and each.is_empty:
+                continue
             if isinstance(each, Refused):
                 printer.left_out(f"{each.where}: {each.why}")
             else:

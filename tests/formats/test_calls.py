@@ -145,7 +145,10 @@ def test_input_and_output_of_a_batch_are_one_conversation_by_their_id():
         ("r1", ["user: a", "ai: b"]),
         ("r3", ["ai: c"]),
     ]
-    assert [(each.where, "too long" in each.why) for each in reading.refused] == [("r2", True)]
+    (refused,) = reading.refused
+    assert refused.where == "line 3"
+    assert refused.why.startswith("request r2: ")
+    assert "too long" in refused.why
 
 
 def test_one_call_is_read_as_objects():

@@ -192,11 +192,11 @@ def test_a_file_that_fits_no_format_is_described(value, shape):
         (b" \r\n", "the file is empty"),
         ("hello", "not valid JSON"),
         (b'["\xff"]', "not UTF-8: invalid start byte at byte 2"),
-        (b"PK\x03\x04\x14\0\0\0\x08\0", "the file is a ZIP archive: unpack it"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0", "the file is a ZIP archive, which is not read. Unpack it"),
         (gzip.compress(json.dumps(CHAT).encode()), "the file is compressed with gzip"),
         (lzma.compress(json.dumps(CHAT).encode()), "the file is compressed with xz"),
         (b"\x28\xb5\x2f\xfd\x24\x02", "the file is compressed with zstd"),
-        (json.dumps(CHAT).encode("utf-16"), "the file is UTF-16: save it as UTF-8"),
+        (json.dumps(CHAT).encode("utf-16"), "is UTF-16, which is not read. Save it as UTF-8"),
         (f"{json.dumps(CHAT)}\n\n{{broken}}\n", "line 3"),
     ],
     ids=[

@@ -68,13 +68,14 @@ UNUSED = "the given policy: the agent decided what it saw"
 class Imported:
     """The result for one conversation of a file: stored, already stored, or refused and why.
 
-    `messages` is the number of stored messages.
+    `messages` is the number of stored messages. If it `is_empty`, nobody began the conversation.
     """
 
     memory_id: str
     messages: int = 0
     already: bool = False
     refused: str = ""
+    is_empty: bool = False
     losses: tuple[Loss, ...] = ()
 
 
@@ -93,12 +94,16 @@ class Report:
     stored_count: int = 0
     messages: int = 0
     already: int = 0
+    empty: int = 0
     refused_count: int = 0
     losses: Counter[str] = field(default_factory=Counter)
     places: dict[str, str] = field(default_factory=dict)
 
     def add(self, result: Imported) -> None:
         self.already += result.already
+        self.empty += result.is_empty
+        if result.is_empty:
+            return
         if result.refused:
             self.refused_count += 1
             if len(self.refused) < LISTED:
@@ -158,7 +163,10 @@ def import_each(
     taken: dict[str, int] = {}
     for group in _with_branches(database.pausing_for_writers(conversations)):
         if isinstance(group, Refused):
-            yield Imported(group.where, refused=group.why)
+            if group.is_empty:
+                yield Imported(group.where, is_empty=True)
+            else:
+                yield Imported(group.where, refused=group.why)
             continue
         ids = [f"{prefix}{_free_name(each.name or '', taken)}" for each in group]
         source = ids[0]

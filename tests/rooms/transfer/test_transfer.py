@@ -123,9 +123,9 @@ def test_the_report_lists_what_was_lost(operator_client):
     page = post(operator_client, json.dumps([blank, said])).content.decode()
     assert "1 conversation imported" in page
     assert "<h2>Not taken over</h2>" in page
-    assert "<li>a blank system message</li>" in page
+    assert "<li>a blank system message, first at .[0]</li>" in page
     page = post(operator_client, json.dumps([blank, blank, said]), begin="b/").content.decode()
-    assert "<li>a blank system message · 2 times</li>" in page
+    assert "<li>a blank system message, first at .[0] · 2 times</li>" in page
 
 
 def test_the_prefix_can_be_chosen(operator_client):

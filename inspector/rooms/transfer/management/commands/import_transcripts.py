@@ -96,6 +96,8 @@ class Command(DatabaseCommand):
             ):
                 for result in results:
                     report.add(result)
+                    if result.is_empty:
+                        continue
                     if not result.refused and len(known) < SHOWN:
                         known.append(result)
                     printer.row(_row(file.path, report.format, result))
@@ -130,6 +132,8 @@ class Command(DatabaseCommand):
             f"{counted(report.messages, 'message')} imported, {report.already:,} already imported, "
             f"{report.refused_count:,} refused"
         )
+        if report.empty:
+            self.stdout.write(f"  {counted(report.empty, 'conversation')} that nobody began")
         for each in known:
             what = "already imported" if each.already else counted(each.messages, "message")
             self.stdout.write(f"  {one_line(each.memory_id)}: {what}")

@@ -1,0 +1,206 @@
+"""Every record of a file is accounted for: read, known to be without words, or named with its place
+and type. One file that fails ends itself only.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory.exceptions import UnreadableTranscript
+from chatmemory.formats import (
+    FORMATS,
+    Format,
+    RawTranscript,
+    Reader,
+    Reading,
+    read_transcripts,
+    readable_formats,
+    render_messages,
+    two_way_formats,
+)
+from chatmemory.messages.message import UserMessage
+
+from ..properties import examples
+from .test_nothing_is_lost import CONVERSATION, KINDS, MADE, stored_text
+
+FIELD = Path(__file__).parents[1] / "data/field"
+UNHEARD = "never heard words of zebras"
+# What a loss says of words that are somewhere in a record, a call or a list
+NAMED = (
+    *("not read", "no format that is read", "other generations", "other choices", "the property"),
+    *("blocks of type", "not reached"),
+)
+
+
+def samples() -> dict[str, list[tuple[Any, bool]]]:
+    """Return files by the formats in which they are read: each value, and whether it is lines."""
+    found: dict[str, list[tuple[Any, bool]]] = {name: [] for name in readable_formats()}
+    for file in sorted(FIELD.glob("*.json*")):
+        are_lines = file.suffix == ".jsonl"
+        text = file.read_text("utf-8")
+        try:
+            value = [*map(json.loads, text.splitlines())] if are_lines else json.loads(text)
+            reading = read_transcripts(text)
+        except (UnreadableTranscript, ValueError):
+            continue
+        if reading.transcripts:
+            found[reading.format].append((value, are_lines))
+    for name in two_way_formats():
+        written = json.dumps(render_messages(CONVERSATION, name).value)
+        found[name].append((json.loads(written), False))
+    for name, made in MADE.items():
+        records = [made(n, KINDS[n], f"words of {n}", f"r{n - 1}") for n in range(len(KINDS))]
+        found[name].append((records, True))
+    return found
+
+
+SAMPLES = samples()
+
+
+def test_each_format_has_a_sample():
+    assert [name for name, files in SAMPLES.items() if not files] == []
+
+
+def lists_of_objects(value: Any) -> list[list[Any]]:
+    inner = value if isinstance(value, list) else [*value.values()]
+    found = [
+        some for each in inner if isinstance(each, list | dict) for some in lists_of_objects(each)
+    ]
+    is_one = isinstance(value, list) and value and all(isinstance(each, dict) for each in value)
+    return [value, *found] if is_one else found
+
+
+def written(value: Any, are_lines: bool) -> str:
+    return "\n".join(map(json.dumps, value)) if are_lines else json.dumps(value)
+
+
+def is_accounted_for(reading: Reading) -> bool:
+    losses = [loss.what for each in reading.transcripts for loss in each.losses]
+    named = any(words in what for what in losses for words in NAMED)
+    return bool(reading.refused) or named or UNHEARD in stored_text(reading)
+
+
+types = st.sampled_from(["x_note", "tool", "tool_result", "observation2", "zz.event", "remark"])
+bodies = st.sampled_from(
+    [
+        UNHEARD,
+        {"text": UNHEARD},
+        [{"text": UNHEARD}],
+        {"tool_output": UNHEARD},
+        {"content": [{"type": "text", "text": UNHEARD}]},
+    ]
+)
+names = st.sampled_from(["text", "content", "body", "message", "tool_output", "payload", "data"])
+OF_NEIGHBORS = ("id", "uuid", "parentUuid", "sessionId", "timestamp", "source")
+
+
+@examples(60)
+@pytest.mark.parametrize("format", readable_formats())
+@given(given=st.data())
+def test_a_record_of_an_invented_type_is_read_or_named(format, given):
+    value, are_lines = json.loads(json.dumps(given.draw(st.sampled_from(SAMPLES[format]))))
+    records = given.draw(st.sampled_from(lists_of_objects(value)))
+    neighbor = given.draw(st.sampled_from(records)) if given.draw(st.booleans()) else {}
+    record = {name: neighbor[name] for name in OF_NEIGHBORS if name in neighbor}
+    record[given.draw(st.sampled_from(["type", "kind", "role"]))] = given.draw(types)
+    record[given.draw(names)] = given.draw(bodies)
+    records.insert(given.draw(st.integers(0, len(records))), record)
+    try:
+        reading = read_transcripts(written(value, are_lines))
+    except UnreadableTranscript:
+        return
+    assert is_accounted_for(reading)
+
+
+@pytest.mark.parametrize("format", MADE)
+def test_a_line_of_an_unknown_type_is_named_with_its_place_and_type(format):
+    records = [MADE[format](n, KINDS[n % 2], f"words of {n}", f"r{n - 1}") for n in range(4)]
+    unknown = {**records[1], "type": "zz_event", "kind": "zz_event", "note": UNHEARD}
+    for name in ("message", "llm_message", "content"):
+        unknown.pop(name, None)
+    if format == "codex":
+        unknown = {"type": "zz_event", "payload": {"note": UNHEARD}}
+    if format == "gemini_cli":
+        unknown |= {"content": UNHEARD, "id": "zz"}
+    records.insert(2, unknown)
+    reading = read_transcripts("\n".join(map(json.dumps, records)), format)
+    told = [(loss.place, loss.what) for each in reading.transcripts for loss in each.losses]
+    told += [(each.where, each.why) for each in reading.refused]
+    assert any(place == "line 3" and ("zz_event" in what) for place, what in told), told
+
+
+@pytest.mark.parametrize(
+    ("value", "are_lines", "place"),
+    [
+        ([{"role": "user", "content": "one"}, {"role": "robot"}], False, ".[1]"),
+        ({"messages": [{"role": "user", "content": 5}]}, False, ".messages[0]"),
+        ([{"role": "user", "content": "one"}, {"role": "robot"}], True, "line 2"),
+        ([{"messages": [{"role": "user", "content": 5}]}] * 2, True, "line 2, .messages[0]"),
+    ],
+)
+def test_a_place_is_a_line_or_the_path_in_a_document(value, are_lines, place):
+    refused = read_transcripts(written(value, are_lines), "openai_chat").refused[-1]
+    assert f"{place}: " in refused.why
+
+
+def test_a_loss_in_a_document_has_its_path(data_file):
+    chat = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "2", "x": UNHEARD}]
+    (read,) = read_transcripts(json.dumps({"id": "a", "messages": chat})).transcripts
+    assert [(each.place, each.what) for each in read.losses if "not read" in each.what] == [
+        (".messages[1]", "words under 'x', which are not read")
+    ]
+
+
+# One failure
+
+
+class _Failing(Reader):
+    def read(self, turn: Any) -> Any:
+        yield UserMessage({"no": turn["said"]}[turn["said"]])
+
+
+FAILING = Format(
+    "failing",
+    find=lambda value: (
+        RawTranscript(None, value["lines"])
+        if isinstance(value, dict) and "lines" in value
+        else None
+    ),
+    parse=lambda turns, after: _Failing().read_all(turns, after),
+)
+
+
+@pytest.fixture
+def failing():
+    FORMATS.register("failing", FAILING)
+    yield
+    FORMATS.unregister("failing")
+
+
+def test_a_fault_of_a_reader_refuses_one_conversation(failing, caplog):
+    value = [{"lines": [{"said": "no"}, {"said": said}]} for said in ("no", "oops", "no")]
+    reading = read_transcripts(json.dumps(value))
+    assert len(reading.transcripts) == 2
+    (refused,) = reading.refused
+    assert refused.where == "conversation 2, .[1].lines[1]"
+    assert "please report" in refused.why
+    assert "KeyError" in caplog.text
+
+
+@pytest.mark.django_db
+def test_the_files_after_one_that_fails_are_imported(failing, tmp_path, caplog):
+    (tmp_path / "a.json").write_text(json.dumps({"lines": [{"said": "oops"}]}))
+    (tmp_path / "b.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
+    out = io.StringIO()
+    with pytest.raises(CommandError, match="1 refused, 1 conversation imported"):
+        call_command("import_transcripts", tmp_path, stdout=out, stderr=out)
+    assert "please report" in out.getvalue()
+    assert "Traceback" not in out.getvalue()
