@@ -80,8 +80,9 @@ class Configuration:
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall counts as facts although they may have
       no digit: whole terms, and words with a prefix. `FACT_PATTERNS` are regular expressions that
       find facts.
-    - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents, and `REMINDERS` are
-      phrases by which users say that they repeat themselves, in addition to the built-in ones.
+    - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents. `REMINDERS` are phrases by
+      which users say that they repeat themselves, and `REQUESTS` phrases that stand before the noun
+      in requests of assistants, both in addition to those of recall/phrases.toml.
     - `DEFAULT_POLICIES` are the policies of conversations that are created without one, by prefixes
       of their ids.
     - `PROVIDERS` are the providers that get the conversations, with the models in use, so that
@@ -112,6 +113,7 @@ class Configuration:
     FACT_PATTERNS: Sequence[str] = setting((), _WORDS)
     REPEATABLE_TOOLS: Sequence[str] = setting((), _WORDS)
     REMINDERS: Sequence[str] = setting((), _WORDS)
+    REQUESTS: Sequence[str] = setting((), _WORDS)
     PROVIDERS: Sequence[str] | Mapping[str, Sequence[str]] | None = setting(None, _PROVIDERS)
 
 
@@ -150,6 +152,7 @@ def fact_words() -> Words:
             tuple(values.FACT_PATTERNS),
             tuple(values.REPEATABLE_TOOLS),
             tuple(each.lower() for each in values.REMINDERS),
+            tuple(each.lower() for each in values.REQUESTS),
         )
     except InvalidValue as error:
         raise ImproperlyConfigured(f"CHATMEMORY: {error}") from error

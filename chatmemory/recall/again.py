@@ -24,8 +24,12 @@ from chatmemory.messages.message import (
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted, json_of, texts_with_facts
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
+from chatmemory.recall.phrases import OWN_KEYS, OWN_KINDS, all_nouns
+from chatmemory.recall.values import signs_of
 
 _WORD = re.compile(r"[a-z]+")
+_FEW = 4  # mentions in which the name of a fact is looked for, first and last ones
+_BEFORE = 40  # signs before a fact in which its name is looked for
 # Tools whose names have one of these words are repeatable: they write, think, or look at a state.
 REPEATABLE = frozenset(
     _WORD.findall(
@@ -33,51 +37,6 @@ REPEATABLE = frozenset(
         "move save apply modify replace run exec execute bash shell command terminal test build "
         "think reason plan todo todos note calculate wait sleep poll status state time date now "
         "screenshot snapshot diff log output transfer task agent"
-    )
-)
-# Words that make a sentence a request even without a question mark
-REQUESTS = (
-    "please share",
-    "please give",
-    "please send",
-    "please tell",
-    "please enter",
-    "provide",
-    "confirm",
-    "i'll need",
-    "i will need",
-    "i need",
-    "could you",
-    "can you",
-    "may i",
-    "let me know",
-    "tell me",
-)
-# Words of a request to repeat something, whatever its name
-ONCE_MORE = ("again", "once more", "one more time", "repeat", "resend")
-_ONCE_MORE = re.compile(rf"\b(?:{'|'.join(ONCE_MORE)})\b")
-# Words by which users say that they repeat themselves
-REMINDERS = (
-    "already",
-    "again",
-    "as i said",
-    "like i said",
-    "as i mentioned",
-    "i told you",
-    "i just told",
-    "i just said",
-    "i just gave",
-    "on file",
-)
-_FEW = 4  # mentions in which the name of a fact is looked for, first and last ones
-_BEFORE = 60  # characters before a fact in which its name is looked for
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
-_NO_NOUNS = frozenset(
-    _WORD.findall(
-        "a an the my your our his her their its this that these those i you he she it we they is "
-        "are was were be been has have had do does did can could will would may might shall should "
-        "for from to with of on in at by as and or but if not no yes sure ok okay please thanks "
-        "thank here use using used want need like just also then so"
     )
 )
 
@@ -142,18 +101,18 @@ class _Reader:
     """Reads the messages of a conversation one after the other."""
 
     def __init__(self, messages: Sequence[ChatMessage], lexicon: Lexicon, words: Words) -> None:
-        self._messages, self._lexicon, self._words = messages, lexicon, words
+        self._messages, self._lexicon = messages, lexicon
         self._sayings, self._calls = Sayings(), Calls(words.repeatable)
         self._mentions: defaultdict[str, list[int]] = defaultdict(list)
-        self._names: dict[tuple[int, str], frozenset[frozenset[str]]] = {}
+        self._names: dict[tuple[int, str], frozenset[str]] = {}
         self._before: MessageFacts | None = None  # of the assistant's message directly before
 
     def read(self, position: int) -> ReadMessage:
-        message, facts = self._messages[position], self._lexicon.of[position]
+        message, facts = self._messages[position], self._with_answers(position)
         again: list[Recurrence] = []
         match message:
             case UserMessage() if facts.speaker is MessageType.USER and not is_pasted(message):
-                again += self._from_user(position, facts)
+                again += self._from_user(position, self._lexicon.of[position])
             case AiMessage():
                 self._calls.call(message)
                 known = self._known(facts)
@@ -168,6 +127,17 @@ class _Reader:
         self._hear(position, facts)
         return ReadMessage(facts, tuple(again))
 
+    def _with_answers(self, position: int) -> MessageFacts:
+        """Return the facts of a message, with the answers that it gives and mentions."""
+        facts, answers = self._lexicon.of[position], self._lexicon.answers
+        if not answers.search:
+            return facts
+        texts = texts_with_facts(self._messages[position])
+        found = frozenset[str]().union(*map(answers.search.found_in, texts))
+        given = {each.value.name: each.value.text for each in answers.at.get(position, ())}
+        own = {**facts.own, **given} if given else facts.own
+        return facts._replace(own=own, mentions=facts.mentions | found | given.keys())
+
     def _known(self, facts: MessageFacts) -> tuple[str, ...]:
         """Return the facts of a message that a user or a tool has said before."""
         return tuple(fact for fact in facts.own if self._sayings.last_mention(fact) is not None)
@@ -180,42 +150,50 @@ class _Reader:
         self._before = facts if is_answer else None
 
     def _from_user(self, position: int, facts: MessageFacts) -> Iterator[Recurrence]:
+        """Yield the facts that the user gave before, and those that only tools had given.
+
+        An answer to a request, or with a reminder, counts as a whole, whatever its shape. It takes
+        the place of the facts that are parts of it.
+        """
+        answers = self._lexicon.answers.at.get(position, ())
+        parts = [signs_of(each.value.text) for each in answers if each.is_forced]
         offered = self._before.mentions if self._before else frozenset()
         new = facts.dates | offered
-        known = [fact for fact in self._known(facts) if fact not in new]
+        known = [
+            fact
+            for fact in self._known(facts)
+            if fact not in new and not any(signs_of(fact) in part for part in parts)
+        ]
         repeated = [fact for fact in known if self._sayings.by_user(fact)]
-        supplied = tuple(fact for fact in known if not self._sayings.by_user(fact))
-        if repeated:
-            requests = list(_requests(self._messages[position - 1])) if self._before else []
-            requested = frozenset(self._requested(requests, repeated))
-            text = text_of(self._messages[position]).lower()
-            reminds = any(each in text for each in (*REMINDERS, *self._words.reminders))
-            forced = frozenset(repeated) if reminds else requested
-            yield Recurrence(IncidentKind.USER_REPEATED, tuple(repeated), forced, requested)
+        supplied = tuple(fact for fact in known if self._is_supplied(fact))
+        whole = {signs_of(fact) for fact in facts.own}
+        values = [
+            each for each in answers if each.is_forced or signs_of(each.value.text) not in whole
+        ]
+        names = [each.value.name for each in values]
+        if repeated or names:
+            forced = frozenset(each.value.name for each in values if each.is_forced)
+            requested = frozenset(each.value.name for each in values if each.is_requested)
+            again = (*names, *repeated)
+            yield Recurrence(IncidentKind.USER_REPEATED, again, forced, requested)
         if supplied:
             yield Recurrence(IncidentKind.USER_SUPPLIED, supplied)
 
-    def _requested(self, requests: Sequence[str], facts: Sequence[str]) -> Iterable[str]:
-        """Return the facts whose kind the requests of the assistant name; all of them if it asks
-        for something once more.
+    def _is_supplied(self, fact: str) -> bool:
+        """Return whether a user gives a fact that only tools had given, other than a fact that
+        everybody knows of himself, such as his card's last digits.
         """
-        if any(map(_ONCE_MORE.search, requests)):
-            return facts
-        questions = [frozenset(map(_stem, _WORD.findall(each))) for each in requests]
-        return [fact for fact in facts if questions and self._are_for(questions, fact)]
+        return not self._sayings.by_user(fact) and not self._is_known_by_heart(fact)
 
-    def _are_for(self, questions: Sequence[frozenset[str]], fact: str) -> bool:
-        """Return whether the words of a question name the kind of a fact."""
+    def _is_known_by_heart(self, fact: str) -> bool:
         mentions = self._mentions[fact]
-        return any(
-            name and name.issubset(words)
-            for each in {*mentions[:_FEW], *mentions[-_FEW:]}
-            for name in self._names_at(each, fact)
-            for words in questions
-        )
+        names = (self._names_at(each, fact) for each in {*mentions[:_FEW], *mentions[-_FEW:]})
+        return any(is_own_name(name) for found in names for name in found)
 
-    def _names_at(self, position: int, fact: str) -> frozenset[frozenset[str]]:
-        """Return the words by which a message names a fact. They are looked for once."""
+    def _names_at(self, position: int, fact: str) -> frozenset[str]:
+        """Return the names that a message gives to a fact: the keys of its JSON, or the words
+        before it. They are looked for once.
+        """
         if (position, fact) not in self._names:
             texts = texts_with_facts(self._messages[position])
             names = frozenset(name for text in texts for name in names_of(fact, text))
@@ -223,39 +201,26 @@ class _Reader:
         return self._names[position, fact]
 
 
-def _requests(message: ChatMessage) -> Iterator[str]:
-    """Yield each sentence of a message that asks for something, in small letters."""
-    text = message.text if isinstance(message, AiMessage) else None
-    for sentence in _SENTENCE_END.split(text or ""):
-        lowered = sentence.lower().replace("’", "'")
-        if "?" in sentence or any(each in lowered for each in REQUESTS):
-            yield lowered
+def is_own_name(name: str) -> bool:
+    """Return whether a name in small letters is of a kind that everybody knows of himself."""
+    if not OWN_KEYS.isdisjoint(name.split()) or name in OWN_KEYS:
+        return True
+    return any(not OWN_KINDS.isdisjoint(noun.kinds) for noun in all_nouns().found_in(name))
 
 
-def names_of(fact: str, text: str) -> Iterator[frozenset[str]]:
-    """Yield the words by which a text names a fact: the key of its JSON, or the noun before it."""
+def names_of(fact: str, text: str) -> Iterator[str]:
+    """Yield the words by which a text names a fact: the keys of its JSON, or the words before."""
     value = json_of(text)
     if value is not None:
         yield from _keys_of(fact, value)
         return
     at = text.find(fact)
     while at >= 0:
-        before = _WORD.findall(text[max(0, at - _BEFORE) : at].lower().rpartition("\n")[2])
-        nouns = _nouns(before)
-        if nouns:
-            yield frozenset(map(_stem, nouns))
+        yield text[max(0, at - _BEFORE) : at].lower().rpartition("\n")[2]
         at = text.find(fact, at + len(fact))
 
 
-def _nouns(before: Sequence[str]) -> list[str]:
-    """Return the noun at the end of some words, with one before it, such as `user id`."""
-    words = list(before)
-    while words and words[-1] in _NO_NOUNS:
-        words.pop()
-    return [word for word in words[-2:] if word not in _NO_NOUNS]
-
-
-def _keys_of(fact: str, value: object) -> Iterator[frozenset[str]]:
+def _keys_of(fact: str, value: object) -> Iterator[str]:
     waiting = [("", value)]
     while waiting:
         key, each = waiting.pop()
@@ -269,13 +234,8 @@ def _keys_of(fact: str, value: object) -> Iterator[frozenset[str]]:
             yield _words_of_key(key)
 
 
-def _words_of_key(key: str) -> frozenset[str]:
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()
-    return frozenset(map(_stem, _WORD.findall(parted)))
-
-
-def _stem(word: str) -> str:
-    return word.removesuffix("s") if len(word) > 3 else word
+def _words_of_key(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()
 
 
 # Calls

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from string import ascii_letters, digits
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -74,8 +75,8 @@ _NO_FACT = re.compile(
 @dataclass(frozen=True)
 class Words:
     """A project's additions to the rules: words that are facts although they may hold no digit,
-    tools whose repeated calls mean nothing, and phrases by which users say that they repeat
-    themselves.
+    tools whose repeated calls mean nothing, phrases by which users say that they repeat themselves,
+    and phrases by which assistants ask for something, which stand before its noun.
 
     A term is found where no letter or digit is beside it. A prefix is found together with the
     characters after it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds
@@ -87,9 +88,11 @@ class Words:
     patterns: tuple[str, ...] = ()
     repeatable: tuple[str, ...] = ()
     reminders: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for word in (*self.terms, *self.prefixes, *self.repeatable, *self.reminders):
+        own = (self.terms, self.prefixes, self.repeatable, self.reminders, self.requests)
+        for word in chain.from_iterable(own):
             if not isinstance(word, str) or not word.strip():
                 raise InvalidValue(f"a word that is a fact must be a text, but is: {word!r}")
         for pattern in self.patterns:

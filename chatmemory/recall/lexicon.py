@@ -7,9 +7,11 @@ contains as a whole, or whose identifying part it contains.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory.messages.message import ChatMessage, MessageType, UserMessage
+from chatmemory.messages.message import ChatMessage, MessageType, UserMessage, text_of
+from chatmemory.recall.answers import Answers, is_written_by_user
 from chatmemory.recall.dates import Dates, dates_in, names_of
 from chatmemory.recall.facts import (
     NO_WORDS,
@@ -22,6 +24,7 @@ from chatmemory.recall.facts import (
 from chatmemory.recall.pairs import Pairs, pairs_of
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.term_search import Terms
+from chatmemory.recall.values import values_in
 
 
 class MessageFacts(NamedTuple):
@@ -41,6 +44,7 @@ class Lexicon:
     """The facts of some messages, which follow each other."""
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
+        self._messages, self._words = messages, words
         found = [found_in(each, words) for each in messages]
         self._codes = frozenset().union(*(each.named for each in found))
         terms = [each.terms | (each.codes & self._codes) for each in found]
@@ -51,6 +55,11 @@ class Lexicon:
             self._facts(message, position, terms[position], found[position])
             for position, message in enumerate(messages)
         ]
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What users say again because they were asked for it, or with a reminder."""
+        return Answers(self._messages, self._words)
 
     def _facts(
         self, message: ChatMessage, position: int, terms: frozenset[str], found: NamedFacts
@@ -73,7 +82,8 @@ class Lexicon:
         """Return the facts that other texts mention, such as a summary."""
         read = list(texts)
         dates = (names_of(dates_in(text), self._dates) for text in read)
-        return self._mentions(read, is_prose=True).union(*dates)
+        answers = map(self.answers.search.found_in, read)
+        return self._mentions(read, is_prose=True).union(*dates, *answers)
 
 
 def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
@@ -81,7 +91,9 @@ def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
     store a fact as its place in this list.
     """
     found = found_in(message, words)
-    return sorted({*found.terms, *found.codes, *found.dates.values(), *map(str, pairs_of(message))})
+    values = values_in(text_of(message)) if is_written_by_user(message) else ()
+    facts = {*found.terms, *found.codes, *found.dates.values(), *map(str, pairs_of(message))}
+    return sorted(facts.union(each.text for each in values))
 
 
 def speaker_of(message: ChatMessage) -> MessageType:

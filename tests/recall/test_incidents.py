@@ -326,10 +326,13 @@ def test_a_pair_is_used_unseen():
     assert incident_of(*profile, told, call("book", membership="gold")) is None
 
 
-def test_phrases_of_reminders_can_be_added():
-    messages = (SAID, *FILLED, AiMessage("Anything else?"), UserMessage("Wie gesagt: A-1182"))
+def test_phrases_of_reminders_and_requests_can_be_added():
+    messages = (SAID, *FILLED, AiMessage("Anything else?"), UserMessage("Zoals gezegd: A-1182"))
     assert not incident_of(*messages).is_forced
-    assert incident_of(*messages, words=Words(reminders=("wie gesagt",))).is_forced
+    assert incident_of(*messages, words=Words(reminders=("zoals gezegd",))).is_forced
+    messages = (SAID, *FILLED, AiMessage("Mag ik uw order weten?"), UserMessage("A-1182"))
+    assert not incident_of(*messages).is_forced
+    assert incident_of(*messages, words=Words(requests=("mag ik",))).is_forced
 
 
 def test_former_names_of_kinds_are_accepted():

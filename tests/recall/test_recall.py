@@ -289,9 +289,11 @@ def test_words_come_from_the_settings(settings):
         "FACT_PREFIXES": ["INV-"],
         "FACT_PATTERNS": [r"case [A-Z]+"],
         "REPEATABLE_TOOLS": ["look"],
-        "REMINDERS": ["Wie gesagt"],
+        "REMINDERS": ["Zoals gezegd"],
+        "REQUESTS": ["Mag ik"],
     }
-    words = Words(("Zürich",), ("INV-",), (r"case [A-Z]+",), ("look",), ("wie gesagt",))
+    own = ("look",), ("zoals gezegd",), ("mag ik",)
+    words = Words(("Zürich",), ("INV-",), (r"case [A-Z]+",), *own)
     assert fact_words() == words
     for wrong in ("Zürich", [""], 5):
         settings.CHATMEMORY = {"FACT_TERMS": wrong}

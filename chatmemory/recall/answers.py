@@ -1,0 +1,408 @@
+"""Answers: what users say again because the assistant asked for it, or because they say that they
+said it before.
+
+An answer repeats a value if an earlier message of the user gave it for the kind that the assistant
+asks for. Whether memory had lost it is not known here: a replay or the ledger shows that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, text_of
+from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
+from chatmemory.recall.phrases import (
+    ANY_NUMBER,
+    HAS_CJK,
+    Noun,
+    Request,
+    all_nouns,
+    fillers,
+    folded,
+    introductions,
+    introductions_behind,
+    narrow,
+    refusals,
+    reminders,
+    requests_in,
+)
+from chatmemory.recall.sessions import is_by_program
+from chatmemory.recall.values import (
+    Search,
+    Value,
+    aligned,
+    codes_in,
+    holds,
+    longest_first,
+    values_in,
+    words_in,
+)
+
+_NEAR = 40  # signs before a value in which nouns name its kind
+_BEHIND = 24  # the same behind it
+_REMINDED = 100  # signs behind a reminder in which a value is bound to it
+_REMINDED_BEFORE = 60
+_FEW_WORDS = 3  # words beside a reminder in a sentence that has no fact of its own
+_LATEST = 24  # earlier messages in which a value is looked for
+_SHORTEST_REMINDED = 3
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_CLAUSE_END = re.compile(r"[;:!?。；！？\n]|\.\s| - ")
+_IS_TIME = re.compile(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
+_NUMBERS = frozenset(
+    (
+        *("order", "booking", "ticket", "customer", "card", "bank", "invoice", "tracking"),
+        *("serial", "identity", "voucher", "room", "flight", "plate", "phone", "postcode"),
+        ANY_NUMBER,
+    )
+)
+_NATURAL = {"mail": frozenset({"email"}), "link": frozenset({"url"}), "date": frozenset({"date"})}
+_NO_KINDS: frozenset[str] = frozenset()
+
+
+class Answer(NamedTuple):
+    """A value that a user gives again: because a request of the assistant asks for it, or reminding
+    the assistant that it was given. Without either, it is a repetition that nobody forced.
+    """
+
+    value: Value
+    is_requested: bool = False
+    is_reminded: bool = False
+
+    @property
+    def is_forced(self) -> bool:
+        return self.is_requested or self.is_reminded
+
+
+class Answers:
+    """The answers in some messages, which follow each other, by position."""
+
+    def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
+        reader = _Reader(messages, words)
+        self.at: Mapping[int, Sequence[Answer]] = {
+            position: found
+            for position, message in enumerate(messages)
+            if is_written_by_user(message) and (found := reader.read(position))
+        }
+        self.search = Search(each.value for found in self.at.values() for each in found)
+
+
+def is_written_by_user(message: ChatMessage) -> bool:
+    """Return whether a user wrote a message, and did not paste it."""
+    is_user = isinstance(message, UserMessage) and not is_by_program(message)
+    return is_user and isinstance(message, UserMessage) and not is_pasted(message)
+
+
+class _Text:
+    """A text of a user, with the nouns of kinds in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = narrow(text)
+
+    @cached_property
+    def _aligned(self) -> tuple[str, Sequence[int]]:
+        return aligned(self.text)
+
+    @cached_property
+    def lowered(self) -> str:
+        return self._aligned[0]
+
+    @property
+    def places(self) -> Sequence[int]:
+        return self._aligned[1]
+
+    @cached_property
+    def nouns(self) -> list[Noun]:
+        """The nouns, by their places in the text."""
+        places = self.places
+        return [
+            Noun(places[each.start], places[each.end], each.kinds)
+            for each in all_nouns().found_in(self.lowered)
+        ]
+
+    @cached_property
+    def introduced(self) -> list[int]:
+        """Where phrases such as `my name is` end, and where those behind a name begin."""
+        before = introductions().finditer(self.lowered)
+        behind = introductions_behind().finditer(self.lowered)
+        ends = [each.end() for each in before] + [each.start() for each in behind]
+        return [self.places[each] for each in ends]
+
+    @cached_property
+    def refuses(self) -> bool:
+        return refusals().search(self.lowered) is not None
+
+    def kinds_of(self, start: int, end: int) -> frozenset[str]:
+        """Return the kinds that the words around a part of the text name."""
+        before = self.text[max(0, start - _NEAR) : start]
+        ends = [each.end() for each in _CLAUSE_END.finditer(before)]
+        # a colon or a sentence directly before still names it: "My order number: A-1182"
+        first = (
+            start - len(before) + max((each for each in ends if each < len(before) - 2), default=0)
+        )
+        kinds = {
+            kind
+            for noun in self.nouns
+            if first <= noun.start and noun.end <= start
+            for kind in noun.kinds
+        }
+        if any(0 <= start - each <= 2 or each == end for each in self.introduced):
+            kinds.add("name")
+        if kinds:
+            return frozenset(kinds)
+        behind = self.text[end : end + _BEHIND]
+        stop = _CLAUSE_END.search(behind)
+        last = end + (stop.start() if stop else len(behind))
+        near = (noun for noun in self.nouns if end <= noun.start and noun.end <= last)
+        return next((noun.kinds for noun in near), _NO_KINDS)
+
+    def nouns_before(self, start: int) -> frozenset[str]:
+        """Return the words just before a part that name it, although no kind has them."""
+        before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
+        known = fillers()
+        while before and (before[-1] in known or before[-1] in _COPULAS):
+            before.pop()
+        return frozenset(word for word in before[-2:] if word not in known)
+
+
+_COPULAS = frozenset(["lautet", "ist", "est", "es", "son", "soy", "sont"])
+
+
+class _Said:
+    """The messages that the user wrote before, to find values in them."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_LATEST))
+        self.texts: dict[int, _Text] = {}
+
+    def add(self, position: int, text: _Text, values: Iterable[Value]) -> None:
+        self.texts[position] = text
+        for anchor in {*_anchors(text.lowered), *(_anchor(each) for each in values)}:
+            self._at[anchor].append(position)
+
+    def holding(self, value: Value) -> list[int]:
+        """Return the latest positions whose texts hold a value."""
+        known = self._at.get(_anchor(value), ())
+        return [each for each in known if holds(self.texts[each].text, value)]
+
+
+def _anchors(lowered: str) -> Iterator[str]:
+    yield from _WORD.findall(lowered)
+    if HAS_CJK.search(lowered):
+        yield from (lowered[at : at + 2] for at in range(len(lowered) - 1))
+
+
+def _anchor(value: Value) -> str:
+    """Return a part of a value that is looked up: each text that holds it has this part."""
+    if value.shape in ("words", "place"):
+        words = value.key.split()
+        longest = max(words, key=len, default="")
+        return longest[:2] if HAS_CJK.search(longest) else longest
+    return value.name
+
+
+class _Reader:
+    """Reads the messages that the user wrote, one after the other."""
+
+    def __init__(self, messages: Sequence[ChatMessage], words: Words) -> None:
+        self._messages, self._words = messages, words
+        self._said = _Said()
+        self._requests: dict[int, list[Request]] = {}
+
+    def read(self, position: int) -> list[Answer]:
+        text = _Text(text_of(self._messages[position]))
+        codes = codes_in(text.text)
+        reminded = self._reminded(text)
+        requests = self.requests_before(position) if position else []
+        may_be_words = reminded or any(map(_takes_words, requests))
+        values = longest_first([*codes, *words_in(text.text)]) if may_be_words else codes
+        found = [*self._answers(position, text, longest_first(values), reminded)]
+        self._said.add(position, text, codes)
+        return found
+
+    def requests_before(self, position: int) -> list[Request]:
+        """Return the requests of the assistant's message directly before a position."""
+        if position not in self._requests:
+            before = self._messages[position - 1] if position else None
+            text = before.text if isinstance(before, AiMessage) else None
+            own = self._words.requests
+            self._requests[position] = requests_in(text, own) if text else []
+        return self._requests[position]
+
+    def _answers(
+        self,
+        position: int,
+        text: _Text,
+        values: Sequence[Value],
+        reminded: Sequence[tuple[int, int]],
+    ) -> Iterator[Answer]:
+        known = [(value, at) for value in values if (at := self._said.holding(value))]
+        if not known:
+            return
+        before = self._messages[position - 1] if position else None
+        if isinstance(before, AiMessage) and before.text:
+            offered = Search(value for value, _ in known).found_in(before.text)
+            known = [(value, at) for value, at in known if value.name not in offered]
+        found: list[Answer] = []
+        for value, at in known:
+            if not _is_free(value, found):
+                continue
+            is_reminded = _is_in(value, reminded) and self._can_remind(value, text, at)
+            is_requested = any(
+                self._asks_for(request, value, text, at)
+                for request in self.requests_before(position)
+            )
+            if is_requested or is_reminded:
+                found.append(Answer(value, is_requested, is_reminded))
+        for value, _ in known:
+            is_exact = value.shape in ("code", "mail", "link") and value.is_distinctive
+            if is_exact and _is_free(value, found):
+                found.append(Answer(value))
+        yield from found
+
+    # Requests
+
+    def _asks_for(self, request: Request, value: Value, text: _Text, at: Sequence[int]) -> bool:
+        """Return whether a request asks for a value that earlier messages `at` gave for the kind
+        that is asked for.
+        """
+        if not request.takes(value.shape):
+            return False
+        own = text.kinds_of(value.start, value.end)
+        if request.is_again:
+            return value.is_distinctive and value.shape != "words" and not text.refuses
+        if not request.kinds:
+            return value.is_distinctive and self._is_named(request, value, at)
+        if own and not _are_alike(own, request.kinds, value):
+            return False
+        if text.refuses and own.isdisjoint(request.kinds):
+            return False
+        is_own = bool(own & request.kinds)
+        if value.shape == "words" and not (value.is_whole or value.is_distinctive or is_own):
+            return False
+        return any(self._was_given_for(request, value, each) for each in at)
+
+    def _was_given_for(self, request: Request, value: Value, position: int) -> bool:
+        """Return whether the message at a position gave a value for the kind of a request."""
+        said = self._said.texts[position]
+        place = _place_in(said, value)
+        named = said.kinds_of(*place)
+        natural = _natural_kinds(value, said.text)
+        if natural & request.kinds:
+            return True
+        answered = frozenset(kind for each in self.requests_before(position) for kind in each.kinds)
+        if (named | answered) & request.kinds:
+            return True
+        if named:
+            return _are_alike(named, request.kinds, value)
+        return value.is_distinctive or value.shape == "place"
+
+    def _is_named(self, request: Request, value: Value, at: Sequence[int]) -> bool:
+        """Return whether a request names a value by the words with which it was given."""
+        for position in at:
+            said = self._said.texts[position]
+            place = _place_in(said, value)
+            name = said.nouns_before(place[0])
+            if name and name <= request.words and not said.kinds_of(*place):
+                return True
+        return False
+
+    # Reminders
+
+    def _reminded(self, text: _Text) -> list[tuple[int, int]]:
+        """Return the parts of a text in which a value is bound to a reminder."""
+        pattern = reminders(self._words.reminders)
+        if not pattern.search(text.lowered):
+            return []
+        bound: list[tuple[int, int]] = []
+        sentences = [*_sentences(text.lowered)]
+        for number, (start, end) in enumerate(sentences):
+            found = pattern.search(text.lowered, start, end)
+            if found is None or text.lowered[start:end].rstrip().endswith(("?", "？")):
+                continue
+            bound.append((found.start(), min(end, found.end() + _REMINDED)))
+            bound.append((max(start, found.start() - _REMINDED_BEFORE), found.start()))
+            rest = text.lowered[start : found.start()] + text.lowered[found.end() : end]
+            words = [word for word in _WORD.findall(rest) if word not in fillers()]
+            if len(words) < _FEW_WORDS and (not HAS_CJK.search(rest) or len(rest) < 8):
+                bound += sentences[max(0, number - 1) : number] + sentences[number + 1 : number + 2]
+        places = text.places
+        return [(places[start], places[end]) for start, end in bound]
+
+    def _can_remind(self, value: Value, text: _Text, at: Sequence[int]) -> bool:
+        """Return whether a reminder may be about a value: one that nobody says by chance, or of a
+        kind that this text and an earlier one name.
+        """
+        if value.is_distinctive or value.shape in ("mail", "link"):
+            return True
+        if value.shape == "code":
+            return len(value.key) >= _SHORTEST_REMINDED
+        own = text.kinds_of(value.start, value.end)
+        earlier = (self._said.texts[each] for each in at)
+        return value.shape != "date" and any(
+            own & each.kinds_of(*_place_in(each, value)) for each in earlier
+        )
+
+
+def _takes_words(request: Request) -> bool:
+    return bool(request.kinds) and (request.takes("words") or request.takes("place"))
+
+
+def _is_free(value: Value, found: Iterable[Answer]) -> bool:
+    """Return whether no answer has any of these signs."""
+    return all(value.end <= each.value.start or each.value.end <= value.start for each in found)
+
+
+def _is_in(value: Value, parts: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= value.start and value.end <= end for start, end in parts)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in _SENTENCE_END.finditer(text):
+        yield start, found.start()
+        start = found.end()
+    yield start, len(text)
+
+
+def _are_alike(named: frozenset[str], asked: frozenset[str], value: Value) -> bool:
+    """Return whether a value that is named by kinds can be the answer to a request for kinds. A
+    number of which nothing else is known can be any number.
+    """
+    if named & asked:
+        return True
+    is_number = value.shape == "code"
+    named_number = named == {ANY_NUMBER} and not asked.isdisjoint(_NUMBERS)
+    asked_number = ANY_NUMBER in asked and not named.isdisjoint(_NUMBERS)
+    return is_number and (named_number or asked_number)
+
+
+def _natural_kinds(value: Value, text: str) -> frozenset[str]:
+    """Return the kinds that a value shows by itself."""
+    if value.shape == "code":
+        start = text.find(value.text)
+        around = text[max(0, start - 2) : start + len(value.text) + 8] if start >= 0 else value.text
+        if re.search(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|reais)\b|円|元", around, re.I):
+            return frozenset({"amount"})
+        if _IS_TIME.match(value.text):
+            return frozenset({"time"})
+        return _NO_KINDS
+    return _NATURAL.get(value.shape, _NO_KINDS)
+
+
+def _place_in(text: _Text, value: Value) -> tuple[int, int]:
+    """Return where a text has a value; of one that is written in another way, about where."""
+    start = text.text.find(value.text)
+    if start >= 0:
+        return start, start + len(value.text)
+    same = (each for each in values_in(text.text) if each.name == value.name)
+    found = next(same, None)
+    if found is not None:
+        return found.start, found.end
+    first = re.search(re.escape(value.key.split()[0]) if value.key else "$", text.lowered)
+    place = text.places[first.start()] if first else len(text.text)
+    return place, place

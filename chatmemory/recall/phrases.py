@@ -1,0 +1,361 @@
+"""Requests and reminders: how an assistant asks for a fact, and how a user says that it was given
+before, in the languages of phrases.toml. Projects add phrases of their own, see `Words`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+_DATA: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text())
+_SHAPES: Mapping[str, Sequence[str]] = _DATA["shapes"]
+OWN_KINDS = frozenset(_DATA["own"]["kinds"])
+OWN_KEYS = frozenset(_DATA["own"]["keys"])
+ANY_NUMBER = "number"  # the kind of a number or code of which nothing else is known
+_LONGEST_SENTENCE = 400  # characters of a sentence that are read
+_TELLING = 4  # small words that tell the language of a text
+_BETWEEN = 4  # words between a request and its noun
+_BETWEEN_SIGNS = 8  # the same in signs, in languages without spaces
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_BULLET = re.compile(r"\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
+CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"
+HAS_CJK = re.compile(f"[{CJK}]")
+_WITHOUT_SPACES = ("ja", "zh")
+_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+_SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\t": " "})
+
+
+def narrow(text: str) -> str:
+    """Return a text of the same length with wide letters and digits made narrow."""
+    if text.isascii():
+        return text
+    return text.translate(_NARROW)
+
+
+_NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
+
+
+def folded(text: str) -> str:
+    """Return a text in small letters without accents."""
+    if text.isascii():
+        return text.lower().replace("\t", " ")
+    narrowed = narrow(text).translate(_SIGNS).casefold()
+    plain = unicodedata.normalize("NFD", narrowed).translate(_ACCENTS)
+    return unicodedata.normalize("NFC", plain)
+
+
+def sentences_of(text: str) -> list[str]:
+    return [each for each in _SENTENCES.split(text) if each.strip()]
+
+
+class Noun(NamedTuple):
+    """A noun of a kind in a folded text, from `start` to `end`."""
+
+    start: int
+    end: int
+    kinds: frozenset[str]
+
+
+class Nouns:
+    """The nouns of some languages, to find the kinds of facts that a text names."""
+
+    def __init__(self, by_kind: Iterable[tuple[str, Sequence[str]]]) -> None:
+        kinds: defaultdict[str, set[str]] = defaultdict(set)
+        for kind, nouns in by_kind:
+            for noun in map(folded, nouns):
+                kinds[noun].add(kind)
+        by_word: defaultdict[str, list[_NounWords]] = defaultdict(list)
+        signs = {noun: found for noun, found in kinds.items() if HAS_CJK.search(noun)}
+        for noun in sorted(kinds.keys() - signs.keys(), key=len, reverse=True):
+            words = tuple(_WORD.findall(noun))
+            by_word[words[0]].append((words, frozenset(kinds[noun])))
+        self._by_word = dict(by_word)
+        self._signs = {noun: frozenset(found) for noun, found in signs.items()}
+        longest_first = sorted(signs, key=len, reverse=True)
+        self._sign_pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    def found_in(self, text: str) -> list[Noun]:
+        """Return the nouns of a folded text in order; of those at one place, the longest."""
+        found = [*self._words_in(text)]
+        if HAS_CJK.search(text):
+            by_signs = self._sign_pattern.finditer(text)
+            found += (Noun(*each.span(), self._signs[each[0]]) for each in by_signs)
+        return sorted(found)
+
+    def _words_in(self, text: str) -> Iterator[Noun]:
+        known, words = self._by_word, [*_WORD.finditer(text)]
+        end = 0
+        for at, word in enumerate(words):
+            if word.start() >= end:
+                for first in _singulars(word[0]):
+                    if first in known and (found := _longest(known[first], words, at)):
+                        end = words[at + len(found[0]) - 1].end()
+                        yield Noun(word.start(), end, found[1])
+                        break
+
+
+_NounWords = tuple[tuple[str, ...], frozenset[str]]
+
+
+def _longest(
+    nouns: Iterable[_NounWords], words: Sequence[re.Match[str]], at: int
+) -> _NounWords | None:
+    """Return the first of some nouns, the longest first, that stands at a word."""
+    for noun in nouns:
+        size = len(noun[0])
+        if size == 1:
+            return noun
+        here = tuple(each[0] for each in words[at + 1 : at + size])
+        is_whole = len(here) == size - 1 and here[:-1] == noun[0][1:-1]
+        if is_whole and noun[0][-1] in _singulars(here[-1]):
+            return noun
+    return None
+
+
+def _singulars(word: str) -> tuple[str, ...]:
+    """Return a word, and what it may be the plural of."""
+    return (word, word[:-1]) if len(word) > 3 and word[-1] in "sn" else (word,)
+
+
+class Request(NamedTuple):
+    """A request of an assistant: the kinds of facts that it asks for. Without any, it asks for
+    something that phrases.toml has no noun for, which `words`, the words of its sentence, name;
+    or `is_again`: for whatever it was once more.
+    """
+
+    kinds: frozenset[str]
+    words: frozenset[str]
+    is_again: bool = False
+
+    def takes(self, shape: str) -> bool:
+        """Return whether an answer may have this shape."""
+        return not self.kinds or any(shape in shapes_of(kind) for kind in self.kinds)
+
+
+def shapes_of(kind: str) -> Sequence[str]:
+    return _SHAPES.get(kind, ("code",))
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """The phrases of a language, compiled."""
+
+    name: str
+    nouns: Nouns
+    requests: re.Pattern[str]
+    behind: re.Pattern[str]
+    questions: Sequence[tuple[re.Pattern[str], frozenset[str]]]
+    again: re.Pattern[str]
+    no_requests: re.Pattern[str]
+    between: frozenset[str]
+    until: re.Pattern[str]
+    fillers: frozenset[str]
+
+    @classmethod
+    def of(cls, name: str) -> Language:
+        data = _DATA[name]
+        kinds = [*data["kinds"].items(), *(_DATA["en"]["kinds"].items() if name != "en" else ())]
+        asked = [[pattern, frozenset(kinds)] for pattern, kinds, _ in data["questions"]]
+        return cls(
+            name,
+            Nouns(kinds),
+            _any_of(name, (each[0] for each in data["requests"])),
+            _any_of(name, (each[0] for each in data["requests_behind"])),
+            [(_any_of(name, [pattern]), kinds) for pattern, kinds in asked],
+            _any_of(name, (each[0] for each in data["again"])),
+            _any_of(name, data["no_requests"]),
+            frozenset(map(folded, data["between"])),
+            _any_of(name, data["until"]),
+            frozenset(map(folded, data["fillers"].split())),
+        )
+
+    def request_in(self, sentence: str, own: re.Pattern[str]) -> tuple[frozenset[str], bool]:
+        """Return the kinds that a folded sentence asks for, and whether it asks for whatever it
+        was once more. `own` finds the phrases of the project.
+        """
+        kinds: set[str] = set()
+        for pattern, asked in self.questions:
+            if pattern.search(sentence):
+                kinds |= asked
+        for pattern in (self.requests, own):
+            for found in pattern.finditer(sentence):
+                kinds |= self._kinds_behind(sentence[found.end() :])
+        kinds |= self._kinds_before(sentence)
+        return frozenset(kinds), not kinds and self.again.search(sentence) is not None
+
+    def _kinds_behind(self, rest: str) -> set[str]:
+        """Return the kinds in the rest of a sentence, if the first one is near."""
+        if (end := self.until.search(rest)) and self.name not in _WITHOUT_SPACES:
+            rest = rest[: end.start()]
+        nouns = self.nouns.found_in(rest)
+        if not nouns:
+            return set()
+        before = rest[: nouns[0].start]
+        words = _WORD.findall(before)
+        if self.name in _WITHOUT_SPACES:
+            is_near = len(before) <= _BETWEEN_SIGNS
+        else:
+            is_near = len(words) <= _BETWEEN and self.between.isdisjoint(words)
+        return {kind for noun in nouns for kind in noun.kinds} if is_near else set()
+
+    def _kinds_before(self, sentence: str) -> set[str]:
+        """Return the kinds of the nouns directly before what stands behind them in a request, and
+        of the nouns of which a question consists.
+        """
+        behind = {each.start() for each in self.behind.finditer(sentence)}
+        nouns = self.nouns.found_in(sentence) if behind or "?" in sentence else []
+        if not nouns:
+            return set()
+        near = [noun for noun in nouns if not behind.isdisjoint(range(noun.end, noun.end + 2))]
+        is_only = "?" in sentence and self._has_only(sentence, nouns)
+        if self.name in _WITHOUT_SPACES:
+            return {kind for noun in (nouns if near else ()) for kind in noun.kinds}
+        if near and not self._has_only(sentence[: near[0].start], ()):
+            near = []  # "cancel my order, please" asks for no order
+        return {kind for noun in (nouns if is_only else near) for kind in noun.kinds}
+
+    def _has_only(self, text: str, nouns: Sequence[Noun]) -> bool:
+        """Return whether a text has nothing but these nouns and fillers."""
+        rest, end = [], 0
+        for noun in nouns:
+            rest.append(text[end : noun.start])
+            end = noun.end
+        rest.append(text[end:])
+        return all(word in self.fillers for part in rest for word in _WORD.findall(part))
+
+
+def _any_of(language: str, patterns: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of some patterns as whole words of a folded text."""
+    either = "|".join(f"(?:{pattern})" for pattern in patterns)
+    if not either:
+        return re.compile(r"(?!)")
+    if language in _WITHOUT_SPACES:
+        return re.compile(either)
+    return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])")
+
+
+LANGUAGES = tuple(name for name in _DATA if "kinds" in _DATA[name] and name != "own")
+
+
+@cache
+def languages() -> tuple[Language, ...]:
+    return tuple(map(Language.of, LANGUAGES))
+
+
+@cache
+def all_nouns() -> Nouns:
+    """Return the nouns of all languages."""
+    return Nouns(item for name in LANGUAGES for item in _DATA[name]["kinds"].items())
+
+
+@cache
+def fillers() -> frozenset[str]:
+    """Return the words around the value of a short answer, of all languages."""
+    return frozenset().union(*(each.fillers for each in languages()))
+
+
+@cache
+def sign_fillers() -> tuple[str, ...]:
+    """Return the fillers of languages without spaces, the longest first."""
+    found = [each for each in fillers() if HAS_CJK.search(each)]
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+@cache
+def reminders(own: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """Return the pattern of all reminders, and of the project's `own`, in a folded text."""
+    found = [_any_of(name, (each[0] for each in _DATA[name]["reminders"])) for name in LANGUAGES]
+    patterns = [each.pattern for each in found]
+    return re.compile("|".join([*patterns, *(_own([each]).pattern for each in own)]))
+
+
+@cache
+def refusals() -> re.Pattern[str]:
+    """Return the pattern by which users say that a fact is not at hand, in a folded text."""
+    found = (_any_of(name, _DATA[name]["refusals"]).pattern for name in LANGUAGES)
+    return re.compile("|".join(found))
+
+
+@cache
+def introductions() -> re.Pattern[str]:
+    """Return the pattern of what stands before one's own name, in a folded text."""
+    found = (_any_of(name, _DATA[name]["names"]).pattern for name in LANGUAGES)
+    return re.compile("|".join(each.replace(r"(?![^\W_])", "") for each in found))
+
+
+@cache
+def introductions_behind() -> re.Pattern[str]:
+    """Return the pattern of what stands behind one's own name, in a folded text."""
+    found = (_any_of(name, _DATA[name].get("names_behind", ())) for name in LANGUAGES)
+    return re.compile("|".join(each.pattern for each in found))
+
+
+def _own(phrases: Iterable[str]) -> re.Pattern[str]:
+    return _any_of("", (re.escape(folded(each)) for each in phrases))
+
+
+@cache
+def _own_requests(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    return _own(phrases)
+
+
+def spoken_in(text: str) -> Sequence[Language]:
+    """Return the languages in which a folded text may be written: of those with spaces, the ones
+    with about as many small words as any other.
+    """
+    if HAS_CJK.search(text):
+        return languages()
+    words = _WORD.findall(text)
+    counts = {
+        each: sum(map(each.fillers.__contains__, words))
+        for each in languages()
+        if each.name not in _WITHOUT_SPACES
+    }
+    most = max(counts.values())
+    return [each for each, count in counts.items() if most < _TELLING or 2 * count >= most]
+
+
+def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
+    """Return the requests of an assistant's text; `own` are phrases of the project."""
+    found: list[Request] = []
+    is_listing = False
+    whole = folded(text)
+    spoken = spoken_in(whole)
+    for sentence in sentences_of(whole):
+        read = sentence[:_LONGEST_SENTENCE]
+        words = frozenset(_WORD.findall(read))
+        if is_listing and _BULLET.match(read):
+            kinds = {kind for noun in all_nouns().found_in(read) for kind in noun.kinds}
+            if kinds and not any(map(str.isdigit, _BULLET.sub("", read, count=1))):
+                found.append(Request(frozenset(kinds), words))
+            continue
+        is_listing = False
+        for language in spoken:
+            if language.no_requests.search(read):
+                continue
+            asked, is_again = language.request_in(read, _own_requests(own))
+            is_request = language.requests.search(read) is not None
+            if asked or is_again or is_request:
+                found.append(Request(asked, words, is_again))
+            is_listing |= is_request and read.rstrip().endswith((":", "："))
+    return found
+
+
+def examples() -> Iterator[tuple[str, str, str, Any]]:
+    """Yield the examples of phrases.toml: the language, the part, the example, and for questions
+    its kinds.
+    """
+    for name in LANGUAGES:
+        data = _DATA[name]
+        for part in ("requests", "requests_behind", "again", "reminders"):
+            yield from ((name, part, each[1], None) for each in data[part])
+        yield from ((name, "questions", each[2], each[1]) for each in data["questions"])
+        yield from ((name, "controls", each, None) for each in data["controls"])

@@ -1,0 +1,468 @@
+"""Values: what a user gives in an answer, whatever its shape, and how texts are searched for it.
+
+Values are compared as whole words of normalized texts: capitals, accents, spaces, hyphens and the
+grouping of digits do not matter, so `LH 454` is `lh454` and `(415) 555-0132` is `415-555-0132`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from chatmemory.recall.dates import dates_in
+from chatmemory.recall.phrases import (
+    CJK,
+    HAS_CJK,
+    all_nouns,
+    fillers,
+    folded,
+    introductions,
+    narrow,
+    sign_fillers,
+)
+
+MOST_VALUES = 200  # of a conversation; texts are searched for all of them
+MOST_CANDIDATES = 60  # in a message
+_LONGEST_CHAIN = 12  # words of a code, such as the groups of a card's number
+_MOST_WORDS = 6  # words of a value that is a name or a short answer
+_BETWEEN_WORDS = 2  # words that may stand between two words of an address
+_LONGEST_KEY = 64  # signs of a code
+_MOST_STRIPPED = 24  # words of a part that may be a value with words around
+_MOST_OF_PLACE = 14  # words of an address
+DISTINCTIVE = 5  # signs of a code that nobody gives by chance
+_MAIL = re.compile(r"(?<![A-Za-z0-9_.+\-])[A-Za-z0-9_.+\-]++@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+")
+_LINK = re.compile(
+    r"(?<![A-Za-z0-9_.@/\-])(?:https?://[^\s<>\"']+|www\.[^\s<>\"']+"
+    r"|[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[a-z]{2,12}(?:/[^\s<>\"']*)?(?![A-Za-z0-9@]))"
+)
+_TOKEN = re.compile(r"[A-Za-z0-9]+")
+_BETWEEN = re.compile(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
+_GLUE = re.compile(r"[-_@+]")  # no part of a code ends here
+_CAPITALS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
+_MONEY = re.compile(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b", re.I)
+_DECIMAL = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{3})*[.,:][0-9]{1,2}")
+_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_PLAIN_WORD = re.compile(r"[^\W_]+")
+_CLAUSE = re.compile(r"[,;:!?。、，；：！？\n()\"“”„「」]|\.(?=\s|$)|—| - ")
+_NOT_SIGNS = re.compile(r"[\W_]+")
+_BETWEEN_SIGNS = r"[ \u00a0\-‐–./()_:,+#]{0,2}"
+_SIGN = rf"[^\W_{CJK}]"  # of a language with spaces
+_BEFORE = r"(?<![0-9a-z])(?<![0-9a-z][\-_.@+])"
+_BEHIND = r"(?![0-9a-z])(?![\-_.@+:][0-9a-z])"
+
+
+class Value(NamedTuple):
+    """A value in a user's message, from `start` to `end`, as it is written there.
+
+    `shape` is mail, link, code, date, words (a name, or a whole short answer) or place (an
+    address), and `key` is the normalized text. A value `is_distinctive` if nobody says it by
+    chance. `is_whole` if the message says nothing else.
+    """
+
+    start: int
+    end: int
+    text: str
+    shape: str
+    key: str
+    is_distinctive: bool = False
+    is_whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the value in a conversation, which no fact of another kind has."""
+        return f"~{self.shape}:{self.key}"
+
+
+def signs_of(text: str) -> str:
+    """Return the letters and digits of a text, in small letters without accents."""
+    return _NOT_SIGNS.sub("", folded(text))
+
+
+# Values of a message
+
+
+def values_in(text: str) -> list[Value]:
+    """Return everything in a user's message that may be the value of an answer, the longest
+    first.
+    """
+    return longest_first([*codes_in(text), *words_in(text)])
+
+
+def longest_first(found: Iterable[Value]) -> list[Value]:
+    return sorted(found, key=lambda each: (each.start - each.end, each.start))[:MOST_CANDIDATES]
+
+
+def codes_in(text: str) -> list[Value]:
+    """Return the addresses of mails and pages, the codes and the dates of a message."""
+    text = narrow(text)
+    exact = [*_mails(text), *_links(text)]
+    taken = [(each.start, each.end) for each in exact]
+    has_digit = any(map(str.isdecimal, text))
+    numbers = [*_codes(text, taken), *_dates(text)] if has_digit else []
+    return [*exact, *numbers, *_capitals(text)]
+
+
+def words_in(text: str) -> list[Value]:
+    """Return the words of a message that may be a name, a whole short answer or an address."""
+    text = narrow(text)
+    return [*_words(text), *_places(text)]
+
+
+def _mails(text: str) -> Iterator[Value]:
+    for each in _MAIL.finditer(text):
+        yield Value(*each.span(), each[0], "mail", folded(each[0]), is_distinctive=True)
+
+
+def _links(text: str) -> Iterator[Value]:
+    for each in _LINK.finditer(text):
+        written = each[0].rstrip(".,;:!?)/")
+        key = re.sub(r"^(?:https?://)?(?:www\.)?", "", folded(written))
+        end = each.start() + len(written)
+        yield Value(each.start(), end, written, "link", key, is_distinctive=True)
+
+
+def _codes(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Value]:
+    for chain in _chains(text, taken):
+        for first in range(len(chain)):
+            for last in range(first, len(chain)):
+                start, end = chain[first].start(), chain[last].end()
+                if not _is_cut(text, start, end) and (value := _code(text, start, end)):
+                    yield value
+
+
+def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Match[str]]]:
+    """Yield the words that may be parts of one code, such as `LH 454` or groups of digits."""
+    chain: list[re.Match[str]] = []
+    for token in _TOKEN.finditer(text):
+        is_free = not any(start <= token.start() < end for start, end in taken)
+        between = text[chain[-1].end() : token.start()] if chain else ""
+        if chain and not (is_free and _goes_on(between, token[0], text[token.end() :][:2])):
+            yield from _with_digit(chain)
+            chain = []
+        if is_free and (chain or _may_begin(token, text)):
+            chain.append(token)
+        if len(chain) == _LONGEST_CHAIN:
+            yield from _with_digit(chain)
+            chain = []
+    yield from _with_digit(chain)
+
+
+def _with_digit(chain: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
+    if any(map(_has_digit, chain)):
+        yield chain
+
+
+def _has_digit(token: re.Match[str]) -> bool:
+    return any(map(str.isdecimal, token[0]))
+
+
+def _may_begin(token: re.Match[str], text: str) -> bool:
+    is_glued = _GLUE.match(text, token.end()) is not None
+    return _has_digit(token) or is_glued or _is_short(token[0])
+
+
+def _is_short(word: str) -> bool:
+    return word.isupper() and len(word) <= 3
+
+
+def _goes_on(between: str, word: str, behind: str) -> bool:
+    """Return whether a word goes on with a code; `behind` are the next two signs."""
+    if not _BETWEEN.fullmatch(between):
+        return False
+    is_coded = any(map(str.isdecimal, word)) or _is_short(word)
+    return is_coded or between.strip() != "" or _GLUE.match(behind) is not None
+
+
+def _is_cut(text: str, start: int, end: int) -> bool:
+    """Return whether the signs around a part show that it is cut out of a longer word."""
+    before, behind = text[max(0, start - 2) : start], text[end : end + 2]
+    is_cut_before = len(before) == 2 and _GLUE.match(before[1]) and before[0].isalnum()
+    is_cut_behind = len(behind) == 2 and _GLUE.match(behind[0]) and behind[1].isalnum()
+    return bool(is_cut_before or is_cut_behind)
+
+
+def _code(text: str, start: int, end: int) -> Value | None:
+    written = text[start:end]
+    key = signs_of(written)
+    if not any(map(str.isdecimal, key)) or len(key) > _LONGEST_KEY:
+        return None
+    has_letter = any(map(str.isalpha, key))
+    is_money = _MONEY.search(text[max(0, start - 2) : end + 8]) is not None
+    is_long = len(key) >= (4 if has_letter else DISTINCTIVE)
+    is_distinctive = is_long and not is_money and not _DECIMAL.fullmatch(written)
+    return Value(start, end, written, "code", key, is_distinctive)
+
+
+def _capitals(text: str) -> Iterator[Value]:
+    """Yield words of capitals, unless everything is written so."""
+    found = list(_CAPITALS.finditer(text))
+    words = [word for word in _PLAIN_WORD.findall(text) if word.isalpha()]
+    is_shouted = len(words) > 2 and sum(map(str.isupper, words)) * 2 > len(words)
+    for each in () if is_shouted else found:
+        yield Value(*each.span(), each[0], "code", folded(each[0]), is_distinctive=True)
+
+
+def _dates(text: str) -> Iterator[Value]:
+    for date, written in dates_in(text).items():
+        start = text.find(written)
+        yield Value(start, start + len(written), written, "date", f"{date.month}-{date.day}")
+
+
+def _words(text: str) -> Iterator[Value]:
+    parts = [_stripped(text, *span) for span in _clauses(text)]
+    spans = [span for span in parts if span]
+    for span in spans:
+        yield from _words_at(text, *span, is_whole=len(spans) == 1)
+    for span in _behind_introductions(text):
+        yield from _words_at(text, *span, is_whole=False)
+    for each in _NAME.finditer(text):
+        if span := _stripped(text, *each.span()):
+            yield from _words_at(text, *span, is_whole=False)
+
+
+_NAME = re.compile(
+    r"(?<![^\W_])[A-ZÀ-ÖØ-Þ][^\W\d_]+(?:['’\-][^\W\d_]+)*"
+    r"(?: (?:(?:de|da|do|dos|das|di|del|della|van|von|der|den|la|le|bin|al|el|y) ){0,2}"
+    r"[A-ZÀ-ÖØ-Þ](?:\.|[^\W\d_]+(?:['’\-][^\W\d_]+)*)){0,4}"
+)
+
+
+def _words_at(text: str, start: int, end: int, *, is_whole: bool) -> Iterator[Value]:
+    written = text[start:end]
+    words = _PLAIN_WORD.findall(folded(written))
+    if 0 < len(words) <= _MOST_WORDS and not any(map(str.isdecimal, written)):
+        is_name = len(words) > 1 and all(_is_capital(each) for each in _WORD.findall(written))
+        key = " ".join(words)
+        if len(key) > 1:
+            yield Value(start, end, written, "words", key, is_name, is_whole)
+
+
+def _is_capital(word: str) -> bool:
+    return not word[0].islower() or word in _PARTICLES
+
+
+_PARTICLES = frozenset(
+    (
+        *("de", "da", "do", "dos", "das", "di", "del", "della", "van", "von", "der", "den"),
+        *("la", "le", "bin", "al", "el", "y"),
+    )
+)
+
+
+def _clauses(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in _CLAUSE.finditer(text):
+        yield start, found.start()
+        start = found.end()
+    yield start, len(text)
+
+
+def _behind_introductions(text: str) -> Iterator[tuple[int, int]]:
+    """Yield what follows `my name is`, up to the next comma or `and`."""
+    lowered, places = aligned(text)
+    for found in introductions().finditer(lowered):
+        start = places[found.end()]
+        rest = _END_OF_NAME.search(text, start)
+        if span := _stripped(text, start, rest.start() if rest else len(text)):
+            yield span
+
+
+_END_OF_NAME = re.compile(r"[,;:!?。、，；：！？.\n(]| (?:and|und|y|et|e|aus|from|with) ")
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return a part of a text without the fillers and nouns of kinds at both ends; None if nothing
+    is left.
+    """
+    if HAS_CJK.search(text, start, end):
+        return _stripped_of_signs(text, start, end)
+    words = [*_WORD.finditer(text, start, end)]
+    if len(words) > _MOST_STRIPPED:
+        return None
+    nouns = _nouns_in(text[start:end])
+    known = fillers()
+    while words and (_is_filler(words[0], known) or _is_noun(words[0], nouns, start)):
+        words.pop(0)
+    while words and (_is_filler(words[-1], known) or _is_noun(words[-1], nouns, start)):
+        words.pop()
+    return (words[0].start(), words[-1].end()) if words else None
+
+
+@lru_cache(maxsize=256)
+def _nouns_in(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the nouns of kinds in a text."""
+    lowered, places = aligned(text)
+    found = all_nouns().found_in(lowered)
+    return tuple((places[each.start], places[each.end]) for each in found)
+
+
+def _is_noun(word: re.Match[str], nouns: Iterable[tuple[int, int]], start: int) -> bool:
+    return any(first <= word.start() - start < end for first, end in nouns)
+
+
+def _is_filler(word: re.Match[str], known: frozenset[str]) -> bool:
+    whole = folded(word[0])
+    return whole in known or all(part in known for part in _PLAIN_WORD.findall(whole))
+
+
+def _stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None:
+    has_changed = True
+    while has_changed and start < end:
+        has_changed = False
+        if not text[start].isalnum():
+            start, has_changed = start + 1, True
+            continue
+        if not text[end - 1].isalnum():
+            end, has_changed = end - 1, True
+            continue
+        part = text[start:end]
+        for filler in sign_fillers():
+            if part.startswith(filler) and (len(filler) > 1 or not _is_sign_of_name(part)):
+                start, has_changed = start + len(filler), True
+                break
+            if part.endswith(filler):
+                end, has_changed = end - len(filler), True
+                break
+        else:
+            for first, last in _nouns_in(part):
+                if first == 0:
+                    start, has_changed = start + last, True
+                    break
+    return (start, end) if start < end else None
+
+
+def _is_sign_of_name(part: str) -> bool:
+    """Return whether a part is so short that its first sign may belong to a name."""
+    return len(part) <= 2
+
+
+def _places(text: str) -> Iterator[Value]:
+    """Yield what may be an address: words with a number."""
+    spans = [(0, len(text)), *_sentences(text)] if any(map(str.isdecimal, text)) else []
+    for span in dict.fromkeys(spans):
+        stripped = _stripped(text, *span)
+        if stripped is None:
+            continue
+        written = text[slice(*stripped)]
+        key = place_key(written)
+        has_both = any(map(str.isdecimal, key)) and any(map(str.isalpha, key))
+        if has_both and (2 <= len(key.split()) <= _MOST_OF_PLACE or HAS_CJK.search(key)):
+            yield Value(*stripped, written, "place", key)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in re.finditer(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - ", text):
+        yield start, found.start()
+        start = found.end()
+    yield start, len(text)
+
+
+def place_key(text: str) -> str:
+    """Return the words of an address that tell it from others."""
+    words = _PLAIN_WORD.findall(folded(text))
+    return " ".join(each for each in words if each not in fillers() or each.isdecimal())
+
+
+# Positions of a folded text
+
+
+def aligned(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text in small letters without accents, and the place of each of its signs in the
+    text, and of its end.
+    """
+    if text.isascii():
+        return folded(text), range(len(text) + 1)
+    signs: list[str] = []
+    places: list[int] = []
+    for place, sign in enumerate(text):
+        for each in _folded_sign(sign):
+            signs.append(each)
+            places.append(place)
+    return "".join(signs), [*places, len(text)]
+
+
+@lru_cache(maxsize=4096)
+def _folded_sign(sign: str) -> str:
+    return folded(sign)
+
+
+# Searching
+
+
+class Search:
+    """Searches texts for some values, at most MOST_VALUES."""
+
+    def __init__(self, values: Iterable[Value]) -> None:
+        by_name = {value.name: value for value in values}
+        self._values = [*by_name.values()][:MOST_VALUES]
+        self._dates = {each.key: each.name for each in self._values if each.shape == "date"}
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def found_in(self, text: str) -> set[str]:
+        """Return the names of the values that a text holds."""
+        if not self._values or not text:
+            return set()
+        lowered = folded(text)
+        signs = _NOT_SIGNS.sub("", lowered)
+        found = {
+            value.name
+            for value in self._values
+            if value.shape != "date" and _holds(value, lowered, signs)
+        }
+        if self._dates:
+            dates = (f"{date.month}-{date.day}" for date in dates_in(text))
+            found.update(self._dates[key] for key in dates if key in self._dates)
+        return found
+
+
+def holds(text: str, value: Value) -> bool:
+    """Return whether a text holds a value."""
+    return bool(Search([value]).found_in(text))
+
+
+def _holds(value: Value, lowered: str, signs: str) -> bool:
+    if value.shape == "place":
+        words = value.key.split()
+        return all(word in lowered for word in words) and _has_words(lowered, words)
+    if _NOT_SIGNS.sub("", value.key) not in signs:
+        return False
+    return _pattern(value.shape, value.key).search(lowered) is not None
+
+
+def _has_words(lowered: str, words: Sequence[str]) -> bool:
+    """Return whether a text has the words of an address in order, with at most two others between
+    them.
+    """
+    if any(map(HAS_CJK.search, words)):
+        return _pattern("words", " ".join(words)).search(lowered) is not None
+    said = _PLAIN_WORD.findall(lowered)
+    return any(
+        word == words[0] and _follow(said, start + 1, words[1:]) for start, word in enumerate(said)
+    )
+
+
+def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
+    for word in words:
+        near = said[at : at + _BETWEEN_WORDS + 1]
+        if word not in near:
+            return False
+        at += near.index(word) + 1
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _pattern(shape: str, key: str) -> re.Pattern[str]:
+    """Return the pattern that finds a value in a folded text."""
+    if HAS_CJK.search(key):
+        return re.compile(r"[\W_]*".join(map(re.escape, key.replace(" ", ""))))
+    if shape == "code":
+        return re.compile(_BEFORE + _BETWEEN_SIGNS.join(key) + _BEHIND)
+    if shape in ("mail", "link"):
+        return re.compile(rf"(?<![0-9a-z_.+\-@]){re.escape(key)}(?![0-9a-z_@]|[.\-][0-9a-z])")
+    words = r"[\W_]{1,3}".join(map(re.escape, key.split()))
+    return re.compile(f"(?<!{_SIGN}){words}(?!{_SIGN})")

@@ -1,0 +1,115 @@
+"""Values of answers are compared as whole words, normalized."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import AiMessage, UserMessage
+from chatmemory.recall.answers import Answers
+from chatmemory.recall.values import MOST_VALUES, Search, holds, values_in
+
+SAME = [
+    ("a-1182", "It is A-1182."),
+    ("#20391", "order 20391"),
+    ("LH 454", "flight LH454"),
+    ("LH454", "Flight LH 454 was late"),
+    ("415-555-0132", "(415) 555-0132"),
+    ("4111-1111-1111-1111", "with 4111 1111 1111 1111."),
+    ("SW1A 1AA", "to sw1a1aa"),
+    ("DE89370400440532013000", "DE89 3704 0044 0532 0130 00"),
+    ("B MW 1234", "B-MW 1234"),
+    ("10:30", "at 10.30"),
+    ("$149.99", "149.99 USD"),
+    ("Anna@Example.org", "anna@example.org!"),
+    ("www.example.org/menu", "see https://example.org/menu."),
+    ("Jürgen Groß", "JURGEN GROSS"),
+    ("12, rue des Lilas, Lyon", "12 rue des Lilas, à Lyon"),
+    ("20 May 2024", "on 2024-05-20"),
+    ("田中太郎", "私は田中太郎です"),
+    ("09012345678", "電話番号は０９０-1234-5678です"),
+]
+OTHERS = [
+    ("A-1182", "A-11820 and XA-1182 and A-1182-B"),
+    ("149", "149.99"),
+    ("anna@example.org", "joanna@example.org"),
+    ("Lee", "Leeds"),
+    ("12 rue des Lilas", "12 quai, puis une grande belle rue des Lilas"),
+    ("A-1182", ""),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), SAME)
+def test_the_same_in_other_words(value, text):
+    longest = values_in(value)[0]
+    assert holds(text, longest)
+
+
+@pytest.mark.parametrize(("value", "text"), OTHERS)
+def test_a_part_of_something_else(value, text):
+    assert not any(holds(text, each) for each in values_in(value)[:1])
+
+
+def test_a_part_of_a_longer_code_is_no_value():
+    assert {each.text for each in values_in("A-1182") if each.shape == "code"} == {"A-1182"}
+
+
+def test_a_text_of_capitals_has_no_codes():
+    assert not [each for each in values_in("WHERE IS MY ORDER") if each.shape == "code"]
+
+
+def test_texts_are_searched_for_a_bounded_number_of_values():
+    values = [each for n in range(MOST_VALUES * 2) for each in values_in(f"X-{10_000 + n}")[:1]]
+    text = " ".join(each.text for each in values)
+    assert len(Search(values).found_in(text)) == MOST_VALUES
+
+
+def answers(*texts):
+    speakers = UserMessage, AiMessage
+    found = Answers([speakers[n % 2](text) for n, text in enumerate(texts)]).at
+    return [each for each in found.get(len(texts) - 1, ()) if each.is_forced]
+
+
+GIVEN = "My locker combination is XK-4411.", "Thank you."
+
+
+def test_a_noun_that_no_kind_has_names_a_fact_too():
+    asked = "Could you give me the locker combination?"
+    assert [each.value.text for each in answers(*GIVEN, "Hm.", asked, "XK-4411")] == ["XK-4411"]
+    assert not answers(*GIVEN, "Hm.", "Could you give me more details?", "It is XK-4411.")
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "answer", "is_one"),
+    [
+        ("A medium one, size M.", "Which size?", "M", False),  # one sign is no value
+        ("I wear size medium.", "Which size would it be?", "Medium, please.", True),
+        ("A medium pizza.", "Which size do you wear?", "Medium", False),
+        ("I'm Anna.", "What is your name?", "Anna", True),
+        ("Anna likes it.", "What is your name?", "Anna", False),
+        ("I was born on May 2, 1985.", "What is your date of birth?", "May 2, 1985", False),
+        ("My birthday is May 2, 1985.", "What is your date of birth?", "1985-05-02", True),
+        ("Put it in room 12.", "What is your room number?", "12", True),
+        ("I'd like 12 of them.", "What is your room number?", "12", False),
+        ("My code is 4711.", "What is your order number?", "It's 4711", True),
+        ("My PIN is 4711.", "What is your name?", "4711", False),
+        ("Order A-1182.", "What is your order number?", "I don't know, but A-1182?", False),
+    ],
+)
+def test_an_answer_is_of_the_kind_that_was_asked_for(given, asked, answer, is_one):
+    assert bool(answers(given, "Thanks.", "Hm.", asked, answer)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_one"),
+    [
+        ("I already told you. It's A-1182.", True),
+        ("A-1182. As I said.", True),
+        ("It's A-1182, as I said.", True),
+        ("As I said, I am angry about this whole affair. Now check A-1182.", False),
+        ("As I asked, has A-1182 shipped?", False),
+        ("I already told my wife about A-1182.", False),
+        ("I already paid A-1182.", False),
+    ],
+)
+def test_a_reminder_is_bound_to_its_fact(answer, is_one):
+    assert bool(answers("My order is A-1182.", "Thanks.", "Hm.", "Well.", answer)) is is_one
