@@ -218,8 +218,8 @@ def _words(text: str) -> Iterator[Value]:
     for span in _behind_introductions(text):
         yield from _words_at(text, *span, is_whole=False)
     for each in _NAME.finditer(text):
-        if span := _stripped(text, *each.span()):
-            yield from _words_at(text, *span, is_whole=False)
+        if name := _stripped(text, *each.span()):
+            yield from _words_at(text, *name, is_whole=False)
 
 
 _NAME = re.compile(
