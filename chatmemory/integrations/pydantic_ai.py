@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from chatmemory.exceptions import InvalidValue
 from chatmemory.integrations import tell
 from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import turn_of
@@ -42,15 +43,21 @@ except ModuleNotFoundError as error:
     ) from error
 
 _FORMAT = "pydantic_ai"
-_IS_RESULT = "This is the result of the run."
-_NOT_EXECUTED = "Not executed: the run already had its result."
+_NO_CONVERSATION = ""
+# What `run` answers to the calls of a run that has its result. `run_stream` adds no such answers;
+# the same ones are kept, as a provider's prompt cache ends at the first character that differs.
+_IS_RESULT = "Final result processed."
+_NOT_USED = "Output tool not used - a final result was already processed."
+_NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 
 @dataclass
 class ChatMemoryCapability(AbstractCapability[Any]):
     """Gives the model the window of a memory, and adds the agent's and its user's messages to it.
 
-    - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id.
+    - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id. With a
+      callable, each run needs a `conversation_id`, or a `message_history` that has one: otherwise
+      each run would begin a new memory. From 2.68 on, such a run raises InvalidValue.
     - The messages of a run are added once: input and results before the model is called, and the
       rest when the run ends, also if it fails or is cancelled. Usage, signatures and ids of the
       provider are kept, and go back to it.
@@ -72,10 +79,19 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     )
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
+    def get_default_conversation_id(self, run_id: str) -> str | None:
+        """Name runs that are given no conversation, in place of a new id that nobody would know."""
+        return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
+
     async def for_run(self, ctx: RunContext[Any]) -> ChatMemoryCapability:
         """Return a capability that remembers the messages it has added in one run."""
         if isinstance(self.memory, ChatMemory):
             return replace(self)
+        if ctx.conversation_id == _NO_CONVERSATION:
+            raise InvalidValue(
+                "this run has no conversation: give it a conversation_id, or give the capability "
+                "one memory"
+            )
         return replace(self, memory=self.memory(ctx.conversation_id or ""))
 
     async def before_model_request(
@@ -136,13 +152,13 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         answered = {getattr(part, "tool_call_id", None) for part in _parts(requests)}
         missing = {id: parts for id, parts in self._returned.items() if id not in answered}
         responses = [message for message in messages if isinstance(message, ModelResponse)]
-        words = _IS_RESULT
+        of_output = _IS_RESULT
         for call in (call for response in responses for call in response.tool_calls):
             if not has_result or call.tool_call_id in {*answered, *missing}:
                 continue
-            is_output = call.tool_name in self._output_tools
-            text = words if is_output else _NOT_EXECUTED
-            words = _NOT_EXECUTED if is_output else words
+            text = _NOT_EXECUTED
+            if call.tool_name in self._output_tools:
+                text, of_output = of_output, _NOT_USED
             missing[call.tool_call_id] = [ToolReturnPart(call.tool_name, text, call.tool_call_id)]
         found = [part for parts in missing.values() for part in parts]
         yield from sorted(found, key=lambda part: isinstance(part, UserPromptPart))

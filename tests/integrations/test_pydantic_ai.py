@@ -11,6 +11,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, ModelRetry
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -31,6 +32,7 @@ from chatmemory import (
     MessageWindowChatMemory,
     ToolExecutionResultMessage,
 )
+from chatmemory.exceptions import InvalidValue
 from chatmemory.integrations.pydantic_ai import ChatMemoryCapability
 
 from .conftest import texts
@@ -251,6 +253,36 @@ def test_calls_beside_the_result_of_a_run_are_answered(memory, way, strategy):
     assert sorted(called) == sorted(answered) == ["Paris", "Rome", "o"]
     executed = ["sunny in Rome", "sunny in Paris", "a picture"]
     assert [text in texts_in(memory) for text in executed] == [strategy == "exhaustive"] * 3
+
+
+@pytest.mark.parametrize("others", [(), ("Rome",), ("Rome", "Paris")])
+def test_each_way_of_running_closes_calls_in_the_same_words(others):
+    """A prompt cache ends where words differ: https://ai.pydantic.dev/output/#tool-output"""
+    kept = []
+    for way in WAYS:
+        memory = MessageWindowChatMemory("agent", 20)
+        parts = [*calls(*others, output=True).parts]
+        parts.append(ToolCallPart("final_result", {"text": "again"}, "second"))
+        agent = agent_of(Scripted(ModelResponse(parts)), memory, output_type=Answer)
+        async_to_sync(way)(agent, "weather?")
+        results = [m for m in memory.messages() if isinstance(m, ToolExecutionResultMessage)]
+        kept.append(sorted((m.id, m.contents[0].text) for m in results))
+    assert len(kept[0]) == 2 + len(others)
+    assert kept == [kept[0]] * len(WAYS)
+
+
+@pytest.mark.skipif(
+    not hasattr(AbstractCapability, "get_default_conversation_id"), reason="comes with 2.68"
+)
+def test_a_run_without_a_conversation_begins_no_memory_that_nobody_finds():
+    store = InMemoryChatMemoryStore()
+    memories = ChatMemoryProvider(partial(MessageWindowChatMemory, max_messages=4, store=store))
+    agent = agent_of(Scripted("a", "b"), memories.get)
+    with pytest.raises(InvalidValue, match="give it a conversation_id"):
+        async_to_sync(agent.run)("A")
+    first = async_to_sync(agent.run)("A", conversation_id="one")
+    async_to_sync(agent.run)("B", message_history=first.all_messages())
+    assert texts(memories.get("one").messages()) == ["A", "a", "B", "b"]
 
 
 @pytest.mark.parametrize("way", WAYS)
