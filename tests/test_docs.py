@@ -51,15 +51,42 @@ def test_python_snippets_run(name, db):
         exec(compile(snippet, name, "exec"), names)
 
 
+_ANSWERED = {"type": "message", "role": "assistant", "model": "claude-sonnet-5"}
+_ANSWERED |= {"stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
+_CALL = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Rome"}}
+ANTHROPIC = [
+    {**_ANSWERED, "id": "msg_1", "stop_reason": "tool_use", "content": [_CALL]},
+    {
+        **_ANSWERED,
+        "id": "msg_2",
+        "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "It is sunny."}],
+    },
+]
+
+
+def anthropic_client(*answers: dict):
+    """A client of Anthropic's library that gets these answers."""
+    anthropic = pytest.importorskip("anthropic")
+    httpx = pytest.importorskip("httpx2")
+    left = list(answers)
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=left.pop(0)))
+    client = httpx.Client(transport=transport)
+    return anthropic.Anthropic(api_key="none", base_url="http://anthropic", http_client=client)
+
+
 def test_snippets_of_streaming_run(capsys):
     openai = pytest.importorskip("openai")
     from .formats.test_openai_library import CHUNKS, EVENTS, Api
 
-    api = Api(CHUNKS, EVENTS)
+    api, anthropic = Api(CHUNKS, EVENTS), anthropic_client(*ANTHROPIC)
     assert isinstance(api.client, openai.OpenAI)
-    names: dict[str, object] = {"client": api.client}
+    names: dict[str, object] = {"client": api.client, "anthropic_client": anthropic}
     for snippet in SNIPPET.findall((ROOT / "docs/streaming.md").read_text("utf-8")):
         exec(compile(snippet, "docs/streaming.md", "exec"), names)
+        if "tool_runner" in snippet:
+            *_, result, answer = names["memory"].messages()
+            assert (result.contents[0].text, answer.text) == ("Sunny in Rome", "It is sunny.")
     assert capsys.readouterr().out == '{"city": "Rome"}' * 2
     assert len(api.sent) == 2
 
