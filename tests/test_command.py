@@ -131,12 +131,12 @@ def test_a_contradiction_exits_with_1_and_is_printed_as_json(db, capsys):
     create_and_add("a", MessageWindow(2), users("x", "y"))
     assert rows_and_total(printed(capsys, "verify_memories", "--json")) == (
         [],
-        {"verified": 1, "contradictions": 0, "made_anew": 0},
+        {"verified": 1, "contradictions": 0, "made_anew": 0, "left": 0},
     )
     Step.objects.filter(n=2).update(tokens_after=999)
     assert code_of("verify_memories", "--json") == 1
     (row,), total = rows_and_total(capsys.readouterr().out)
-    assert total == {"verified": 1, "contradictions": 1, "made_anew": 0}
+    assert total == {"verified": 1, "contradictions": 1, "made_anew": 0, "left": 0}
     assert row["conversation"] == "a"
     assert "999" in row["what"]
 

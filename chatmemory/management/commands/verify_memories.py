@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from chatmemory import search, services
 from chatmemory.exceptions import MemoryNotFound
@@ -16,6 +19,7 @@ from chatmemory.ledger.lookup import StoredId, stored, stored_ids
 from chatmemory.ledger.validation import check_id
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
+from chatmemory.management.slices import Slice
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.printing import add_json_argument
@@ -54,6 +58,23 @@ def known(ids: list[str]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
+def _contradiction(memory_id: StoredId) -> Contradiction | None:
+    if not memory_id.is_readable:
+        return Contradiction(memory_id.text, "the conversation", NO_ID)
+    return verify(memory_id.text)
+
+
+@contextmanager
+def progress(total: int, is_quiet: bool) -> Iterator[Callable[[], None]]:
+    """Draw a bar with the time left on a terminal; yield what advances it by a conversation."""
+    columns = TextColumn("{task.completed:,} of {task.total:,}"), BarColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    hidden = is_quiet or not console.is_terminal
+    with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
+
+
 class Command(DatabaseCommand):
     help = "Replay conversations through the core and compare the result with the stored rows."
 
@@ -76,10 +97,28 @@ class Command(DatabaseCommand):
             action="store_true",
             help="first put names and messages into the search index that are missing there",
         )
+        parser.add_argument(
+            "--resume",
+            nargs="?",
+            type=Path,
+            const=Path("verify_memories.progress"),
+            metavar="FILE",
+            help="go on where an earlier run with this file ended; default: %(const)s here",
+        )
+        parser.add_argument(
+            "--seconds",
+            type=int,
+            metavar="N",
+            help="end after this time, between two conversations; needs --resume",
+        )
         add_json_argument(parser, "contradiction")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_ignored("print_heads", ("heads", "repair_index", "json"), options)
+        check_ignored("print_heads", ("heads", "repair_index", "json", "resume"), options)
+        if options["seconds"] is not None and not options["resume"]:
+            raise wrong_arguments("--seconds needs --resume, which keeps what was verified")
+        if options["resume"] and options["ids"]:
+            raise wrong_arguments("--resume is for all conversations: leave out the ids")
         ids = known(options["ids"])
         if options["print_heads"]:
             return self.print_heads(ids)
@@ -88,8 +127,10 @@ class Command(DatabaseCommand):
         if options["repair_index"]:
             self.repair_index(ids, options["json"])
         of_heads = self.of_heads(options["heads"]) if options["heads"] else []
-        verified, of_replays, made_anew = self.of_replays(ids)
-        self.tell(verified, of_heads + of_replays, made_anew, options["json"])
+        part = Slice(options["resume"], options["seconds"])
+        made_anew = self.replay(ids, part, is_quiet=options["json"])
+        verified, of_replays = part.so_far.verified, part.so_far.contradictions
+        self.tell(verified, of_heads + of_replays, made_anew, options["json"], left=part.left)
         faults = []
         if of_replays:
             faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
@@ -99,7 +140,8 @@ class Command(DatabaseCommand):
             raise CommandError("; ".join(faults))
         if not options["json"]:
             sentence = f"{counted(verified, 'conversation')} verified: all match their replay"
-            self.stdout.write(sentence)
+            goes_on = f"; {part.left:,} to go, with --resume" if part.left else ""
+            self.stdout.write(sentence + goes_on)
         return None
 
     def tell(
@@ -108,6 +150,7 @@ class Command(DatabaseCommand):
         found: list[Contradiction],
         made_anew: list[tuple[str, str]],
         as_json: bool,
+        left: int,
     ) -> None:
         if as_json:
             printer = self.printer({"json": True})
@@ -117,35 +160,38 @@ class Command(DatabaseCommand):
             for memory_id, name in made_anew:
                 printer.row({"conversation": memory_id, "made_anew": name})
             total = {"verified": verified, "contradictions": len(found)}
-            printer.total({**total, "made_anew": len(made_anew)})
+            printer.total({**total, "made_anew": len(made_anew), "left": left})
             return
         for memory_id, name in made_anew:
             self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made again")
         for contradiction in found:
             self.stderr.write(str(contradiction))
 
-    def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction], list[tuple[str, str]]]:
-        """Return the number of verified conversations, the contradictions to their replays, and, of
-        conversations without contradiction, the id and name of each kept row that differed and was
-        made again.
+    def replay(self, ids: list[str], part: Slice, is_quiet: bool) -> list[tuple[str, str]]:
+        """Verify the named conversations, or those of a slice. Return the id and name of each kept
+        row that differed and was made again, of conversations without contradiction.
         """
-        verified, found, made_anew = 0, list[Contradiction](), list[tuple[str, str]]()
-        for memory_id in named_or_all(ids, Memory.with_deleted.all()):
-            try:
-                contradiction = (
-                    verify(memory_id.text)
-                    if memory_id.is_readable
-                    else Contradiction(memory_id.text, "the conversation", NO_ID)
-                )
-                if contradiction is None:
-                    made_anew += [(memory_id.text, name) for name in remade(memory_id.text)]
-            except MemoryNotFound as error:
-                if ids:
-                    raise CommandError(str(error)) from error
-                continue  # deleted, or being deleted
-            verified += 1
-            found += [contradiction] if contradiction else []
-        return verified, found, made_anew
+        rows = Memory.with_deleted.all()
+        if after := part.so_far.after:
+            rows = rows.filter(id__gt=after)
+        made_anew = list[tuple[str, str]]()
+        with progress(len(ids) or rows.count(), is_quiet) as advance:
+            for memory_id in named_or_all(ids, rows):
+                if part.is_over:
+                    break
+                try:
+                    found = _contradiction(memory_id)
+                    if found is None:
+                        made_anew += [(memory_id.text, name) for name in remade(memory_id.text)]
+                except MemoryNotFound as error:
+                    if ids:
+                        raise CommandError(str(error)) from error
+                    continue  # deleted, or being deleted
+                part.add(memory_id.text, found)
+                advance()
+        part.left = 0 if ids else Memory.with_deleted.filter(id__gt=part.so_far.after).count()
+        (part.keep if part.left else part.end)()
+        return made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
         """Return contradictions to the heads in a file. Raises CommandError if it has no heads."""
