@@ -14,7 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-_DATA: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text())
+_FILE = files(__package__).joinpath("phrases.toml")
+_DATA: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _SHAPES: Mapping[str, Sequence[str]] = _DATA["shapes"]
 OWN_KINDS = frozenset(_DATA["own"]["kinds"])
 OWN_KEYS = frozenset(_DATA["own"]["keys"])
