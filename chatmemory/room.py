@@ -44,6 +44,20 @@ class Erased:
     seqs: Sequence[int] | None = None
 
 
+@dataclass(frozen=True)
+class ListColumn:
+    """A column of the overview, with its head in `words`.
+
+    With `sort_by`, a column of `Memory` or of a derived row such as `keptincidents__forced`, lists
+    can be sorted by it, the most first; the API's `ordering` then has the `name`. Rows that have
+    none count as 0. A `SiteRoom` says what its cells are.
+    """
+
+    name: str
+    words: str
+    sort_by: str = ""
+
+
 class Room(AppConfig):
     """The configuration of a room. The last part of its module's name is its name, with the prefix
     `chatmemory_` its label. Its methods import its modules, since it is loaded before the models.
@@ -54,6 +68,7 @@ class Room(AppConfig):
     services: Mapping[str, str] = {}  # additions to `chatmemory.services`, each with its module
     api_urls: str = ""  # a module whose `urlpatterns` go below /api/v1/
     flags: Sequence[Flag] = ()
+    columns: Sequence[ListColumn] = ()
 
     def __init__(self, app_name: str, app_module: Any) -> None:
         self.room = app_name.rpartition(".")[2]

@@ -8,7 +8,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.core.checks import run_checks
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MemoryNotFound, MessageWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
@@ -147,6 +149,32 @@ def test_a_badge_and_an_item_of_the_menu(operator_client):
     assert overview.index(">Tests</a>") < overview.index(">API</a>")
 
 
+def test_a_column_of_the_overview(operator_client, api):
+    create_and_add("longest", MessageWindow(3), [UserMessage(f"message {n}") for n in range(7)])
+    create_and_add("shortest", MessageWindow(3), [UserMessage("hi")])
+    page = operator_client.get("/").text
+    assert page.index(">Steps</a>") < page.index(">Plain</th>")
+    assert page.count("c-room") == 2 * (1 + 3)
+    assert "5 steps" in page
+    page = operator_client.get("/?sort=steps").text
+    assert page.index("7 steps") < page.index("5 steps") < page.index("1 steps")
+    assert 'aria-sort="descending"' in page
+    found = api.get("/api/v1/memories/?ordering=steps").json()["results"]
+    assert [each["id"] for each in found] == ["shortest", "m", "longest"]
+    assert api.get("/api/v1/memories/?ordering=plain").status_code == 422
+
+
+def test_the_cells_of_all_rows_are_read_together(operator_client):
+    operator_client.get("/")  # keeps the numbers above the table for a while
+    counts = []
+    for n in range(3):
+        create_and_add(f"more-{n}", MessageWindow(3), [UserMessage("hi")])
+        with CaptureQueriesContext(connection) as queries:
+            operator_client.get(f"/now/?id=m&id=more-0&id=more-{n}")
+        counts.append(len(queries))
+    assert counts[1:] == counts[:1] * 2
+
+
 def test_links_are_in_the_order_of_their_places(operator_client):
     page = operator_client.get(PAGE).text
     assert page.index(">Compact<") < page.index("Part link at 5") < page.index(">Compare<")
@@ -165,13 +193,14 @@ def test_styles_are_served_where_the_room_says(operator_client):
         ("badges", "/"),
         ("news", "/"),
         ("questions", "/"),
+        ("cells", "/"),
     ],
 )
 def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog, hook, path):
     room.failing = {hook}
     answer = operator_client.get(path)
     assert answer.status_code == 200
-    assert (NOT_AVAILABLE in answer.text) == (hook != "badges")
+    assert (NOT_AVAILABLE in answer.text) == (hook not in ("badges", "cells"))
     assert "message 4" in answer.text
     assert "on purpose" in caplog.text
 

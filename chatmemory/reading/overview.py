@@ -47,6 +47,7 @@ from chatmemory.reading.windows import (
     with_tool_messages,
 )
 from chatmemory.records import AuditEntry
+from chatmemory.rooms import rooms
 
 Name = TypeVar("Name")
 
@@ -81,9 +82,12 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the orderings of lists: by columns, and by the newest case of some flags."""
-    of_flags = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
-    keys = {name: SortKey(Coalesce(F(column), 0)) for name, column in of_flags.items()}
+    """Return the orderings of lists: by columns, also those of rooms, and by the newest case of
+    some flags.
+    """
+    more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
+    more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
+    keys = {name: SortKey(Coalesce(F(column), 0)) for name, column in more.items()}
     return OWN_ORDERINGS | keys
 
 

@@ -19,7 +19,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import count_each
 from chatmemory.search import searches_messages
 from inspector.forms.fields import searchable
-from inspector.shell.rooms import page_url
+from inspector.shell import rooms
 
 SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
@@ -116,7 +116,7 @@ class OverviewQuery:
         if not _newest_at(self.flagged):
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
-        address = page_url("lab")
+        address = rooms.page_url("lab")
         return address and f"{address}?{urlencode({k: v for k, v in chosen.items() if v})}"
 
     def link(self, **changes: str) -> str:
@@ -188,7 +188,9 @@ def usual_sort(flagged: str) -> str:
 
 def orderings() -> dict[str, str]:
     """Return the possible orders of the list, with their words."""
-    return OWN_ORDERINGS | {flag.name: flag.words for flag in flags() if flag.newest_at}
+    of_flags = {flag.name: flag.words for flag in flags() if flag.newest_at}
+    of_columns = {each.name: each.words for each in rooms.columns() if each.sort_by}
+    return OWN_ORDERINGS | of_flags | of_columns
 
 
 def _newest_at(flagged: str) -> bool:

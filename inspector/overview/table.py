@@ -24,7 +24,7 @@ from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import OverviewQuery
 from inspector.shell import rooms
-from inspector.shell.room import Badge, News
+from inspector.shell.room import Badge, Fragment, News
 
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
@@ -78,6 +78,7 @@ class Row:
     row: OverviewRow
     query: OverviewQuery
     badges: Sequence[Badge] = ()
+    cells: Sequence[Fragment | None] = ()
 
     @property
     def memory(self) -> MemoryRow:

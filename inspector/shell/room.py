@@ -223,6 +223,12 @@ class SiteRoom(kernel.Room):
         """Return the badges in rows of the overview, by the ids of conversations."""
         return {}
 
+    def cells(self, rows: Sequence[MemoryRow]) -> Mapping[str, Mapping[str, Fragment]]:
+        """Return the cells of the room's `columns` in rows of the overview: by the names of the
+        columns, and then by the ids of conversations. It is called once for all rows.
+        """
+        return {}
+
     def news(self, size: int) -> Iterable[News]:
         """Yield the latest `size` entries of the overview's feed."""
         return ()

@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from chatmemory import rooms as kernel
+from chatmemory.room import ListColumn
 from inspector.asgi import Application, Scope
 from inspector.shell.room import (
     Badge,
@@ -142,6 +143,25 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
         except Exception:
             logger.exception("the room %s has no badges", room.room)
     return found
+
+
+def columns() -> list[ListColumn]:
+    """Return the columns of the overview of all rooms."""
+    return [column for room in rooms() for column in room.columns]
+
+
+def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
+    """Return the cells of `columns()` by the ids of conversations. Those of a room that fails are
+    empty.
+    """
+    found: dict[str, Mapping[str, Fragment]] = {}
+    for room in rooms() if rows else ():
+        try:
+            found |= room.cells(rows)
+        except Exception:
+            logger.exception("the room %s has no cells", room.room)
+    of_columns = [found.get(column.name, {}) for column in columns()]
+    return {row.id: [column.get(row.id) for column in of_columns] for row in rows}
 
 
 def questions() -> list[Fragment]:

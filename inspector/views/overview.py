@@ -86,12 +86,16 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
         found = _found(query)
         is_all = found.previous is None and found.next is None
         total = len(found.rows) if is_all and total is None else total
-    badges = rooms.badges([row.memory for row in found.rows])
+    memories = [row.memory for row in found.rows]
+    badges, cells = rooms.badges(memories), rooms.cells(memories)
     return {
         "moment": moment,
         "query": query,
         "total": total,
-        "rows": [Row(row, query, badges[row.memory.id]) for row in found.rows],
+        "rows": [
+            Row(row, query, badges[row.memory.id], cells[row.memory.id]) for row in found.rows
+        ],
+        "columns": rooms.columns(),
         "is_held": bool(listed),
         "orderings": orderings(),
         "headlines": current_headlines(moment),

@@ -10,6 +10,7 @@ from chatmemory.explain.captions import Caption
 from chatmemory.flags import Flag
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.kinds import IncidentKind
+from chatmemory.room import ListColumn
 from chatmemory.windows.eviction import Reason
 from inspector.shell import room
 
@@ -37,6 +38,7 @@ class ARoom(room.SiteRoom):
     also_on = ("conversation",)
     styles = ("a_room/room.css",)
     flags = (Flag("short", "Only just begun", Q(last_step__lt=3), icon="again", place=90),)
+    columns = (ListColumn("steps", "Steps", sort_by="last_step"), ListColumn("plain", "Plain"))
     failing: set[str] = set()
     erased: list[room.kernel.Erased] = []
     observed: list[tuple[str, str, int]] = []
@@ -76,6 +78,14 @@ class ARoom(room.SiteRoom):
         self._fail("badges")
         badge = room.Badge("a_room/_said.html", {"said": "A badge"})
         return {row.id: [badge] for row in rows if row.id == "m"}
+
+    def cells(self, rows):
+        self._fail("cells")
+        from chatmemory.models import Memory
+
+        found = Memory.objects.in_bulk([row.id for row in rows])
+        said = {id: {"said": f"{memory.last_step} steps"} for id, memory in found.items()}
+        return {"steps": {id: room.Fragment("a_room/_said.html", said[id]) for id in said}}
 
     def questions(self):
         self._fail("questions")

@@ -86,9 +86,9 @@ def stayed_although_older(n: int) -> set[int]:
     ]
     left = [stay.rank for stay in stays if stay.left_step == n and stay.reason == Reason.CAPACITY]
     in_front = [stay for stay in stays if stay.rank < max(left, default=0)]
-    could_leave = [stay for stay in in_front if not stay.pinned]
-    leads = [stay.seq for stay in could_leave[:1] if stay.type == "SYSTEM"]
-    return {stay.seq for stay in could_leave if stay.left_step != n} - {*leads}
+    stayed = [stay for stay in in_front if not stay.pinned and stay.left_step != n]
+    leads = [stay.seq for stay in stayed[:1] if stay.type == "SYSTEM"]
+    return {stay.seq for stay in stayed} - {*leads}
 
 
 own = st.one_of(st.builds(FirstAndLast, st.integers(1, 4)), st.builds(Told, st.integers(1, 4)))
