@@ -40,6 +40,7 @@ STORY = {
     "get_step": ("get", "memories/agent/steps/6/"),
     "list_incidents": ("get", f"{ONE}incidents/"),
     "get_remembered": ("get", f"{ONE}remembers/?phrase=A-1182"),
+    "list_dropped_calls": ("get", "calls/dropped/"),
     "list_calls": ("get", "memories/traced/calls/"),
     "get_call": ("get", "memories/traced/calls/1/"),
     "simulate": ("post", f"{ONE}simulate/"),

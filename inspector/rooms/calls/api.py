@@ -14,12 +14,19 @@ from rest_framework.response import Response
 
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
-from chatmemory.api.guard import Resource
+from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import Json, response, whole_json, with_query
-from inspector.rooms.calls.models import ModelCall
-from inspector.rooms.calls.reads import CallNotFound, RebuiltCall, calls, one_call
+from inspector.rooms.calls.call import REMEDIES, DropReason
+from inspector.rooms.calls.models import DroppedCalls, ModelCall
+from inspector.rooms.calls.reads import (
+    CallNotFound,
+    RebuiltCall,
+    calls,
+    newest_dropped,
+    one_call,
+)
 
 
 class CallsQuery(Query):
@@ -137,9 +144,39 @@ def whole(found: RebuiltCall) -> dict[str, Any]:
     }
 
 
+class DroppedCallsSerializer(Json):
+    why = serializers.ChoiceField([each.value for each in DropReason], help_text="The reason.")
+    sender = serializers.CharField(
+        help_text="The instrumentation, path, encoding or error, or empty."
+    )
+    count = serializers.IntegerField()
+    last_at = serializers.DateTimeField()
+    what = serializers.SerializerMethodField(help_text="The words after “3 calls”.")
+    remedy = serializers.SerializerMethodField()
+
+    def get_what(self, row: DroppedCalls) -> str:
+        return REMEDIES[DropReason(row.why)].what
+
+    def get_remedy(self, row: DroppedCalls) -> str:
+        return REMEDIES[DropReason(row.why)].how
+
+
+class DroppedListSerializer(Json):
+    results = DroppedCallsSerializer(many=True)
+
+
+class DroppedList(Resource):
+    @reads(DroppedListSerializer, name="list_dropped_calls")
+    def get(self, request: Request) -> Response:
+        """List the calls that were not stored, by reason and sender, the newest first."""
+        found = newest_dropped(prefix_of(request))
+        return response(DroppedListSerializer, {"results": found})
+
+
 _calls = "memories/<memory:memory_id>/calls/"
 
 urlpatterns = [
+    path("calls/dropped/", DroppedList.as_view(), name="dropped-calls"),
     path(_calls, CallList.as_view(), name="calls"),
     path(f"{_calls}<int:n>/", OneCall.as_view(), name="call"),
 ]

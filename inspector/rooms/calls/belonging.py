@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 from chatmemory import database
 from chatmemory.formats.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.ledger.validation import ID_LENGTH, is_id
 from chatmemory.models import Memory
-from inspector.rooms.calls.bodies import RESPONSES
+from inspector.rooms.calls.bodies import RESPONSES, provider_conversation
 from inspector.rooms.calls.call import NewCall
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
 
@@ -24,7 +26,12 @@ def key_of(name: str, prefix: str) -> str:
 
 
 def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
-    """Return the call whose response, stored by the provider, a request continues, or None."""
+    """Return the call whose response, stored by the provider, a request continues, or None.
+
+    In a conversation of the provider this is its newest call that was answered.
+    """
+    if name := provider_conversation(call.request):
+        return _newest_of(name, conversation_of(call, prefix, ()))
     id = call.request.get("previous_response_id")
     if call.format != RESPONSES or not isinstance(id, str) or not id:
         return None
@@ -32,6 +39,24 @@ def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
     found = rows.first()
     is_known = found and Memory.objects.filter(pk=found.memory_id).exists()
     return found if is_known else None
+
+
+def _newest_of(name: str, memory_id: str) -> ModelCall | None:
+    """Return the newest answered call of a conversation of the provider, or None."""
+    rows = ModelCall.objects.filter(memory_id=memory_id, format=RESPONSES).exclude(answer_key="")
+    newest: list[ModelCall] = list(rows.order_by("-at", "-n")[:NEWEST])
+    return next((row for row in newest if _conversation_in(row) == name), None)
+
+
+def _conversation_in(call: ModelCall) -> str:
+    """Return the conversation of the provider that a stored request names. No message is read."""
+    changed = json.loads(call.difference or "{}").get("c", {})
+    return provider_conversation({"input": "", **_values(changed)})
+
+
+def _values(changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that a difference adds to the rendered messages."""
+    return {name: each["v"] for name, each in changed.items() if "v" in each}
 
 
 def conversation_of(

@@ -177,11 +177,25 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return the name of the conversation in the metadata of a request, or ""."""
+    """Return the name of the conversation that a request continues at its provider, or of the one
+    in its metadata, or "".
+    """
+    if name := provider_conversation(request):
+        return name
     metadata = request.get("metadata")
     names = ("conversation_id", "session_id")
     found = [metadata.get(name) for name in names] if isinstance(metadata, dict) else []
     return next((each for each in found if isinstance(each, str) and each), "")
+
+
+def provider_conversation(request: Mapping[str, Any]) -> str:
+    """Return the id of the conversation of the Responses API to which a request belongs, or "".
+
+    The model is given earlier items of it, which the request does not have.
+    """
+    found = request.get("conversation")
+    found = found.get("id") if isinstance(found, dict) else found
+    return found if "input" in request and isinstance(found, str) else ""
 
 
 def usage_in(response: Any, format: str) -> Usage:

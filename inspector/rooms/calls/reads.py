@@ -26,13 +26,16 @@ from inspector.rooms.calls.bodies import (
     with_content,
 )
 from inspector.rooms.calls.comparing import Place, Prompt
-from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
 from inspector.rooms.calls.tools import SentTool, tools_of
 
 if TYPE_CHECKING:
     from inspector.conversation.state import ConversationState
+
+
+LISTED = 100
 
 
 class CallNotFound(ChatMemoryError, LookupError):
@@ -92,6 +95,12 @@ def newest_calls(memory_id: str, size: int) -> list[ModelCall]:
 def newest_of_all(size: int) -> list[ModelCall]:
     """Return the newest calls of all conversations, the newest first."""
     return list(ModelCall.objects.without_bodies().order_by("-at", "-memory", "-n")[:size])
+
+
+def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
+    """Return counts of calls that were not stored, the newest first: all, or those of a prefix."""
+    rows = DroppedCalls.objects.order_by("-last_at", "pk")
+    return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
 
 
 def totals(memory_id: str) -> dict[str, int]:

@@ -23,13 +23,13 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, DropReason
-from inspector.rooms.calls.models import DroppedCalls, ModelCall
+from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.page import CallPage, bars, policy_of
 from inspector.shell.prices import OWN, ChosenPrices, wrong_price
 from inspector.shell.room import Fragment
 
 NEWEST = 30
-LISTED = 100
+LISTED = reads.LISTED
 HERE = "TOKEN"
 POLICY = 200  # characters of a policy that is tried
 
@@ -48,12 +48,11 @@ def intake(request: HttpRequest) -> HttpResponse:
         name = f"calls of an app, {secrets.token_hex(3)}"
         secret = create_token(name, Role.OPERATOR, created_by=actor_of(request))
     site = request.build_absolute_uri("/").removesuffix("/")
-    dropped = DroppedCalls.objects.order_by("-last_at")[:LISTED]
     context = {
         "setups": _setups(site, secret),
         "has_token": request.method == "POST",
         "newest": _newest(),
-        "dropped": [(each, REMEDIES[DropReason(each.why)]) for each in dropped],
+        "dropped": [(each, REMEDIES[DropReason(each.why)]) for each in reads.newest_dropped()],
     }
     return render(request, "rooms/calls/intake.html", context)
 

@@ -19,8 +19,9 @@ from chatmemory.api.bodies import BodyLimit
 from chatmemory.api.guard import Guarded, OneFormat, prefix_of
 from chatmemory.exceptions import ChatMemoryError
 from inspector.conf import inspector_configuration
-from inspector.rooms.calls.call import Dropped, NewCall
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.writes import count_dropped, count_no_more, store
+from inspector.rooms.otlp.bounds import TooMuch
 from inspector.rooms.otlp.records import (
     JSON,
     LOGS,
@@ -59,13 +60,20 @@ class Otlp(Guarded):
         content_type, _ = parse_header_parameters(request.headers.get("Content-Type", ""))
         if content_type not in (PROTOBUF, JSON):
             raise UnsupportedMediaType(content_type, f"the body is {content_type!r}: {_ANY_OF}")
-        body = self._unpacked(request)
+        prefix = prefix_of(request)
         try:
-            batch = read_batch(body, self.signal, content_type)
+            batch = read_batch(self._unpacked(request), self.signal, content_type)
+        except (RequestDataTooBig, TooMuch) as error:
+            count_dropped([Dropped(DropReason.TOO_LARGE, self.signal)], prefix)
+            raise RequestDataTooBig(str(error)) from error
         except NoOtlp as error:
+            count_dropped([Dropped(DropReason.INVALID, self.signal)], prefix)
             raise ParseError(str(error)) from error
+        if batch.rejected:
+            invalid = Dropped(DropReason.INVALID, self.signal, count=batch.rejected)
+            count_dropped([invalid], prefix)
         found = calls_of_logs if self.signal == LOGS else calls_of_spans
-        failed = _stored(found(batch.records), prefix_of(request), actor_of(request))
+        failed = _stored(found(batch.records), prefix, actor_of(request))
         rejected = batch.rejected + len(failed)
         why = next(iter(failed), "they are no records of OTLP")
         return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
@@ -104,6 +112,7 @@ def _stored(found: Iterable[NewCall | Dropped], prefix: str, actor: str) -> list
             dropped.append(each)
     calls.sort(key=lambda each: each.at)
     failed = [_TOO_MANY for _ in calls[AT_ONCE:]]
+    dropped += [Dropped(DropReason.TOO_MANY, each.sender) for each in calls[AT_ONCE:]]
     new: list[NewCall] = []
     for call in without_doubles(calls[:AT_ONCE]):
         try:
@@ -111,6 +120,7 @@ def _stored(found: Iterable[NewCall | Dropped], prefix: str, actor: str) -> list
                 new.append(call)
         except ChatMemoryError as error:
             failed.append(str(error))
+            dropped.append(Dropped(DropReason.REFUSED, type(error).__name__))
     count_dropped(dropped, prefix)
     if new:
         count_no_more(new, prefix)

@@ -34,6 +34,7 @@ _COUNTS = (
     "completion_details.reasoning",
 )
 _MEDIA = {"image": "image_url"}
+_ROLES = {"model": "assistant"}  # Gemini's name
 # Arguments of Anthropic's library that are not members of a request
 _BESIDE = {"betas", "extra_body", "extra_headers", "extra_query", "timeout"}
 _PLACES = 100_000  # of a list
@@ -50,7 +51,8 @@ def read(record: Record) -> NewCall | Dropped:
     value = attributes.get("input.value")
     request: Any = decoded(value) if isinstance(value, str) else None
     provider = record.text("llm.provider", "llm.system")
-    is_exact = is_request(request)
+    # What Gemini's library takes is not the request that it sends
+    is_exact = is_request(request) and "contents" not in request
     if not is_exact:
         if why := _why_not(record):
             return Dropped(why, record.scope)
@@ -167,9 +169,14 @@ def _messages(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]
 
 def _message(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return a message of chat completions, built from flat attributes."""
-    message: dict[str, Any] = {"role": attributes.get("role") or "user"}
-    parts = [_part(_within(each, "message_content")) for each in _in_list(attributes, "contents")]
+    role = attributes.get("role") or "user"
+    message: dict[str, Any] = {"role": _ROLES.get(role, role)}
+    contents = [_within(each, "message_content") for each in _in_list(attributes, "contents")]
+    thoughts = [each.get("text") or "" for each in contents if each.get("type") == "reasoning"]
+    parts = [_part(each) for each in contents if each.get("type") != "reasoning"]
     message["content"] = parts or attributes.get("content")
+    if any(thoughts):
+        message["reasoning_content"] = "\n".join(filter(None, thoughts))
     calls = [_call(_within(each, "tool_call")) for each in _in_list(attributes, "tool_calls")]
     if calls:
         message["tool_calls"] = calls

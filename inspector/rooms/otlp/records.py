@@ -12,6 +12,7 @@ from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.messages.codec import load_json
+from inspector.rooms.otlp import bounds
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 TRACES, LOGS, METRICS = "traces", "logs", "metrics"
@@ -79,7 +80,7 @@ class Batch:
 
 
 def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
-    """Return the records of a request. Raises NoOtlp."""
+    """Return the records of a request. Raises NoOtlp, and TooMuch for a body over its bounds."""
     value = _json_of(body) if content_type == JSON else _of_protobuf(body, signal)
     batch = Batch()
     if signal == METRICS:
@@ -190,14 +191,15 @@ def _text(*values: Any) -> str:
 
 
 def _of_protobuf(body: bytes, signal: str) -> Any:
-    """Return a protobuf body as OTLP's JSON, with ids in base64. Raises NoOtlp."""
+    """Return a protobuf body as OTLP's JSON, with ids in base64. Raises NoOtlp, TooMuch."""
     request = _requests()[signal]()
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
 
     try:
+        bounds.check(body, request.DESCRIPTOR)
         request.ParseFromString(body)
-    except DecodeError as error:
+    except (bounds.NoProtobuf, DecodeError) as error:
         raise NoOtlp(f"the body is no protobuf: {error}") from error
     if signal == METRICS:
         return {}

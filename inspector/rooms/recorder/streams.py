@@ -93,15 +93,22 @@ def _add_choice(known: Json, choice: Json) -> None:
 
 
 def _add_texts(known: Json, piece: Json) -> None:
-    """Add a piece of a call. Arguments and name come in pieces, other members as a whole."""
+    """Add a piece of a call. Arguments come in pieces of a text, other members as a whole.
+
+    Some hosts send arguments as an object, which replaces what came before. A member that was an
+    object keeps this form.
+    """
     for name, value in piece.items():
-        if name == "index":
+        before = known.get(name)
+        if name == "index" or value is None:
             continue
-        if isinstance(value, dict):
-            _add_texts(known.setdefault(name, {}), value)
-        elif isinstance(value, str) and name == "arguments":
-            known[name] = known.get(name, "") + value
-        elif value is not None and value != "":
+        if name == "arguments":
+            are_texts = isinstance(value, str) and isinstance(before, str)
+            known[name] = before + value if are_texts else value
+        elif isinstance(value, dict):
+            known[name] = before if isinstance(before, dict) else {}
+            _add_texts(known[name], value)
+        elif value != "" and not isinstance(before, dict):
             known[name] = value
 
 

@@ -10,6 +10,7 @@ PAGES = {
     "inspector:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
 }
 API = {
+    "chatmemory:dropped-calls": ({}, {"get": Role.VIEWER}),
     "chatmemory:calls": ({"memory_id": "m"}, {"get": Role.VIEWER}),
     "chatmemory:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
 }

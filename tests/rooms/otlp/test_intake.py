@@ -12,7 +12,9 @@ from rest_framework.test import APIClient
 
 from chatmemory import MessageWindow, services
 from chatmemory.access.tokens import create_token
-from chatmemory.models import Message
+from chatmemory.messages.message import text_of
+from chatmemory.messages.texts import readable_text
+from chatmemory.models import Memory, Message
 from chatmemory.reading.history import Part, history
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.otlp import intake
@@ -378,3 +380,82 @@ def test_calls_are_listed_by_their_start_in_pages(app):
     (row,) = [each for each in first["results"] if each["n"] == 2]
     assert row["at"].startswith("2026-11-26T")
     assert row["usage"] == dict.fromkeys(("input", "cached", "written", "output", "reasoning"))
+
+
+def test_what_is_rejected_is_counted_by_its_reason(app, monkeypatch, operator_client):
+    monkeypatch.setattr(intake, "AT_ONCE", 1)
+    body = span_of(1, {"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
+    spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans += [{**spans[0], "spanId": f"{2:016x}"}, {"traceId": "no hexadecimal"}]
+    answer = app.post("/otlp/v1/traces", body, format="json").json()
+    assert answer["partialSuccess"]["rejectedSpans"] == "2"
+    listed = app.get("/api/v1/calls/dropped/").json()["results"]
+    assert {(each["why"], each["sender"], each["count"]) for each in listed} == {
+        ("too_many", "a", 1),
+        ("invalid", "traces", 1),
+    }
+    assert all(each["what"] and each["remedy"] for each in listed)
+    page = operator_client.get("/calls/").text
+    assert "beyond the 1,000 of one body" in page
+    assert "in records that OpenTelemetry’s protocol does not allow" in page
+
+
+def test_a_call_that_cannot_be_stored_is_counted(app):
+    services.set_default_policy("wrong/", MessageWindow(3), actor="operator")
+    request = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    Memory.objects.filter(pk=services.create("held", None).pk).update(imported=3)
+    app.post("/otlp/v1/traces", span_of(1, request, **{"session.id": "held"}), format="json")
+    stored = ModelCall.objects.count()
+    counted = DroppedCalls.objects.count()
+    assert stored + counted == 1
+
+
+def test_a_token_sees_only_what_was_dropped_below_its_prefix(app):
+    shop = client_of("shop", prefix="shop/")
+    empty = span_of(1, {"model": "m"})
+    for client in (app, shop, client_of("other", prefix="other/")):
+        client.post("/otlp/v1/traces", empty, format="json")
+    assert len(app.get("/api/v1/calls/dropped/").json()["results"]) == 3
+    assert len(shop.get("/api/v1/calls/dropped/").json()["results"]) == 1
+
+
+def test_the_turns_of_gemini_enter_history(app):
+    """As openinference-instrumentation-google-genai sends them: the role of an answer is `model`,
+    calls have no ids, and thoughts are contents of the type `reasoning`."""
+    said = {
+        "0.message.role": "system", "0.message.content": "Be brief.",
+        "1.message.role": "user", "1.message.content": "A flight?",
+        "2.message.role": "model",
+        "2.message.tool_calls.0.tool_call.function.name": "find",
+        "2.message.tool_calls.0.tool_call.function.arguments": '{"to": "Denver"}',
+        "3.message.role": "tool", "3.message.name": "find", "3.message.content": '{"a": 1}',
+    }  # fmt: skip
+    answer = {
+        "0.message.role": "model",
+        "0.message.contents.0.message_content.type": "reasoning",
+        "0.message.contents.0.message_content.text": "They want one.",
+        "0.message.contents.1.message_content.type": "text",
+        "0.message.contents.1.message_content.text": "NK204.",
+    }
+    asked = {"model": "gemini-2.5-flash", "contents": "A flight?", "config": None}
+    given = {f"llm.input_messages.{name}": each for name, each in said.items()}
+    given |= {f"llm.output_messages.{name}": each for name, each in answer.items()}
+    given |= {"llm.model_name": "gemini-2.5-flash", "llm.provider": "google", "session.id": "g"}
+    body = span_of(1, asked, **given)
+    app.post("/otlp/v1/traces", body, format="json")
+    assert [readable_text(each.message) for each in history("g", Part(size=10)).rows] == [
+        "Be brief.", "A flight?", 'find(to: "Denver")', '{"a": 1}', "NK204.",
+    ]  # fmt: skip
+    stored = ModelCall.objects.get()
+    assert (stored.is_exact, stored.answer_step is not None) == (False, True)
+    # The next call goes on with this answer
+    more = {
+        "4.message.role": "model", "4.message.content": "NK204.",
+        "5.message.role": "user", "5.message.content": "Book it.",
+    }  # fmt: skip
+    del given["session.id"]
+    given = {name: each for name, each in given.items() if "output" not in name}
+    given |= {f"llm.input_messages.{name}": each for name, each in more.items()}
+    app.post("/otlp/v1/traces", span_of(2, asked, **given), format="json")
+    assert {each.memory_id for each in ModelCall.objects.all()} == {"g"}
+    assert text_of(history("g", Part(size=10)).rows[-1].message) == "Book it."

@@ -1,0 +1,157 @@
+"""The bounds of a protobuf body of OTLP, counted before anything is made of it.
+
+Protobuf has no signs between its values, so that a body of a megabyte can have half a million empty
+spans. Its tags and lengths are read here, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+# Of one body. An SDK sends 512 spans at once by default.
+MOST: Mapping[str, int] = {
+    "spans": 10_000,
+    "events": 20_000,
+    "attributes": 100_000,
+    "groups": 50_000,
+    "fields": 600_000,
+    "levels": 100,
+}
+_COUNTED = {
+    "Span": "spans",
+    "LogRecord": "spans",
+    "Event": "events",
+    "Link": "events",
+    "KeyValue": "attributes",
+}
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_SIZES = {_FIXED64: 8, _FIXED32: 4}
+
+
+class NoProtobuf(ValueError):
+    """The bytes are not a protobuf message."""
+
+
+class TooMuch(ValueError):
+    """A body has more than a bound allows."""
+
+    def __init__(self, what: str, count: int, size: int) -> None:
+        most = MOST[what]
+        super().__init__(
+            f"the body has {count:,} {what} or more in {size:,} bytes, and at most {most:,} are "
+            "read: send fewer at a time"
+        )
+
+
+class _Plan(NamedTuple):
+    """The messages within a message, by field number: what each counts as, and its own plan."""
+
+    inner: dict[int, tuple[str, _Plan]]
+
+
+@cache
+def _plan_of(descriptor: Any) -> _Plan:
+    """Return the plan of a message, which may contain itself."""
+    plans = {descriptor.full_name: _Plan({})}
+    waiting = [descriptor]
+    while waiting:
+        each = waiting.pop()
+        for field in each.fields:
+            inner = field.message_type
+            if inner is None:
+                continue
+            if inner.full_name not in plans:
+                plans[inner.full_name] = _Plan({})
+                waiting.append(inner)
+            plan = plans[inner.full_name]
+            plans[each.full_name].inner[field.number] = _counted(each.name, inner.name), plan
+    return plans[descriptor.full_name]
+
+
+def _counted(within: str, name: str) -> str:
+    """Return what a message counts as. The value of an attribute counts with it."""
+    if name == "AnyValue":
+        return "attributes" if within == "ArrayValue" else "fields"
+    return _COUNTED.get(name, "groups")
+
+
+class _Counter:
+    """The numbers of a body, which raise TooMuch as soon as there are too many."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._counts = dict.fromkeys(MOST, 0)
+
+    def add(self, what: str, count: int = 1) -> None:
+        self._counts[what] += count
+        self.check(what, self._counts[what])
+
+    def check(self, what: str, count: int) -> None:
+        if count > MOST[what]:
+            raise TooMuch(what, count, self._size)
+
+
+def check(body: bytes, descriptor: Any) -> None:
+    """Count the spans, events, attributes and levels of a body, given the descriptor of its
+    message. A log record counts as a span, a link as an event, an item of a list as an attribute,
+    and any other message as a group.
+
+    Raises TooMuch as soon as there are too many, and NoProtobuf.
+    """
+    counter = _Counter(len(body))
+    waiting = [(0, len(body), _plan_of(descriptor), 1)]
+    while waiting:
+        start, end, plan, level = waiting.pop()
+        counter.check("levels", level)
+        fields = 0
+        for number, place, size in _fields(body, start, end):
+            fields += 1
+            if number in plan.inner:
+                what, inner = plan.inner[number]
+                counter.add(what)
+                if size:
+                    waiting.append((place, place + size, inner, level + 1))
+            elif not fields % 1_000:
+                counter.check("fields", fields)
+        counter.add("fields", fields)
+
+
+def _fields(body: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the number, the place and the size of each field of a message. Fields without a length
+    have the number 0.
+    """
+    while place < end:
+        tag, place = _varint(body, place, end)
+        kind, number, size = tag & 7, 0, 0
+        if kind == _BYTES:
+            number = tag >> 3
+            size, place = _varint(body, place, end)
+        elif kind == _VARINT:
+            _, place = _varint(body, place, end)
+        else:
+            place += _fixed(kind)
+        if place + size > end:
+            raise NoProtobuf("a field is longer than its message")
+        yield number, place, size
+        place += size
+
+
+def _varint(body: bytes, place: int, end: int) -> tuple[int, int]:
+    """Return the number at a place, and the place behind it."""
+    value = shift = 0
+    while place < end and shift < 70:
+        byte = body[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+    raise NoProtobuf("a number has no end")
+
+
+def _fixed(kind: int) -> int:
+    if kind not in _SIZES:
+        raise NoProtobuf(f"wire type {kind} is not used by OTLP")
+    return _SIZES[kind]
