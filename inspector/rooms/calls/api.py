@@ -168,7 +168,10 @@ class DroppedListSerializer(Json):
 class DroppedList(Resource):
     @reads(DroppedListSerializer, name="list_dropped_calls")
     def get(self, request: Request) -> Response:
-        """List the calls that were not stored, by reason and sender, the newest first."""
+        """List the calls that were not stored.
+
+        They are counted by reason and sender, the newest first.
+        """
         found = newest_dropped(prefix_of(request))
         return response(DroppedListSerializer, {"results": found})
 

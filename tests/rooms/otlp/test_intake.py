@@ -444,7 +444,7 @@ def test_the_turns_of_gemini_enter_history(app):
     body = span_of(1, asked, **given)
     app.post("/otlp/v1/traces", body, format="json")
     assert [readable_text(each.message) for each in history("g", Part(size=10)).rows] == [
-        "Be brief.", "A flight?", 'find(to: "Denver")', '{"a": 1}', "NK204.",
+        "Be brief.", "A flight?", 'find(to: "Denver")', 'find {"a": 1}', "NK204.",
     ]  # fmt: skip
     stored = ModelCall.objects.get()
     assert (stored.is_exact, stored.answer_step is not None) == (False, True)
