@@ -22,6 +22,7 @@ _ABOUT = {
     "info": _INFO,
     "tags": [
         {"name": "memories", "description": "Conversations: their windows, histories and steps."},
+        {"name": "calls", "description": "Calls of models that were not stored."},
         {"name": "doctor", "description": "Which windows providers would refuse."},
         {"name": "recall", "description": "How much of what was needed policies would have held."},
         {"name": "store", "description": "The ChatMemoryStore protocol of LangChain4j."},
