@@ -65,6 +65,7 @@ class Room(AppConfig):
 
     default_auto_field = "django.db.models.BigAutoField"
     needs: tuple[str, ...] = ()  # names of rooms
+    packages: Mapping[str, str] = {}  # that it needs, each with a module of the package
     services: Mapping[str, str] = {}  # additions to `chatmemory.services`, each with its module
     api_urls: str = ""  # a module whose `urlpatterns` go below /api/v1/
     flags: Sequence[Flag] = ()

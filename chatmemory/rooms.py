@@ -61,9 +61,9 @@ def patterns_of(modules: Iterable[str]) -> list[Any]:
 
 
 def check_rooms(**_: Any) -> list[CheckMessage]:
-    """A system check: every room that a room needs is installed."""
+    """A system check: every room and every package that a room needs is installed."""
     installed = {each.room for each in rooms()}
-    return [
+    missing = [
         Error(
             f"The room {room.room!r} needs the room {name!r}.",
             hint=f"Add it to INSTALLED_APPS, or remove {room.name!r}.",
@@ -73,3 +73,24 @@ def check_rooms(**_: Any) -> list[CheckMessage]:
         for name in room.needs
         if name not in installed
     ]
+    return [*missing, *_missing_packages()]
+
+
+def _missing_packages() -> Iterator[CheckMessage]:
+    for room in rooms():
+        for package, module in room.packages.items():
+            if not _is_importable(module):
+                yield Error(
+                    f"The room {room.room!r} needs the package {package!r}.",
+                    hint=f"pip install {package} (the extra `pages` has it), or remove "
+                    f"{room.name!r} from INSTALLED_APPS.",
+                    id="chatmemory.E013",
+                )
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True

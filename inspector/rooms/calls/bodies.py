@@ -1,6 +1,6 @@
 """Requests and answers of providers: the places of their messages, tools and counts.
 
-A body is a JSON object in one of three formats: openai_chat, openai_responses and anthropic.
+A body is a JSON object in one of four formats: openai_chat, openai_responses, anthropic and gemini.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from chatmemory.messages.message import ChatMessage, SystemMessage
 from inspector.rooms.calls.call import Usage, count_in
 
 OPENAI, RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
+GEMINI = "gemini"
 # The members that are rendered from messages, the list first
 OWN_FIELDS: Mapping[str, tuple[str, ...]] = {
     OPENAI: ("messages",),
     RESPONSES: ("input", "instructions"),
     ANTHROPIC: ("messages", "system"),
+    GEMINI: ("contents", "systemInstruction"),
 }
 # The place of the content of an answer, which is the text and the calls of the model
 _ANSWERS: Mapping[str, Sequence[str | int]] = {
     OPENAI: ("choices", 0, "message"),
     RESPONSES: ("output",),
     ANTHROPIC: ("content",),
+    GEMINI: ("candidates", 0, "content"),
 }
 _FINISHES = {"tool_call": "tool_calls"}  # two spellings of one reason
 
@@ -39,13 +42,14 @@ def loaded(body: bytes) -> Any:
         return None
 
 
-def is_request(value: Any) -> bool:
-    """Return whether a value is a request to a provider: it names a model and has messages."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("model"), str)
-        and (_is_list(value.get("messages")) or isinstance(value.get("input"), str | list))
-    )
+def is_request(value: Any, model: str = "") -> bool:
+    """Return whether a value is a request to a provider: it has messages, and it names a model
+    unless the path does: `model`.
+    """
+    if not isinstance(value, dict) or not (model or isinstance(value.get("model"), str)):
+        return False
+    has_messages = _is_list(value.get("messages")) or _is_list(value.get("contents"))
+    return has_messages or isinstance(value.get("input"), str | list)
 
 
 def _is_list(value: Any) -> bool:
@@ -166,7 +170,12 @@ def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def tool_name(definition: Mapping[str, Any]) -> str:
-    """Return the name of a tool, or its type if it has none."""
+    """Return the name of a tool, or its type if it has none. A tool of Gemini has the names of its
+    functions.
+    """
+    declared = definition.get("functionDeclarations")
+    if isinstance(declared, list) and _is_list(declared):
+        return ", ".join(text_in(each, "name") or "" for each in declared)
     function = dict_in(dict(definition), "function")
     return text_in(function, "name") or text_in(dict(definition), "name") or _type(definition)
 
@@ -200,9 +209,12 @@ def provider_conversation(request: Mapping[str, Any]) -> str:
 
 def usage_in(response: Any, format: str) -> Usage:
     """Return the tokens that a provider counted, from the `usage` of its answer."""
-    usage = response.get("usage") if isinstance(response, dict) else None
+    name = "usageMetadata" if format == GEMINI else "usage"
+    usage = response.get(name) if isinstance(response, dict) else None
     if not isinstance(usage, dict):
         return Usage()
+    if format == GEMINI:
+        return _gemini_usage(usage)
     if format == ANTHROPIC:
         cached, written = (_count(usage, f"cache_{n}_input_tokens") for n in ("read", "creation"))
         fresh = _count(usage, "input_tokens")
@@ -222,6 +234,14 @@ def usage_in(response: Any, format: str) -> Usage:
     )
 
 
+def _gemini_usage(usage: Mapping[str, Any]) -> Usage:
+    names = ("promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount")
+    prompt, cached, answer = (_count(usage, name) for name in names)
+    thoughts = _count(usage, "thoughtsTokenCount")
+    output = None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0)
+    return Usage(prompt, cached, None, output, thoughts)
+
+
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
     return count_in(usage.get(name))
 
@@ -236,6 +256,11 @@ def finish_in(response: Any, format: str) -> str:
         found = first.get("finish_reason") if isinstance(first, dict) else None
     elif format == ANTHROPIC:
         found = response.get("stop_reason")
+    elif format == GEMINI:
+        candidates = response.get("candidates")
+        first = candidates[0] if isinstance(candidates, list) and candidates else None
+        found = first.get("finishReason") if isinstance(first, dict) else None
+        found = found or dict_in(response, "promptFeedback").get("blockReason")
     else:
         why = dict_in(response, "incomplete_details").get("reason")
         found = why or response.get("status")

@@ -89,6 +89,7 @@ class DropReason(StrEnum):
     INVALID = "invalid"
     REFUSED = "refused"
     PASSED = "passed"
+    UNWRITTEN = "unwritten"
 
 
 class Dropped(NamedTuple):
@@ -161,5 +162,9 @@ REMEDIES: Mapping[DropReason, Remedy] = {
     DropReason.PASSED: Remedy(
         "passed on without being recorded",
         "The recorder keeps requests for answers of models, and passes all others on.",
+    ),
+    DropReason.UNWRITTEN: Remedy(
+        "that the recorder could not write to its disk",
+        "Give the folder of the recorder’s files more room, or choose another one with --spool.",
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import heapq
 import json
 import struct
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
+    GEMINI,
     OPENAI,
     RESPONSES,
     error_in,
@@ -24,11 +26,22 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import NewCall, Source
+from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source
 from inspector.rooms.recorder import streams
+from inspector.rooms.recorder.proxy import routes
 
-_FORMATS = {"completions": OPENAI, "responses": RESPONSES, "messages": ANTHROPIC}
-_KNOWN = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
+_FORMATS = {
+    routes.COMPLETIONS: OPENAI,
+    routes.RESPONSES: RESPONSES,
+    routes.MESSAGES: ANTHROPIC,
+    routes.GEMINI: GEMINI,
+}
+_KNOWN = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "gemini",
+}
+_KILLED = {"how": "cut", "error": "the recorder was killed", "duration": None}
 _FRAME = 5  # bytes before the content of a frame
 
 
@@ -44,12 +57,14 @@ class RecordedExchange:
     end: dict[str, Any]
 
 
-def waiting(folder: Path) -> list[Path]:
-    """Return the files of ended calls, oldest first, and of calls whose proxy was killed.
+def waiting(folder: Path, size: int | None = None) -> list[Path]:
+    """Return the files of ended calls, oldest first, and of calls whose proxy was killed; at most
+    `size` of them.
 
     A proxy holds a lock on the file of each call in flight.
     """
-    return sorted(path for path in folder.iterdir() if path.suffix == ".call" or _is_left(path))
+    found = (path for path in folder.iterdir() if path.suffix == ".call" or _is_left(path))
+    return sorted(found) if size is None else heapq.nsmallest(size, found)
 
 
 def _is_left(path: Path) -> bool:
@@ -67,16 +82,20 @@ def _is_left(path: Path) -> bool:
 def read(path: Path) -> RecordedExchange:
     """Read a file. An incomplete frame at its end is left out.
 
-    Raises ValueError for a file that the proxy has not written.
+    Raises FileNotFoundError, also for an empty file, which a proxy had opened for a call before it
+    was killed. Raises ValueError for a file that the proxy has not written.
     """
     frames: dict[str, list[bytes]] = {}
-    for kind, content in _frames(path.read_bytes()):
+    if not (data := path.read_bytes()):
+        path.unlink(missing_ok=True)
+        raise FileNotFoundError(path)
+    for kind, content in _frames(data):
         frames.setdefault(kind, []).append(content)
     parts = {kind: json.loads(frames[kind][0]) for kind in "HAE" if kind in frames}
     if not isinstance(parts.get("H"), dict):
         raise ValueError(f"{path.name} has no request")
     bodies = {kind: b"".join(frames.get(kind, ())) for kind in "QB"}
-    end = parts.get("E", {"how": "cut", "error": "the recorder was killed", "duration": None})
+    end = {**_KILLED, **parts.get("E", {})}
     return RecordedExchange(path.stem, parts["H"], bodies["Q"], parts.get("A"), bodies["B"], end)
 
 
@@ -91,12 +110,29 @@ def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
         place = end
 
 
-def call_of(exchange: RecordedExchange) -> NewCall | None:
-    """Return the call of a file; None if its request cannot be read."""
-    request = loaded(exchange.body)
-    if not is_request(request) or exchange.end.get("is_cut"):
-        return None
-    format = _FORMATS[exchange.head["path"].rstrip("/").rpartition("/")[2]]
+def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
+    """Return the call of a file, or the reason why there is none."""
+    head = exchange.head
+    if "passed" in head:
+        return Dropped(DropReason.PASSED, str(head["passed"]))
+    if "unwritten" in head:
+        return Dropped(DropReason.UNWRITTEN, count=int(head["unwritten"]))
+    if exchange.end.get("is_cut"):
+        return Dropped(DropReason.TOO_LARGE, Source.RECORDER)
+    if encoding := _undecodable(exchange, "Q"):
+        return Dropped(DropReason.ENCODING, encoding)
+    request, model = loaded(exchange.body), routes.model_of_path(head["path"])
+    if not is_request(request, model):
+        return Dropped(DropReason.UNREADABLE, Source.RECORDER)
+    return _call(exchange, request, _FORMATS[routes.call_of_path(head["path"])], model)
+
+
+def _undecodable(exchange: RecordedExchange, kind: str) -> str:
+    """Return the encoding of a body that cannot be decoded, or ""."""
+    return str(exchange.end.get("undecodable", {}).get(kind, ""))
+
+
+def _call(exchange: RecordedExchange, request: dict[str, Any], format: str, model: str) -> NewCall:
     answer, is_ended = _answer(exchange, format)
     how = exchange.end["how"]
     has_ended = how == "ended" or is_ended
@@ -107,23 +143,31 @@ def call_of(exchange: RecordedExchange) -> NewCall | None:
         **exchange.head["headers"],
     }
     finish = finish_in(response, format)
+    removed = int(exchange.end.get("removed", 0))
     return NewCall(
-        key=f"recorder:{exchange.name}",
+        key=key_of(exchange.name),
         source=Source.RECORDER,
         format=format,
         request=request,
         response=None if response and error_in(response) else response,
         at=datetime.fromtimestamp(exchange.head["at"], UTC),
         provider=_KNOWN.get(exchange.head["provider"], exchange.head["provider"])[:64],
-        model=model_in(request),
+        model=model_in(request) or model[:255],
         duration=exchange.end["duration"],
         usage=usage_in(response, format),
         finish=finish if has_ended else how,
         error=error,
-        session=exchange.head["conversation"] or session_in(request),
+        is_exact=removed == 0,
+        session=exchange.head["conversation"][:1000] or session_in(request),
         body=exchange.body,
         headers=headers,
+        removed=removed,
     )
+
+
+def key_of(name: str) -> str:
+    """Return the key of the call of a file, by which it is stored once."""
+    return f"recorder:{name}"
 
 
 def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
@@ -137,9 +181,13 @@ def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
 
 def _error(exchange: RecordedExchange, answer: Any) -> str:
     """Return the message that came in place of an answer: the provider's, or its status."""
-    message = error_in(answer)
     status = exchange.answer["status"] if exchange.answer else 200
+    message = error_in(answer)
+    if encoding := _undecodable(exchange, "B"):
+        message = f"the answer cannot be decoded: {encoding}"
     if status >= 400:
         words = message or exchange.answer_body[:2_000].decode("utf-8", "replace").strip()
         return f"{status}: {words}" if words else str(status)
+    if not message and answer is None and exchange.end["how"] == "ended":
+        return f"the answer {'cannot be read' if exchange.answer_body.strip() else 'is empty'}"
     return message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, loaded
+from inspector.rooms.calls.bodies import ANTHROPIC, GEMINI, OPENAI, loaded
 
 Json = dict[str, Any]
 
@@ -15,6 +15,9 @@ def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
 
     The pieces of a cut stream are put together, too. The answer is None if there are no pieces.
     """
+    if format == GEMINI:
+        found = loaded(body)  # the pieces are a list, if they are no events
+        return _generated(found if isinstance(found, list) else [*_events(body)])
     events = [*_events(body)]
     if format == OPENAI:
         return _completion(events)
@@ -194,3 +197,48 @@ def _response(events: list[Any]) -> tuple[Json | None, bool]:
     if begun is None:
         return None, False
     return {**begun, "output": [items[index] for index in sorted(items)]}, False
+
+
+# Gemini
+
+
+def _generated(events: list[Any]) -> tuple[Json | None, bool]:
+    """Return the answer of pieces that are answers themselves, each with the next parts."""
+    found: Json = {}
+    candidates: dict[int, Json] = {}
+    for event in _objects(events):
+        if _error(event):
+            return event, True
+        found |= {name: each for name, each in event.items() if name != "candidates"}
+        for n, candidate in enumerate(_objects(event.get("candidates"))):
+            index = candidate.get("index", n)
+            if isinstance(index, int):
+                _add_candidate(candidates.setdefault(index, {}), candidate)
+    if not found and not candidates:
+        return None, False
+    if candidates:
+        found = {"candidates": [candidates[index] for index in sorted(candidates)], **found}
+    is_blocked = "promptFeedback" in found
+    return found, is_blocked or any(each.get("finishReason") for each in candidates.values())
+
+
+def _add_candidate(known: Json, piece: Json) -> None:
+    known |= {name: each for name, each in piece.items() if name != "content"}
+    content = piece.get("content")
+    if not isinstance(content, dict):
+        return
+    whole = known.setdefault("content", {"parts": []})
+    whole |= {name: each for name, each in content.items() if name != "parts"}
+    for part in _objects(content.get("parts")):
+        _add_part(whole["parts"], part)
+
+
+def _add_part(parts: list[Json], part: Json) -> None:
+    """Add a part. Texts that follow each other are one text, apart from thoughts."""
+    last = parts[-1] if parts else {}
+    texts = last.get("text"), part.get("text")
+    is_same = last.get("thought") == part.get("thought")
+    if all(isinstance(each, str) for each in texts) and is_same:
+        parts[-1] = {**last, **part, "text": "".join(texts)}  # type: ignore[arg-type]
+    else:
+        parts.append(part)

@@ -1,7 +1,8 @@
 """Runs two proxies: one answers, and the other takes its place as soon as it ends.
 
 The socket stays open meanwhile, so that clients wait and are not refused. A proxy whose supervisor
-was killed hands the socket to the next one.
+was killed goes on, and hands the socket to the next supervisor as soon as a proxy of this one
+answers.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pathlib import Path
 from threading import Lock, Thread
 
 HOST = "127.0.0.1"
-TAKEN_SECONDS = 3.0  # in which an orphaned proxy notices a new supervisor
+TAKEN_SECONDS = 5.0  # in which an orphaned proxy notices that its supervisor has died
 AGAIN_SECONDS = 0.05  # between two starts of proxies that end at once
 QUEUE = 1024  # connections that wait for the proxy
+ENDED_SECONDS = 1.5  # in which calls in flight may end before this process does
 _PATHS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
@@ -33,27 +35,31 @@ class Supervisor:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder, self._upstream = folder, upstream
         self._heir = folder / f"port-{port}.sock"
-        self._socket = _listening(port, self._heir)
+        self._socket, before = _listening(port, self._heir)
         self.port: int = self._socket.getsockname()[1]
         self._lock, self._is_stopping = Lock(), False
-        self._proxy = self._started()
+        self._proxy = self._started(before)
+        if before:
+            before.close()  # from now on it ends with the proxy
         _let_answer(self._proxy)
         self._next = self._started()
         self._thread = Thread(target=self._keep_running, daemon=True)
         self._thread.start()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self, before: socket.socket | None = None) -> subprocess.Popen[bytes]:
         """Start a proxy that waits. A byte on its standard input lets it answer, and the end of the
-        input means that this process has died.
+        input means that this process has died. It tells the proxy before it that it answers.
         """
         number = self._socket.fileno()
+        numbers = [number, before.fileno()] if before else [number]
         command = [sys.executable, "-m", "proxy", "--fd", str(number)]
         command += ["--spool", str(self._folder), "--heir", str(self._heir)]
         command += ["--upstream", self._upstream] if self._upstream else []
+        command += ["--before", str(before.fileno())] if before else []
         return subprocess.Popen(  # noqa: S603  (its own package)
             command,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)},
-            pass_fds=[number],
+            pass_fds=numbers,
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -70,13 +76,13 @@ class Supervisor:
             time.sleep(AGAIN_SECONDS)
 
     def stop(self) -> None:
-        """Let calls in flight end, and stop."""
+        """Let nobody connect any more. Calls in flight end in the proxy, which goes on for them."""
         with self._lock:
             self._is_stopping = True
             self._socket.close()
             self._next.kill()
             self._proxy.terminate()
-        self._thread.join()
+        self._thread.join(ENDED_SECONDS)
         self._next.wait()
 
 
@@ -88,26 +94,33 @@ def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
         proxy.stdin.flush()
 
 
-def _listening(port: int, heir: Path) -> socket.socket:
-    """Return the socket of an orphaned proxy, or a new one. Raises PortTaken."""
+def _listening(port: int, heir: Path) -> tuple[socket.socket, socket.socket | None]:
+    """Return the socket of an orphaned proxy, with the connection to this proxy, or a new socket.
+
+    Raises PortTaken.
+    """
     end = time.monotonic() + TAKEN_SECONDS
     while True:
         with suppress(OSError):
             return _inherited(heir)
         try:
-            return socket.create_server((HOST, port), backlog=QUEUE)
+            return socket.create_server((HOST, port), backlog=QUEUE), None
         except OSError as error:
             if time.monotonic() > end:
                 raise PortTaken(f"port {port} is taken: {error.strerror}") from error
         time.sleep(0.02)
 
 
-def _inherited(heir: Path) -> socket.socket:
+def _inherited(heir: Path) -> tuple[socket.socket, socket.socket]:
     """Return the socket that a proxy hands over. Raises OSError if no proxy does."""
-    with socket.socket(socket.AF_UNIX) as asking:
+    asking = socket.socket(socket.AF_UNIX)
+    try:
         asking.settimeout(1)
         asking.connect(str(heir))
         _, numbers, _, _ = socket.recv_fds(asking, 1, 1)
-    if not numbers:
-        raise ConnectionError("the proxy has ended")
-    return socket.socket(fileno=numbers[0])
+        if not numbers:
+            raise ConnectionError("the proxy has ended")
+        return socket.socket(fileno=numbers[0]), asking
+    except OSError:
+        asking.close()
+        raise

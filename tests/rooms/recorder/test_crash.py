@@ -161,5 +161,9 @@ def test_a_killed_recorder_loses_no_call_that_ended(site, recorder):
 
 
 def test_the_command_says_the_variables(recorder):
-    told = [recorder.process.stdout.readline().strip() for _ in range(2)]
-    assert told == [f"OPENAI_BASE_URL={recorder.url}/v1", f"ANTHROPIC_BASE_URL={recorder.url}"]
+    told = [recorder.process.stdout.readline().strip() for _ in range(3)]
+    assert told == [
+        f"OPENAI_BASE_URL={recorder.url}/v1",
+        f"ANTHROPIC_BASE_URL={recorder.url}",
+        f"GOOGLE_GEMINI_BASE_URL={recorder.url}",
+    ]

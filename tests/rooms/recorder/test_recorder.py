@@ -13,19 +13,17 @@ import httpx
 import pytest
 
 from inspector.rooms.calls.belonging import continued_by
-from inspector.rooms.calls.call import NewCall, Source
-from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.call import DropReason, NewCall, Source
+from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
-from inspector.rooms.recorder.proxy.headers import ClientRequest, narrowed
-from inspector.rooms.recorder.proxy.recording import Secrets
-from inspector.rooms.recorder.proxy.server import Proxy
+from inspector.rooms.recorder.proxy.headers import ClientRequest, narrowed, upstream_of
+from inspector.rooms.recorder.proxy.secrets import Cleaner, secrets
 from inspector.rooms.recorder.storing import Storing
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
 from ...connecting import connected_to
-from ...waiting import until
-from .upstream import ANSWER, CHAT, answer_json, chunk, recorder
+from .upstream import ANSWER, CHAT, answer_json, chunk, ended, recorder
 
 REQUEST = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Grüße"}], "new": [1.0, {}]}
 KEY = "sk-secret-0123456789"
@@ -51,6 +49,7 @@ def client(site):
 
 
 def store_all(folder) -> list[ModelCall]:
+    ended(folder)
     assert Storing(folder).store_waiting()
     assert list(folder.glob("*.call")) == []
     return list(ModelCall.objects.order_by("at", "n"))
@@ -69,7 +68,7 @@ def test_a_request_and_its_answer_pass_unchanged(upstream, client):
         "X-Chatmemory-Conversation": "desk",
         "Connection": "X-Hop, Content-Length",
         "X-Hop": "1",
-        "Accept-Encoding": "br, gzip;q=0.5, zstd",
+        "Accept-Encoding": "br, dcb, gzip;q=0.5, zstd",
     }
     found = client.post(f"{CHAT}?a=%20b&c", content=body, headers=headers)
     (got,) = upstream.got
@@ -78,7 +77,7 @@ def test_a_request_and_its_answer_pass_unchanged(upstream, client):
     assert got.header("x-own") == "1"
     assert got.header("x-chatmemory-conversation") is None
     assert got.header("x-hop") is None
-    assert got.header("accept-encoding") == "gzip;q=0.5"
+    assert got.header("accept-encoding") == "br, gzip;q=0.5, zstd"
     assert got.header("host") == upstream.url.removeprefix("http://")
     assert found.status_code == 418
     assert found.json() == ANSWER
@@ -99,13 +98,23 @@ def test_a_call_is_recorded_with_its_bytes(db, client, folder):
     assert 0 < call.duration < 5
 
 
-def test_only_calls_are_recorded(client, folder):
+def test_what_passes_unrecorded_is_counted_by_its_name(db, client, folder):
     client.get("/v1/models")
     client.post("/v1/messages/count_tokens", json=REQUEST)
-    client.post("/v1/threads/t/messages", json=REQUEST)
+    client.post("/v1/threads/thread_8f2/messages", json=REQUEST)
     client.post("/v1/files", files={"file": b"words"})
-    client.post(CHAT, files={"file": b"words"})
-    assert list(folder.iterdir()) == []
+    client.post("/v1beta/models/gemini-2.5-pro:countTokens?key=1", json=REQUEST)
+    for _ in range(3):
+        client.post(CHAT, files={"file": b"words"})
+    assert store_all(folder) == []
+    rows = DroppedCalls.objects.filter(why=DropReason.PASSED)
+    assert dict(rows.values_list("sender", "count")) == {
+        "POST /v1/messages/count_tokens": 1,
+        "POST /v1/threads/…/messages": 1,
+        "POST /v1/files": 1,
+        "POST /v1beta/models/…:countTokens": 1,
+        f"POST {CHAT}": 3,
+    }
 
 
 def test_no_secret_is_kept(upstream, client, folder, caplog):
@@ -120,7 +129,7 @@ def test_no_secret_is_kept(upstream, client, folder, caplog):
     found = client.post(CHAT, json=REQUEST | {"user": KEY}, headers=headers)
     assert KEY in found.text
     client.post(CHAT, json=REQUEST, headers={"X-Api-Key": KEY, "Api-Key": KEY})
-    kept = b"".join(path.read_bytes() for path in folder.iterdir())
+    kept = b"".join(path.read_bytes() for path in ended(folder))
     assert b"no such key" in kept
     assert b"[removed]" in kept
     for secret in (KEY, "0123456789", "abcdefghij"):
@@ -129,11 +138,11 @@ def test_no_secret_is_kept(upstream, client, folder, caplog):
 
 
 def test_a_secret_in_pieces_is_found():
-    secrets = Secrets([b"sk-secret"])
+    cleaner = Cleaner(secrets([b"sk-secret"]))
     pieces = [b"a sk-", b"sec", b"ret b sk", b"-x"]
-    whole = b"".join([*(secrets.clean(each) for each in pieces), secrets.clean(b"", is_last=True)])
+    whole = b"".join([*(cleaner.clean(each) for each in pieces), cleaner.clean(b"", is_last=True)])
     assert whole == b"a [removed] b sk-x"
-    assert Secrets([b"sk-secret"]).clean(b"at once") == b"at once"
+    assert cleaner.removed == 1
 
 
 def test_each_chunk_of_a_stream_is_passed_on_at_once(db, upstream, client, folder):
@@ -180,7 +189,6 @@ def test_a_client_that_leaves_ends_the_request_and_the_part_is_stored(db, upstre
     with client.stream("POST", CHAT, json=REQUEST) as found:
         next(found.iter_raw())
     assert upstream.left.wait(5)
-    until(lambda: list(folder.glob("*.call")))
     (call,) = store_all(folder)
     assert call.finish == "cancelled"
     assert "left" in call.error
@@ -271,9 +279,9 @@ def test_a_client_chooses_no_upstream_and_no_framing(upstream, site, client):
     own = {"Origin": "http://localhost:3000"}
     assert client.post(CHAT, json=REQUEST, headers=own).status_code == 200
     both = b"Host: localhost\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n"
-    raw(site, b"POST /v1/files HTTP/1.1\r\n" + both + end + b"2\r\n{}\r\n0\r\n\r\n")
-    got = upstream.got[-1]
-    assert (got.body, got.header("content-length")) == (b"{}", None)
+    answer = raw(site, b"POST /v1/files HTTP/1.1\r\n" + both + end + b"2\r\n{}\r\n0\r\n\r\n")
+    assert b" 400 " in answer[:16]
+    assert len(upstream.got) == 1
 
 
 def test_an_upstream_that_changes_the_protocol_blocks_no_other_call(upstream, client):
@@ -294,6 +302,7 @@ def test_calls_wait_for_their_database_and_the_log_says_once_why(
     db, client, folder, tmp_path, caplog
 ):
     client.post(CHAT, json=REQUEST)
+    ended(folder)
     storing = Storing(folder)
     with connected_to(f"sqlite:///{tmp_path / 'empty.sqlite3'}"):
         assert not any(storing.store_waiting() for _ in range(2))
@@ -377,8 +386,8 @@ def test_a_connection_that_is_closed_during_a_body_is_replaced(folder):
 @pytest.mark.parametrize(
     ("given", "passed"),
     [
-        (b"br", b"identity"),
-        (b"gzip, br", b"gzip"),
+        (b"dcb", b"identity"),
+        (b"gzip, dcb", b"gzip"),
         (b"*", b"gzip"),
         (b"deflate;q=1", b"deflate;q=1"),
     ],
@@ -387,14 +396,13 @@ def test_packings_that_cannot_be_read_are_not_asked_for(given, passed):
     assert narrowed(given) == passed
 
 
-def test_the_header_of_anthropic_decides_and_never_the_client(tmp_path):
-    proxy = Proxy(tmp_path)
+def test_the_header_of_anthropic_decides_and_never_the_client():
     ours = ClientRequest(
         b"POST", b"/v1/messages", [(b"Host", b"evil"), (b"Anthropic-Version", b"1")]
     )
-    assert proxy.upstream_of(ours).host == "api.anthropic.com"
+    assert upstream_of(ours).host == "api.anthropic.com"
     absolute = ClientRequest(b"POST", b"http://evil/v1/responses", [(b"Host", b"evil")])
-    assert proxy.upstream_of(absolute).host == "api.openai.com"
+    assert upstream_of(absolute).host == "api.openai.com"
 
 
 def test_calls_that_a_killed_proxy_left_are_read(tmp_path):
@@ -476,7 +484,8 @@ def test_real_exchanges_are_rebuilt_byte_for_byte(db, upstream, client, folder, 
         body = json.dumps(row["request"], ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
         client.post(row["path"], content=body, headers=headers)
-        Storing(folder, prefix=f"{runs.index(row['cassette'])}/").store_waiting()
+        assert len(ended(folder)) == 1
+        assert Storing(folder, prefix=f"{runs.index(row['cassette'])}/").store_waiting()
         call = ModelCall.objects.order_by("-at").first()
         found = one_call(call.memory_id, call.n)
         assert found.body == body

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import socket
@@ -15,6 +14,8 @@ from pathlib import Path
 
 from inspector.rooms.recorder.proxy.headers import Upstream
 from inspector.rooms.recorder.proxy.server import Proxy
+
+from ...waiting import until
 
 CHAT = "/v1/chat/completions"
 ANSWER = {
@@ -63,7 +64,11 @@ class Provider:
 
 
 def answer_json(handler, value: object, status: int = 200, **headers: str) -> None:
-    body = json.dumps(value, ensure_ascii=False).encode()
+    answer_text(handler, json.dumps(value, ensure_ascii=False), status, **headers)
+
+
+def answer_text(handler, text: str, status: int = 200, **headers: str) -> None:
+    body = text.encode()
     if headers.get("Content_Encoding") == "gzip":
         body = gzip.compress(body)
     handler.send_response(status)
@@ -122,22 +127,27 @@ def provider() -> Iterator[Provider]:
 @contextmanager
 def recorder(spool: Path, upstream: str) -> Iterator[str]:
     """Yield the URL of a proxy that runs in a thread of this process."""
-    loop = asyncio.new_event_loop()
     listening = socket.create_server(("127.0.0.1", 0))
-    listening.setblocking(False)
+    port = listening.getsockname()[1]
     proxy = Proxy(spool, Upstream.at(upstream))
-    server = loop.run_until_complete(proxy.listen(listening))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread = threading.Thread(target=proxy.serve, args=(listening,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{port}"
     finally:
+        proxy.stop()
+        thread.join(10)
+        assert not thread.is_alive()
 
-        async def end() -> None:
-            server.close()
-            await proxy.finish()
 
-        asyncio.run_coroutine_threadsafe(end(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+def ended(folder: Path) -> list[Path]:
+    """Return the files of the calls, once all have ended. A connection may have a file for its next
+    call, which is empty.
+    """
+
+    def has_ended() -> bool:
+        return not any(path.stat().st_size for path in folder.glob("*.part"))
+
+    # A file that is being renamed may be missing from a list
+    until(lambda: has_ended() and has_ended())
+    return sorted(folder.glob("*.call"))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
+import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+from .handover import ANSWERING, HandOver
 from .headers import Upstream
 from .server import Proxy
+
+SWITCH_SECONDS = 0.0005  # after which another connection's thread has its turn
 
 
 def main() -> None:
@@ -19,14 +23,23 @@ def main() -> None:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--spool", type=Path, required=True)
     parser.add_argument("--heir", type=Path, required=True)
+    parser.add_argument("--before", type=int, help="where the proxy before this one listens")
     parser.add_argument("--upstream", type=Upstream.at)
     options = parser.parse_args()
     logging.basicConfig(format="recorder: %(message)s")
-    if not os.read(sys.stdin.fileno(), 1):  # the parent has ended before this proxy was needed
+    sys.setswitchinterval(SWITCH_SECONDS)
+    parent = sys.stdin.fileno()
+    if not os.read(parent, 1):  # the parent has ended before this proxy was needed
         return
+    proxy = Proxy(options.spool, options.upstream)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: proxy.stop())
+    if options.before is not None:
+        with suppress(OSError):
+            os.write(options.before, ANSWERING)
+            os.close(options.before)
     listening = socket.socket(fileno=options.fd)
-    listening.setblocking(False)
-    asyncio.run(Proxy(options.spool, options.upstream).serve(listening, options.heir))
+    proxy.serve(listening, HandOver(listening, parent, options.heir))
 
 
 main()

@@ -1,31 +1,28 @@
-"""Requests and their headers: the upstream, and the headers to pass on, keep or hide."""
+"""Requests and answers with their headers: the upstream, and the headers to pass on or keep."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import h11
+from .decoding import KNOWN
+from .routes import GEMINI, call_of_path, name_of
 
+Headers = list[tuple[bytes, bytes]]
 CONVERSATION = b"x-chatmemory-conversation"
 # All headers that are kept. A provider's support asks for the ids of requests.
 _KEPT = {
     *(b"user-agent", b"anthropic-version", b"anthropic-beta"),
     *(b"x-request-id", b"request-id", b"x-client-request-id"),
 }
-_SECRET = {b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key", b"cookie", b"set-cookie"}
-_SHORTEST_SECRET = 6
 _HOP_BY_HOP = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
-    *(b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection"),
+    *(b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection", b"http2-settings"),
 }
 RESENT = 8 * 2**20  # bytes of a request that can be sent again on another connection
-_RECORDED = re.compile(r"(.*/v\d+)?/(chat/completions|responses|messages)")
 _LOCAL = {"127.0.0.1", "localhost", "::1"}
-_PACKINGS = {"gzip", "deflate", "identity"}
 
 
 class Upstream(NamedTuple):
@@ -54,47 +51,104 @@ class Upstream(NamedTuple):
         return (host if usual else f"{host}:{self.port}").encode()
 
 
-@dataclass
-class ClientRequest:
-    """A request of a client, with its headers as they came."""
+ANTHROPIC, OPENAI = Upstream.at("https://api.anthropic.com"), Upstream.at("https://api.openai.com")
+GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
-    method: bytes
-    target: bytes
-    headers: list[tuple[bytes, bytes]]
-    body: list[bytes] = field(default_factory=list)
+
+def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+    """Return the first value of a header, or b"". The name is in small letters."""
+    return next((value for each, value in headers if each.lower() == name), b"")
+
+
+@dataclass(eq=False)
+class ClientRequest:
+    """A request of a client, with its headers as they came. `pieces` of its body have not been
+    passed on; `kept` ones can be sent again. It `is_old` if it is HTTP/1.0.
+    """
+
+    method: bytes = b""
+    target: bytes = b""
+    headers: Headers = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    kept: list[bytes] = field(default_factory=list)
     size: int = 0
+    has_head: bool = False
     is_whole: bool = False
+    is_old: bool = False
+    keeps_alive: bool = True
 
     def header(self, name: bytes) -> bytes:
-        return next((value for each, value in self.headers if each.lower() == name), b"")
+        return value_of(self.headers, name)
+
+    @property
+    def path(self) -> str:
+        return self.target.partition(b"?")[0].decode("latin1")
 
     @property
     def is_recorded(self) -> bool:
         """Whether this is a call of a model. Multipart forms and other bodies are not recorded."""
-        path = self.target.partition(b"?")[0].decode("latin1").rstrip("/")
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
-        return self.method == b"POST" and is_json and _RECORDED.fullmatch(path) is not None
+        return self.method == b"POST" and is_json and call_of_path(self.path) != ""
 
-    def keep(self, data: bytes) -> None:
-        """Keep a piece of the body, to send it again if a connection was closed meanwhile."""
+    @property
+    def passed_name(self) -> str:
+        """The name under which it is counted if it passes unrecorded; "" for a request that is no
+        call of any kind, because it only reads.
+        """
+        return name_of("POST", self.path) if self.method == b"POST" else ""
+
+    def take(self) -> bytes:
+        """Return what has come of the body since the last time, and keep it in case a connection
+        was closed meanwhile.
+        """
+        data = b"".join(self.pieces)
+        self.pieces.clear()
         self.size += len(data)
-        self.body = [*self.body, data] if self.size <= RESENT else []
+        if self.size <= RESENT:
+            self.kept.append(data)
+        else:
+            self.kept.clear()
+        return data
+
+
+@dataclass(eq=False)
+class Answer:
+    """An answer of an upstream. `pieces` of its body have not been passed back."""
+
+    status: int = 0
+    reason: bytes = b""
+    headers: Headers = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    has_head: bool = False
+    is_whole: bool = False
+    keeps_alive: bool = True
+
+    def has(self, name: bytes) -> bool:
+        return any(each.lower() == name for each, _ in self.headers)
+
+    def take(self) -> bytes:
+        data = b"".join(self.pieces)
+        self.pieces.clear()
+        return data
+
+
+def upstream_of(request: ClientRequest) -> Upstream:
+    """Return the provider of a request. The client's choice of a host is ignored."""
+    if request.header(b"anthropic-version"):
+        return ANTHROPIC
+    path = request.path
+    if call_of_path(path) == GEMINI or path.startswith("/v1beta/"):
+        return GOOGLE
+    return GOOGLE if request.header(b"x-goog-api-key") else OPENAI
 
 
 def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {
-        name.lower().decode("latin1"): value.decode("latin1")[:500]
+        name.lower().decode("latin1"): value.decode("latin1")
         for name, value in headers
         if name.lower() in _KEPT
     }
-
-
-def secrets_in(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-    """Return the values of secret headers and their parts. They must not be stored."""
-    values = [value for name, value in headers if name.lower() in _SECRET]
-    parts = {part for value in values for part in (value, *value.split(), *value.split(b"="))}
-    return sorted((p for p in parts if len(p) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def refusal(request: ClientRequest) -> tuple[int, str] | None:
@@ -122,47 +176,34 @@ def _is_local(place: bytes) -> bool:
     return name.strip("[]") in _LOCAL
 
 
-def passed(request: ClientRequest, to: Upstream) -> list[tuple[bytes, bytes]]:
+def passed(request: ClientRequest, to: Upstream) -> Headers:
     """Return the headers that are passed on with a request."""
-    own = {each.strip().lower() for each in request.header(b"connection").split(b",")}
-    left_out = {
-        *_HOP_BY_HOP,
-        *own - {b"content-length"},
-        b"host",
-        b"expect",
-        b"accept-encoding",
-        CONVERSATION,
-    }
+    named = request.header(b"connection")
+    own = {each.strip().lower() for each in named.split(b",")} - {b"content-length"}
+    left_out = {*_HOP_BY_HOP, *own, b"host", b"expect", CONVERSATION}
     found = [(b"Host", to.name)]
-    found += [(name, value) for name, value in request.headers if name.lower() not in left_out]
-    if packings := request.header(b"accept-encoding"):
-        found.append((b"Accept-Encoding", narrowed(packings)))
-    if request.header(b"transfer-encoding"):  # then no other length may be sent
-        found = [(name, value) for name, value in found if name.lower() != b"content-length"]
+    for name, value in request.headers:
+        small = name.lower()
+        if small == b"accept-encoding":
+            found.append((name, narrowed(value)))
+        elif small not in left_out:
+            found.append((name, value))
+    if request.header(b"transfer-encoding"):
         found.append((b"Transfer-Encoding", b"chunked"))
     return found
 
 
-def narrowed(packings: bytes) -> bytes:
-    """Return an Accept-Encoding without encodings that cannot be read here."""
-    names = [each.strip() for each in packings.decode("latin1").split(",")]
-    known = [each for each in names if each.partition(";")[0].strip().lower() in _PACKINGS]
+def narrowed(encodings: bytes) -> bytes:
+    """Return an Accept-Encoding without encodings that cannot be decoded here."""
+    names = [each.strip() for each in encodings.decode("latin1").split(",")]
+    known = [each for each in names if each.partition(";")[0].strip().lower() in KNOWN]
     if any(each.partition(";")[0].strip() == "*" for each in names):
         known.append("gzip")
     return ", ".join(known or ["identity"]).encode("latin1")
 
 
-def passed_back(event: Any, is_last: bool = False) -> Any:
-    """Return an event of the answer for the client, or None if it is not passed on. If the answer
-    `is_last`, a header says that the connection ends after it.
-    """
-    if isinstance(event, h11.InformationalResponse):
-        return None
-    if not isinstance(event, h11.Response):
-        return event
-    raw = list(event.headers.raw_items())
-    named = next((value for name, value in raw if name.lower() == b"connection"), b"")
-    own = {each.strip().lower() for each in named.split(b",")}
-    headers = [(name, value) for name, value in raw if name.lower() not in _HOP_BY_HOP | own]
-    headers += [(b"Connection", b"close")] if is_last else []
-    return h11.Response(status_code=event.status_code, reason=event.reason, headers=headers)
+def passed_back(answer: Answer) -> Headers:
+    """Return the headers of an answer that are passed back."""
+    named = value_of(answer.headers, b"connection")
+    own = {each.strip().lower() for each in named.split(b",")} | _HOP_BY_HOP
+    return [(name, value) for name, value in answer.headers if name.lower() not in own]

@@ -1,32 +1,42 @@
-"""The process of the proxy."""
+"""The process of the proxy: accepts connections, and ends without disturbing a call."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import logging
+import os
+import select
 import socket
 import ssl
-import sys
+import time
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from threading import Condition, Thread, stack_size
 
-from .headers import ClientRequest, Upstream
-from .session import READ, Session
+from .handover import HandOver
+from .headers import Upstream
+from .recording import Unwritten
+from .session import Session
 
-ANTHROPIC, OPENAI = Upstream.at("https://api.anthropic.com"), Upstream.at("https://api.openai.com")
-ORPHANED_SECONDS = 300  # in which a proxy continues after its parent was killed
 IDLE_SECONDS = 10  # in which a client may still send a request on its open connection
-STOPPING_SECONDS = 30
+ENDING_SECONDS = 600  # in which calls in flight may end
+_AT_ONCE = 64  # connections that are accepted before other events are seen
+_STACK = 2**19
+
+logger = logging.getLogger("chatmemory.recorder")
 
 
 class Proxy:
-    """The proxy: its spool, and the upstreams of requests."""
+    """The proxy: its spool, and the upstream of all requests, or None for one each."""
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
-        self.spool, self._upstream = spool, upstream
+        self.spool, self.upstream = spool, upstream
+        self.unwritten = Unwritten()
         self.is_stopping = False
-        self._sessions: dict[Session, asyncio.Task[None]] = {}
+        self._sessions: set[Session] = set()
+        self._changed = Condition()
+        self._woken, self._waker = os.pipe()
+        stack_size(_STACK)
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
@@ -38,74 +48,68 @@ class Proxy:
             context.load_verify_locations(certifi.where())
         return context
 
-    def upstream_of(self, request: ClientRequest) -> Upstream:
-        """Return the upstream of a request. The client's choice of a host is ignored."""
-        if self._upstream:
-            return self._upstream
-        return ANTHROPIC if request.header(b"anthropic-version") else OPENAI
+    def stop(self) -> None:
+        """Let `serve` end. May be called by another thread or a signal."""
+        self.is_stopping = True
+        with suppress(OSError):
+            os.write(self._waker, b"s")
 
-    async def serve(self, listening: socket.socket, heir: Path) -> None:
-        """Serve until a signal to stop comes, or the next recorder has taken the socket."""
-        server = await self.listen(listening)
-        loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.set)
-        inherited = asyncio.create_task(_inherited(listening, heir))
-        stop = asyncio.create_task(stopping.wait())
-        await asyncio.wait({inherited, stop}, return_when=asyncio.FIRST_COMPLETED)
-        server.close()
-        await self.finish(IDLE_SECONDS if inherited.done() else 0)
+    def serve(self, listening: socket.socket, hand_over: HandOver | None = None) -> None:
+        """Serve until `stop`, or until the next recorder answers on this socket. Calls in flight
+        end first.
+        """
+        listening.setblocking(False)
+        with listening:
+            while not self.is_stopping and not (hand_over and hand_over.is_done):
+                for number in self._ready(listening, hand_over):
+                    if number == listening.fileno():
+                        self._accept(listening)
+                    elif hand_over and number != self._woken:
+                        hand_over.attend(number)
+        self.finish(0 if self.is_stopping else IDLE_SECONDS)
 
-    async def listen(self, listening: socket.socket) -> asyncio.Server:
-        """Answer connections of a socket from now on."""
-        return await asyncio.start_server(self._connected, sock=listening, limit=READ)
+    def _ready(self, listening: socket.socket, hand_over: HandOver | None) -> list[int]:
+        """Wait for connections, a signal and the next recorder. Return the numbers of files."""
+        poll = select.poll()
+        for number in (listening.fileno(), self._woken, *(hand_over.files if hand_over else ())):
+            poll.register(number, select.POLLIN)
+        seconds = hand_over.seconds if hand_over else None
+        return [number for number, _ in poll.poll(None if seconds is None else 1000 * seconds)]
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        session = Session(self, reader, writer)
-        task = asyncio.current_task()
-        assert task is not None
-        self._sessions[session] = task
-        writer.transport.get_extra_info("socket").setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-        )
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                client, _ = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # the client has left, or there are too many files
+                logger.warning("a connection is not accepted: %s", error.strerror)
+                time.sleep(0.01)
+                return
+            client.setblocking(True)
+            session = Session(self, client)
+            with self._changed:
+                self._sessions.add(session)
+            Thread(target=self._serve, args=(session,), daemon=True).start()
+
+    def _serve(self, session: Session) -> None:
         try:
-            await session.serve()
+            session.serve()
         finally:
-            del self._sessions[session]
+            with self._changed:
+                self._sessions.discard(session)
+                self._changed.notify_all()
 
-    async def finish(self, patience: float = 0) -> None:
-        """Let calls in flight end, and close idle connections after `patience` seconds, because a
-        client may be about to send its next request.
+    def finish(self, patience: float = 0) -> None:
+        """Let calls in flight end. Idle connections end after `patience` seconds, because a client
+        may be about to send its next request.
         """
         self.is_stopping = True
-        if patience and self._sessions:
-            await asyncio.wait(set(self._sessions.values()), timeout=patience)
-        busy = {task for session, task in self._sessions.items() if session.is_busy}
-        for session in self._sessions:
-            if not session.is_busy:
-                session.abort()
-        if busy:
-            await asyncio.wait(busy, timeout=STOPPING_SECONDS)
-
-
-async def _inherited(listening: socket.socket, heir: Path) -> None:
-    """Return once the parent was killed and the next recorder has taken the socket, or after
-    ORPHANED_SECONDS. Clients that connect meanwhile wait in the socket's queue and are not refused.
-
-    The parent holds the other end of the standard input.
-    """
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
-    with suppress(OSError, TimeoutError), socket.socket(socket.AF_UNIX) as offering:
-        heir.unlink(missing_ok=True)
-        offering.bind(str(heir))
-        offering.listen(1)
-        offering.setblocking(False)
-        async with asyncio.timeout(ORPHANED_SECONDS):
-            asking, _ = await loop.sock_accept(offering)
-        with asking:
-            socket.send_fds(asking, [b"s"], [listening.fileno()])
-    with suppress(OSError):
-        heir.unlink()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._sessions, patience)
+            for session in self._sessions:
+                session.end_if_idle()
+            self._changed.wait_for(lambda: not self._sessions, ENDING_SECONDS)
+        self.unwritten.write(self.spool)
+        os.close(self._woken)
+        os.close(self._waker)

@@ -1,41 +1,42 @@
 """The connection of a client: passes each request on unchanged, and its answer back in chunks.
 
-Each connection of a client has its own connections upstream, which end with it.
+Each connection of a client has a thread of its own, so that nobody waits for the reading, cleaning
+and writing of another's call. It has its own connections upstream, which end with it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
+import select
+import socket
+import ssl
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from threading import Lock
+from typing import TYPE_CHECKING
 
-import h11
-
-from .headers import (
-    CONVERSATION,
-    RESENT,
-    ClientRequest,
-    Upstream,
-    kept_headers,
-    passed,
-    passed_back,
-    refusal,
-    secrets_in,
-)
-from .recording import Recording
+from .headers import RESENT, Answer, ClientRequest, Upstream, passed, passed_back, refusal
+from .headers import upstream_of as provider_of
+from .parsing import LAST_CHUNK, AnswerReader, Malformed, RequestReader, chunk, head
+from .recording import Recording, SpoolFile, count_passed
 
 if TYPE_CHECKING:
     from .server import Proxy
 
 READ = 2**16
-_HEADERS = 2**20
 _CONNECT_SECONDS = 30
+_SEND_SECONDS = 600  # in which an upstream must take more of a request
+_LINGERING_SECONDS = 2  # in which a client that is refused may send the rest
+_LEAVING = getattr(select, "POLLRDHUP", 0)  # Linux
+_GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _ClientGone(Exception):
     """The client has left."""
+
+
+class _UpstreamGone(Exception):
+    """The upstream takes no more of the request."""
 
 
 class _Broken(Exception):
@@ -49,273 +50,342 @@ class _Broken(Exception):
 
 
 class _Connection:
-    """A connection to an upstream."""
+    """A connection to an upstream. Raises _Broken if it cannot be opened."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEADERS)
+    def __init__(self, to: Upstream, tls: ssl.SSLContext | None) -> None:
         self.is_used = False
+        try:
+            self.socket = socket.create_connection((to.host, to.port), _CONNECT_SECONDS)
+            if tls:
+                self.socket = tls.wrap_socket(self.socket, server_hostname=to.host)
+        except OSError as error:
+            raise _Broken(str(error) or type(error).__name__) from error
+        self.socket.settimeout(_SEND_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    @property
-    def is_open(self) -> bool:
-        return not self.writer.transport.is_closing() and not self.reader.at_eof()
+    def has_data(self) -> bool:
+        """Whether decrypted bytes wait, which a poll does not see."""
+        return isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
 
-    def abort(self) -> None:
-        self.writer.transport.abort()
+    def is_idle(self) -> bool:
+        """Whether it is open and the upstream has sent nothing since its last answer."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return not self.has_data() and not poll.poll(0)
+
+    def send(self, data: bytes) -> None:
+        try:
+            self.socket.sendall(data)
+        except OSError as error:
+            raise _UpstreamGone from error
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.socket.close()
 
 
 class Session:
     """The connection of a client, and its connections upstream."""
 
-    def __init__(
-        self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._proxy, self._reader, self._writer = proxy, reader, writer
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEADERS)
+    def __init__(self, proxy: Proxy, client: socket.socket) -> None:
+        self._proxy, self._client = proxy, client
+        self._reader = RequestReader()
         self._upstream: dict[Upstream, _Connection] = {}
-        self.is_busy = False
+        self._turn, self._is_busy = Lock(), False
+        self._has_begun = False  # the answer that is passed back
+        self._file: SpoolFile | None = None  # of the next call
 
-    def abort(self) -> None:
-        self._writer.transport.abort()
+    def end_if_idle(self) -> None:
+        """Let a connection without a call end. Bytes that have come are still read."""
+        with self._turn, suppress(OSError):
+            if not self._is_busy:
+                self._client.shutdown(socket.SHUT_RD)
 
-    async def serve(self) -> None:
+    def serve(self) -> None:
         """Answer the requests of a client until it leaves."""
+        self._client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            while True:
-                event = await self._next()
-                if not isinstance(event, h11.Request):
+            while (request := self._next()) and self._answer(request):
+                with self._turn:
+                    self._is_busy = bool(self._reader.requests)
+                if self._proxy.is_stopping and not self._is_busy:
                     break
-                self.is_busy = True
-                await self._answer(event)
-                self.is_busy = False
-                if self._proxy.is_stopping or self._http.our_state is not h11.DONE:
-                    break
-                if self._http.their_state is not h11.DONE:
-                    break
-                self._http.start_next_cycle()
-        except h11.RemoteProtocolError as error:
-            with suppress(h11.LocalProtocolError, ConnectionError):
-                await self._refuse(error.error_status_hint, str(error))
-        except (_ClientGone, ConnectionError, TimeoutError):
+        except Malformed as error:
+            with suppress(OSError):
+                self._refuse(error.status, str(error))
+        except (_ClientGone, OSError):
             pass
         finally:
             for each in self._upstream.values():
-                each.abort()
-            with suppress(OSError):
-                self._writer.close()
+                each.close()
+            if self._file:
+                self._file.close()
+            self._close()
 
-    async def _next(self) -> Any:
-        """Return the next event of the client. Raises _ClientGone."""
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            if self._http.they_are_waiting_for_100_continue:
-                go_on = h11.InformationalResponse(status_code=100, headers=[])
-                self._writer.write(self._http.send(go_on) or b"")
-            data = await self._reader.read(READ)
-            if not data and self._http.their_state is h11.SEND_BODY:
-                raise _ClientGone
-            self._http.receive_data(data)
-        return event
+    def _close(self) -> None:
+        """Close the connection so that the client reads all that was sent to it."""
+        with suppress(OSError):
+            self._client.shutdown(socket.SHUT_WR)
+        self._client.close()
 
-    async def _answer(self, event: h11.Request) -> None:
-        request = ClientRequest(event.method, event.target, list(event.headers.raw_items()))
-        if why := refusal(request):
-            await self._refuse(*why)
-            return
-        to = self._proxy.upstream_of(request)
-        recording = self._recording(request, to) if request.is_recorded else None
+    # Reading the client
+
+    def _next(self) -> ClientRequest | None:
+        """Return the next request once its head has come; None if the client has left."""
+        waiting = self._reader.requests
+        while not (waiting and waiting[0].has_head):
+            data = self._client.recv(READ)
+            if not data:
+                return None
+            with self._turn:
+                self._is_busy = True
+            self._reader.feed(data)
+        return waiting.popleft()
+
+    def _read_more(self) -> None:
+        """Read more of the body of a request."""
         try:
-            await self._pass_on(request, to, recording)
+            data = self._client.recv(READ)
+        except OSError as error:
+            raise _ClientGone from error
+        if not data:
+            raise _ClientGone
+        self._reader.feed(data)
+
+    def _wait_for(self, connection: _Connection) -> None:
+        """Wait until an upstream has sent something. Raises _ClientGone if the client leaves.
+
+        Data of the client is its next request.
+        """
+        if connection.has_data():
+            return
+        poll, client = select.poll(), self._client.fileno()
+        poll.register(connection.socket, select.POLLIN)
+        poll.register(client, select.POLLIN)
+        while not (events := dict(poll.poll())).keys() - {client}:
+            if events[client] & ~select.POLLIN or not _has_data(self._client):
+                raise _ClientGone
+            poll.modify(client, _LEAVING)
+
+    # Answering
+
+    def _answer(self, request: ClientRequest) -> bool:
+        """Answer a request. Return whether the connection stays open."""
+        if why := refusal(request):
+            self._refuse(*why)
+            return False
+        to = self._proxy.upstream or provider_of(request)
+        recording = self._recording(request, to)
+        self._has_begun = False
+        try:
+            return self._pass_on(request, to, recording)
         except _Broken as error:
-            await self._read_rest(request, recording)
+            self._read_rest(request, recording)
             if recording:
                 recording.end("failed", str(error))
-            if self._http.our_state is not h11.SEND_RESPONSE:
-                raise _ClientGone from error  # the answer was cut, so cut the client's, too
-            await self._refuse(502, f"the provider cannot be reached: {error}")
-        except (_ClientGone, ConnectionError):
+            if not self._has_begun:  # an answer that was cut is cut for the client, too
+                self._refuse(502, f"the provider cannot be reached: {error}")
+            return False
+        except (_ClientGone, OSError) as error:
             if recording:
                 recording.end("cancelled", "the client left before the answer was complete")
-            raise _ClientGone from None
+            raise _ClientGone from error
         finally:
             if recording:
                 recording.end("cut", "the recorder was stopped")
+                self._close_file(recording)
 
-    def _recording(self, request: ClientRequest, to: Upstream) -> Recording:
-        head = {
-            "at": time.time(),
-            "path": request.target.partition(b"?")[0].decode("latin1"),
-            "provider": to.host,
-            "conversation": request.header(CONVERSATION).decode("utf-8", "replace")[:1000],
-            "headers": kept_headers(request.headers),
-        }
-        return Recording(self._proxy.spool, head, secrets_in(request.headers))
+    def _recording(self, request: ClientRequest, to: Upstream) -> Recording | None:
+        spool, unwritten = self._proxy.spool, self._proxy.unwritten
+        unwritten.write(spool)
+        file, self._file = self._file or SpoolFile(spool, unwritten), None
+        try:
+            if request.is_recorded:
+                return Recording(file, request, to.host)
+            count_passed(file, request)
+        except Exception as error:  # the call goes on without its recording
+            file.give_up(error)
+        return None
 
-    async def _refuse(self, status: int, why: str) -> None:
-        """Answer a request that is not passed on, and end the connection."""
+    def _close_file(self, recording: Recording) -> None:
+        """Close the file of a call, and open the next one, while the client reads the answer."""
+        recording.close()
+        self._file = SpoolFile(self._proxy.spool, self._proxy.unwritten)
+
+    def _refuse(self, status: int, why: str) -> None:
+        """Answer a request that is not passed on. The connection ends."""
         body = json.dumps({"error": {"type": "recorder_error", "message": why}}).encode()
         headers = [
-            ("Content-Type", "application/json"),
-            ("Content-Length", str(len(body))),
-            ("Connection", "close"),
+            (b"Content-Type", b"application/json"),
+            (b"Content-Length", b"%d" % len(body)),
+            (b"Connection", b"close"),
         ]
-        response = h11.Response(status_code=status, headers=headers)
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-            self._writer.write(self._http.send(event) or b"")
-        await self._writer.drain()
+        first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()
+        self._client.sendall(head(first, headers) + body)
+        self._client.shutdown(socket.SHUT_WR)
+        self._client.settimeout(_LINGERING_SECONDS)
+        with suppress(OSError):  # bytes that are not read would take the answer with them
+            while self._client.recv(READ):
+                pass
+
+    def _read_rest(self, request: ClientRequest, recording: Recording | None) -> None:
+        """Read the rest of a body that is not passed on, so that it is recorded."""
+        with suppress(_ClientGone, Malformed):
+            while True:
+                if recording:
+                    recording.request_piece(request.take(), request.is_whole)
+                if request.is_whole:
+                    return
+                self._read_more()
 
     # Passing a request on
 
-    async def _pass_on(
-        self, request: ClientRequest, to: Upstream, recording: Recording | None
-    ) -> None:
+    def _pass_on(self, request: ClientRequest, to: Upstream, recording: Recording | None) -> bool:
         """Pass a request on, and its answer back; once more if the connection was stale."""
-        connection = await self._connected(to)
+        connection = self._connected(to)
         try:
-            await self._exchange(connection, request, to, recording)
+            return self._exchange(connection, request, to, recording)
         except _Broken as broken:
-            connection.abort()
             if not broken.is_stale or request.size > RESENT:
                 raise
-            connection = await self._connected(to)
-            await self._exchange(connection, request, to, recording)
+            return self._exchange(self._connected(to), request, to, recording)
 
-    async def _connected(self, to: Upstream) -> _Connection:
+    def _connected(self, to: Upstream) -> _Connection:
         """Return a connection to an upstream; the previous one if it is still open."""
-        known = self._upstream.get(to)
-        if known and known.is_open and known.http.our_state is h11.DONE:
-            with suppress(h11.LocalProtocolError):
-                known.http.start_next_cycle()
-                known.is_used = True
-                return known
+        known = self._upstream.pop(to, None)
+        if known and known.is_idle():
+            known.is_used = True
+            return known
         if known:
-            known.abort()
-        try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                found = await asyncio.open_connection(
-                    to.host, to.port, ssl=self._proxy.tls if to.is_secure else None, limit=READ
-                )
-        except (OSError, TimeoutError) as error:
-            raise _Broken(str(error) or type(error).__name__) from error
-        self._upstream[to] = _Connection(*found)
-        return self._upstream[to]
+            known.close()
+        return _Connection(to, self._proxy.tls if to.is_secure else None)
 
-    async def _exchange(
+    def _exchange(
+        self,
+        connection: _Connection,
+        request: ClientRequest,
+        to: Upstream,
+        recording: Recording | None,
+    ) -> bool:
+        """Pass a request on and its answer back. Return whether the client's connection stays
+        open. Raises _Broken.
+        """
+        is_kept = False
+        try:
+            with suppress(_UpstreamGone):  # it may have answered before
+                self._send(connection, request, to, recording)
+            reader = AnswerReader(request)
+            stays_open = self._pass_back(connection, reader, request, recording)
+            is_kept = reader.answer.keeps_alive and request.is_whole
+            return stays_open and request.is_whole
+        finally:
+            if is_kept:
+                self._upstream[to] = connection
+            else:
+                connection.close()
+
+    def _send(
         self,
         connection: _Connection,
         request: ClientRequest,
         to: Upstream,
         recording: Recording | None,
     ) -> None:
-        head = h11.Request(
-            method=request.method,
-            target=to.path.encode() + request.target,
-            headers=passed(request, to),
-        )
-        try:
-            connection.writer.write(connection.http.send(head) or b"")
-            await self._send_body(connection, request, recording)
-        except (ConnectionError, OSError):
-            pass  # the upstream may have answered before
-        leaving = asyncio.create_task(self._left())
-        answering = asyncio.create_task(self._pass_back(connection, request, recording))
-        try:
-            await asyncio.wait({leaving, answering}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done():
-                connection.abort()
-                raise _ClientGone
-            await answering
-        finally:
-            for task in (leaving, answering):
-                task.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await task
+        """Send what has come of a request, and the rest as it comes. Raises _UpstreamGone."""
+        first = b"%s %s%s HTTP/1.1" % (request.method, to.path.encode(), request.target)
+        unsent = head(first, passed(request, to))
+        is_chunked = bool(request.header(b"transfer-encoding"))
+        again = b"".join(request.kept)
+        if request.header(b"expect").lower() == b"100-continue" and not request.is_whole:
+            self._client.sendall(_GO_ON)
+        while True:
+            new = request.take()
+            if recording and (new or request.is_whole):
+                recording.request_piece(new, request.is_whole)
+            if data := again + new:
+                unsent += chunk(data) if is_chunked else data
+                again = b""
+            if request.is_whole and is_chunked:
+                unsent += LAST_CHUNK
+            if data or request.is_whole:
+                connection.send(unsent)
+                unsent = b""
+            if request.is_whole:
+                return
+            self._read_more()
 
-    async def _send_body(
-        self, connection: _Connection, request: ClientRequest, recording: Recording | None
-    ) -> None:
-        """Send what has come of the body, and the rest as it comes."""
-        for data in request.body:
-            connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
-        while not request.is_whole:
-            event = await self._next()
-            if isinstance(event, h11.EndOfMessage):
-                request.is_whole = True
-            elif isinstance(event, h11.Data):
-                data = bytes(event.data)
-                request.keep(data)
+    # Passing an answer back
+
+    def _pass_back(
+        self,
+        connection: _Connection,
+        reader: AnswerReader,
+        request: ClientRequest,
+        recording: Recording | None,
+    ) -> bool:
+        """Pass an answer back. Return whether the client's connection stays open.
+
+        Bytes that arrive together are recorded before any is passed on.
+        """
+        answer = reader.answer
+        stays_open = is_chunked = False
+        while not answer.is_whole:
+            self._wait_for(connection)
+            self._read_answer(connection, reader)
+            if not answer.has_head:
+                continue
+            unsent = b""
+            if not self._has_begun:
+                self._has_begun = True
                 if recording:
-                    recording.request_piece(data)
-                connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
-                await connection.writer.drain()
+                    recording.answer(answer.status, answer.headers)
+                is_chunked = not request.is_old and _needs_chunks(answer, request)
+                is_ended = request.is_old or not request.keeps_alive or self._proxy.is_stopping
+                stays_open = not is_ended
+                unsent = _answer_head(answer, request, is_chunked, is_ended)
+            data = answer.take()
+            if recording and (data or answer.is_whole):
+                recording.answer_piece(data, answer.is_whole)
+            if is_chunked:
+                unsent += (chunk(data) if data else b"") + (LAST_CHUNK if answer.is_whole else b"")
             else:
-                raise _ClientGone
-        connection.writer.write(connection.http.send(h11.EndOfMessage()) or b"")
-        await connection.writer.drain()
+                unsent += data
+            self._client.sendall(unsent)
+        return stays_open
 
-    async def _read_rest(self, request: ClientRequest, recording: Recording | None) -> None:
-        """Read the rest of a body that is not passed on, so that it is recorded."""
-        while not request.is_whole and isinstance(event := await self._next(), h11.Data):
-            if recording:
-                recording.request_piece(bytes(event.data))
-        request.is_whole = True
-
-    async def _left(self) -> None:
-        """Return once the client has left. Data that it sends meanwhile is its next request."""
-        while data := await self._reader.read(READ):
-            self._http.receive_data(data)
-        self._reader.feed_eof()
-
-    async def _pass_back(
-        self, connection: _Connection, request: ClientRequest, recording: Recording | None
-    ) -> None:
-        """Pass an answer back. Events that arrive together are recorded before any is passed on."""
-        has_begun = is_complete = False
-        while not is_complete:
-            events = []
-            while (event := self._of(connection)) is not h11.NEED_DATA:
-                events.append(event)
-                if isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-                    break
-            for event in events:
-                is_complete = is_complete or isinstance(event, h11.EndOfMessage)
-                _record(recording, event)
-            if any(isinstance(event, h11.ConnectionClosed) for event in events):
-                raise _Broken("it has closed the connection", connection.is_used and not has_begun)
-            for event in events:
-                has_begun = has_begun or isinstance(event, h11.Response)
-                if (passed_on := passed_back(event, self._proxy.is_stopping)) is not None:
-                    self._writer.write(self._http.send(passed_on) or b"")
-            if events:
-                await self._writer.drain()
-            if not is_complete:
-                await self._receive(connection, has_begun)
-
-    def _of(self, connection: _Connection) -> Any:
+    def _read_answer(self, connection: _Connection, reader: AnswerReader) -> None:
+        is_stale = connection.is_used and not reader.has_begun
         try:
-            event = connection.http.next_event()
-        except h11.RemoteProtocolError as error:
-            raise _Broken(str(error)) from error
-        if event is h11.PAUSED:
-            raise _Broken("it speaks another protocol from here on")
-        return event
-
-    async def _receive(self, connection: _Connection, has_begun: bool) -> None:
-        try:
-            data = await connection.reader.read(READ)
+            data = connection.socket.recv(READ)
         except OSError as error:
-            stale = connection.is_used and not has_begun
-            raise _Broken(str(error) or "it has closed the connection", stale) from error
-        if not data and not has_begun:
-            raise _Broken("it has closed the connection", connection.is_used)
-        connection.http.receive_data(data)
+            raise _Broken(str(error) or "it has closed the connection", is_stale) from error
+        try:
+            if data:
+                reader.feed(data)
+            elif not reader.end():
+                raise _Broken("it has closed the connection", is_stale)
+        except Malformed as error:
+            raise _Broken(str(error)) from error
 
 
-def _record(recording: Recording | None, event: Any) -> None:
-    if recording is None:
-        return
-    if isinstance(event, h11.Response):
-        recording.answer(event.status_code, event.headers.raw_items())
-    elif isinstance(event, h11.Data):
-        recording.answer_piece(bytes(event.data))
-    elif isinstance(event, h11.EndOfMessage):
-        recording.end("ended")
+def _needs_chunks(answer: Answer, request: ClientRequest) -> bool:
+    """Whether an answer has a body whose length is not known at its beginning."""
+    has_body = request.method != b"HEAD" and answer.status not in (204, 304)
+    return has_body and not answer.has(b"content-length")
+
+
+def _answer_head(answer: Answer, request: ClientRequest, is_chunked: bool, is_ended: bool) -> bytes:
+    headers = passed_back(answer)
+    if is_chunked:
+        headers.append((b"Transfer-Encoding", b"chunked"))
+    if is_ended:
+        headers.append((b"Connection", b"close"))
+    return head(b"HTTP/1.1 %d %s" % (answer.status, answer.reason), headers)
+
+
+def _has_data(client: socket.socket) -> bool:
+    """Whether bytes of a client wait; False if it has left."""
+    try:
+        return client.recv(1, socket.MSG_PEEK) != b""
+    except OSError:
+        return False

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 from django.conf import settings
@@ -10,8 +13,10 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from inspector.rooms.recorder.apps import PORT
-from inspector.rooms.recorder.proxy.headers import Upstream
 from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
+
+LAST_SECONDS = 1.0  # in which the calls that have just ended are stored
+ENDING_SECONDS = 1.0  # in which the call ends that is being stored
 
 
 def spool_folder() -> Path:
@@ -21,8 +26,8 @@ def spool_folder() -> Path:
 
 class Command(DatabaseCommand):
     help = (
-        "Record the calls that programs make of OpenAI and Anthropic, and of what speaks like "
-        "them, between the program and its provider. Only this machine is served."
+        "Record the calls that programs make of OpenAI, Anthropic and Gemini, and of what speaks "
+        "like them, between the program and its provider. Only this machine is served."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -31,11 +36,14 @@ class Command(DatabaseCommand):
             "--upstream",
             metavar="URL",
             help="where all requests go; else those with the header anthropic-version to "
-            "Anthropic, and others to OpenAI",
+            "Anthropic, those for Gemini to Google, and others to OpenAI",
         )
         parser.add_argument("--spool", type=Path, help="folder of calls that wait for the database")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Packages of the room are named by its check, which comes after the import of a command
+        from inspector.rooms.recorder.proxy.headers import Upstream
+
         folder = options["spool"] or spool_folder()
         try:
             if options["upstream"]:
@@ -52,12 +60,30 @@ class Command(DatabaseCommand):
         self.stdout.write(
             f"Recording on {site}. Set one variable in the program:\n"
             f"  OPENAI_BASE_URL={site}/v1\n"
-            f"  ANTHROPIC_BASE_URL={site}"
+            f"  ANTHROPIC_BASE_URL={site}\n"
+            f"  GOOGLE_GEMINI_BASE_URL={site}"
         )
         self.stdout.flush()
-        from inspector.rooms.recorder.storing import Storing  # slow to import, while calls wait
+        _store_until(stopping, supervisor, folder)
 
-        storing = Storing(folder)
-        storing.run(stopping)
-        supervisor.stop()
-        storing.store_waiting()
+
+def _store_until(stopping: Event, supervisor: Supervisor, folder: Path) -> None:
+    """Store calls until a signal comes, and end within 5 seconds, whatever waits.
+
+    Answers in flight go on in their proxy. Calls that still wait are stored at the next start.
+    """
+    from inspector.rooms.recorder import spool, storing  # slow to import, while calls wait
+
+    found = storing.Storing(folder)
+    thread = Thread(target=found.run, daemon=True)
+    thread.start()
+    stopping.wait()
+    supervisor.stop()
+    end = monotonic() + LAST_SECONDS
+    while thread.is_alive() and monotonic() < end and spool.waiting(folder, 1):
+        thread.join(storing.PAUSE)
+    found.stop()
+    thread.join(ENDING_SECONDS)
+    if thread.is_alive():  # it waits for the database, whose transaction ends with the connection
+        sys.stdout.flush()
+        os._exit(0)

@@ -1,0 +1,79 @@
+"""Hands the listening socket of a recorder that was killed to the next one.
+
+The proxy goes on answering until a proxy of the next recorder says that it answers, too. If the
+next recorder is killed before, nothing has changed, and another one may ask.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+
+ORPHANED_SECONDS = 300  # in which a proxy continues after its parent was killed
+ANSWERING = b"a"
+
+
+class HandOver:
+    """The hand-over by a socket at `path`. `parent` is the end of a pipe whose other end the parent
+    holds.
+    """
+
+    def __init__(self, listening: socket.socket, parent: int, path: Path) -> None:
+        self._listening, self._parent, self._path = listening, parent, path
+        self._offering: socket.socket | None = None
+        self._asking: socket.socket | None = None
+        self._until = 0.0
+        self._is_done = False
+
+    @property
+    def files(self) -> list[int]:
+        """The files whose data `attend` reads."""
+        if self._offering is None:
+            return [self._parent]
+        return [each.fileno() for each in (self._offering, self._asking) if each]
+
+    @property
+    def seconds(self) -> float | None:
+        """The seconds until this proxy ends without a next recorder; None if its parent lives."""
+        return max(0.0, self._until - time.monotonic()) if self._offering else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether another proxy answers, or nobody has asked for long."""
+        return self._is_done or self.seconds == 0.0
+
+    def attend(self, number: int) -> None:
+        """Read a file that has data."""
+        if self._offering is None:
+            if not os.read(number, 1):
+                self._offer()
+        elif number == self._offering.fileno():
+            self._give()
+        elif self._asking and number == self._asking.fileno():
+            with suppress(OSError):
+                self._is_done = self._asking.recv(1) == ANSWERING
+            self._asking.close()
+            self._asking = None
+
+    def _offer(self) -> None:
+        """Offer the socket at the path, in place of an earlier proxy."""
+        self._until = time.monotonic() + ORPHANED_SECONDS
+        self._offering = socket.socket(socket.AF_UNIX)
+        own = self._path.with_name(f"{self._path.name}-{os.getpid()}")
+        with suppress(OSError):
+            own.unlink(missing_ok=True)
+            self._offering.bind(str(own))
+            self._offering.listen(8)
+            own.rename(self._path)
+
+    def _give(self) -> None:
+        assert self._offering
+        with suppress(OSError):
+            asking, _ = self._offering.accept()
+            if self._asking:
+                self._asking.close()
+            self._asking = asking
+            socket.send_fds(asking, [b"s"], [self._listening.fileno()])

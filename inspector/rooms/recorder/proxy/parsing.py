@@ -1,0 +1,155 @@
+"""Reads HTTP/1.1 with httptools, which is the parser of Node.js. Writes heads and chunks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import httptools
+
+from .headers import Answer, ClientRequest
+
+LAST_CHUNK = b"0\r\n\r\n"
+HEAD_BYTES = 2**18  # of a request or an answer before its body
+
+
+class Malformed(Exception):
+    """Bytes that are no HTTP, or a head that is too large. `status` is the answer to a client."""
+
+    def __init__(self, why: str, status: int = 400) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class RequestReader:
+    """Reads the requests of a client. Requests that come before their turn wait."""
+
+    def __init__(self) -> None:
+        self.requests: deque[ClientRequest] = deque()
+        self._newest = ClientRequest()  # the one whose bytes come
+        self._parser = httptools.HttpRequestParser(self)
+        self._head_size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Read bytes. Raises Malformed."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Only the head asks for another protocol; what follows is the next request
+            self._parser = httptools.HttpRequestParser(self)
+            if rest := data[upgrade.args[0] :]:
+                self.feed(rest)
+        except httptools.HttpParserError as error:
+            raise Malformed(str(error)) from error
+        if not self._newest.has_head:
+            self._head_size += len(data)
+            if self._head_size > HEAD_BYTES:
+                raise Malformed("the head is too large", 431)
+
+    # What httptools calls
+
+    def on_message_begin(self) -> None:
+        self._newest = ClientRequest()
+        self.requests.append(self._newest)
+        self._head_size = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._newest.target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._newest.has_head:  # a trailer is not passed on
+            self._newest.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        request = self._newest
+        request.has_head = True
+        request.method = self._parser.get_method()
+        request.is_old = self._parser.get_http_version() == "1.0"
+        request.keeps_alive = self._parser.should_keep_alive()
+
+    def on_body(self, data: bytes) -> None:
+        self._newest.pieces.append(data)
+
+    def on_message_complete(self) -> None:
+        self._newest.is_whole = True
+
+
+class AnswerReader:
+    """Reads one answer of an upstream. Informational answers before it are left out."""
+
+    def __init__(self, request: ClientRequest) -> None:
+        self.answer = Answer()
+        self._request = request
+        self._parser = httptools.HttpResponseParser(self)
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Read bytes. Raises Malformed."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as error:
+            raise Malformed("it speaks another protocol from here on") from error
+        except httptools.HttpParserError as error:
+            # Without a body in spite of its length, as for HEAD, the next bytes are none of it
+            if not (self.answer.has_head and self._request.method == b"HEAD"):
+                raise Malformed(str(error)) from error
+        self._size += len(data)
+        if not self.answer.has_head and self._size > HEAD_BYTES:
+            raise Malformed("the head of its answer is too large")
+
+    def end(self) -> bool:
+        """Say that the connection has ended. Return whether the answer is whole."""
+        answer = self.answer
+        has_size = answer.has(b"content-length") or answer.has(b"transfer-encoding")
+        if answer.has_head and not has_size:
+            answer.is_whole, answer.keeps_alive = True, False
+        return answer.is_whole
+
+    @property
+    def has_begun(self) -> bool:
+        return self._size > 0
+
+    # What httptools calls
+
+    def on_message_begin(self) -> None:
+        if self.answer.is_whole:  # more than it was asked for
+            self.answer.keeps_alive = False
+
+    def on_status(self, reason: bytes) -> None:
+        if not self.answer.has_head:
+            self.answer.reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.answer.has_head:
+            self.answer.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self.answer.has_head:
+            return
+        if 100 <= status < 200:
+            self.answer.reason = b""
+            self.answer.headers.clear()
+            return
+        self.answer.has_head = True
+        self.answer.status = status
+        self.answer.keeps_alive = self._parser.should_keep_alive()
+        if self._request.method == b"HEAD":
+            self.answer.is_whole = True
+            self.answer.keeps_alive = False  # the parser waits for a body
+
+    def on_body(self, data: bytes) -> None:
+        if not self.answer.is_whole:
+            self.answer.pieces.append(data)
+
+    def on_message_complete(self) -> None:
+        self.answer.is_whole = self.answer.has_head
+
+
+def head(first: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return a head with its first line, without the end of this line."""
+    return b"\r\n".join([first, *(b"%s: %s" % each for each in headers), b"\r\n"])
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)

@@ -1,0 +1,43 @@
+"""Which requests are calls of a model, by their paths."""
+
+from __future__ import annotations
+
+import re
+
+COMPLETIONS, RESPONSES, MESSAGES, GEMINI = "completions", "responses", "messages", "gemini"
+# OpenAI's paths below any prefix: /v1, /openai/deployments/NAME (Azure), /v1beta/openai (Gemini)
+_CALLS = {
+    COMPLETIONS: re.compile(r"(?:.*/)?chat/completions"),
+    RESPONSES: re.compile(r"(?:.*/)?responses"),
+    MESSAGES: re.compile(r"(?:(?:.*/)?v\d+[a-z]*/)?messages"),
+    GEMINI: re.compile(r".*models/[^/:]+:(?:generateContent|streamGenerateContent)"),
+}
+_MODEL = re.compile(r"/(?:deployments/([^/]+)/|(?:models|tunedModels)/([^/:]+):)")
+_WORD = re.compile(r"v\d+[a-z]*\d*|[A-Za-z._-]{1,32}")
+_NAME = 100
+
+
+def call_of_path(path: str) -> str:
+    """Return the kind of call that a POST to this path is, or ""."""
+    plain = path.strip("/")
+    return next((kind for kind, pattern in _CALLS.items() if pattern.fullmatch(plain)), "")
+
+
+def model_of_path(path: str) -> str:
+    """Return the model that a path names, or the deployment of Azure, or ""."""
+    found = _MODEL.search(path)
+    return (found[1] or found[2]) if found else ""
+
+
+def name_of(method: str, path: str) -> str:
+    """Return the name under which requests are counted that pass unrecorded, without ids and names
+    of models: `POST /v1/files/…/content`.
+    """
+    return f"{method} {'/'.join(map(_plain, path.split('/')))}"[:_NAME]
+
+
+def _plain(part: str) -> str:
+    name, colon, action = part.partition(":")
+    if not name or _WORD.fullmatch(part):
+        return part
+    return f"…:{action}" if colon and _WORD.fullmatch(action) else "…"

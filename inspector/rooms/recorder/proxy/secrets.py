@@ -1,0 +1,252 @@
+"""Secrets: which values of headers and of a query are secret, and their removal from bytes.
+
+A secret is a whole value of at least `LEAST` characters: of Authorization behind its scheme, of
+headers and parameters that are named like a key, of cookies, and each word of another header that
+looks like a key. Schemes, names and the keys that local servers ask for are none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from urllib.parse import parse_qsl, quote
+
+REMOVED = b"[removed]"
+LEAST = 16  # characters of a secret
+Headers = Iterable[tuple[bytes, bytes]]
+
+_KEYS = {
+    *("key", "apikey", "keys", "token", "secret", "password", "passwd", "pass", "auth", "pat"),
+    *("authorization", "authentication", "credential", "credentials", "signature", "sig", "jwt"),
+    *("bearer", "passphrase", "accesstoken", "authtoken", "subscription"),
+}
+# Ids, which programs also write into bodies, and headers whose values everybody knows
+_IDS = {
+    *("request", "requestid", "correlation", "session", "conversation", "thread", "turn", "trace"),
+    *("traceparent", "tracestate", "traceid", "span", "parent", "b3", "ray", "idempotency"),
+    *("organization", "organisation", "org", "project", "workspace", "account", "tenant"),
+}
+_PLAIN = {
+    *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"anthropic-beta"),
+    *(b"anthropic-version", b"cache-control", b"connection", b"content-encoding", b"content-type"),
+    *(b"content-length", b"content-language", b"date", b"expect", b"host", b"keep-alive"),
+    *(b"origin", b"pragma", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"openai-beta"),
+    *(b"openai-version", b"x-ms-version"),
+}
+# Keys that local servers and examples ask for
+_DUMMIES = {
+    *("ollama", "empty", "none", "null", "dummy", "test", "local", "placeholder", "lm-studio"),
+    *("not-needed", "not-required", "no-key", "no-key-required", "no-key-needed", "fake-key"),
+    *("sk-no-key-required", "sk-not-needed", "sk-dummy", "sk-fake", "sk-local", "sk-1234"),
+    *("sk-no-key-needed", "sk-not-required", "sk-1234567890", "token-abc123", "your-api-key"),
+    *("your-api-key-here", "your_api_key", "your_api_key_here", "your_openai_api_key"),
+    *("your_anthropic_api_key", "your_gemini_api_key", "sk-your-api-key", "your-openai-api-key"),
+    *("dummy-api-key", "dummy_api_key", "fake-api-key", "fake_api_key", "test-api-key"),
+    *("test_api_key", "no_api_key_required", "api-key-not-needed", "api-key-not-required"),
+    *("this-is-a-dummy-key", "this-is-not-a-key", "not-a-real-key", "api-key-placeholder"),
+}
+_SCHEMES = {
+    *("bearer", "basic", "token", "key", "apikey", "api-key", "digest", "negotiate", "hmac"),
+    *("aws4-hmac-sha256", "googlelogin", "ssws", "dpop", "ntlm", "hawk", "jwt"),
+}
+_WORDS = re.compile(r"[^\s,;\"'<>()\[\]{}=:&|]+")
+_PARAMETER = re.compile(r'[\w-]+="?([^",\s]+)"?')
+_ENTROPY = 2.7  # bits of a character
+_CHANGES, _CHANGES_OF_LETTERS = 0.25, 0.4  # of letters, capitals and digits, of the length
+_FEW = 16  # secrets that are looked for one by one
+_BLOCK = 8
+_SLICE = 2**14  # bytes that are cleaned at once, so that other connections are served in between
+
+
+def secrets_of(headers: Headers, target: bytes = b"") -> Secrets:
+    """Return the secrets of a request, given its headers and its path with the query."""
+    found: set[bytes] = set()
+    for name, text in headers:
+        found.update(_known(name, text) if len(text) < _REMEMBERED else _in_header(name, text))
+    query = target.partition(b"?")[2].decode("latin1")
+    for parameter, value in parse_qsl(query, encoding="latin1") if query else ():
+        if _is_key(parameter.lower()) and _is_secret(value):
+            found.add(value.encode("latin1"))
+    return secrets(found)
+
+
+def secrets_of_answer(headers: Headers, known: Secrets) -> Secrets:
+    """Return the secrets that are known, and those that an answer gives: cookies, tokens."""
+    found: set[str] = set()
+    for name, value in headers:
+        if name.lower() == b"set-cookie":
+            found.add(value.decode("latin1").partition(";")[0].partition("=")[2].strip(' "'))
+        elif _is_key(name.lower().decode("latin1")):
+            found.update(_credentials(value.decode("latin1").strip()))
+    new = {each.encode("latin1") for each in found if _is_secret(each)}
+    return secrets(known.values | new) if new else known
+
+
+def _in_header(name: bytes, value: bytes) -> frozenset[bytes]:
+    found = _of_request(name.lower(), value)
+    return frozenset(each.encode("latin1") for each in found if _is_secret(each))
+
+
+# Programs send the same headers with each request
+_known = lru_cache(maxsize=512)(_in_header)
+_REMEMBERED = 512  # bytes of a header
+
+
+def _of_request(name: bytes, value: bytes) -> Iterator[str]:
+    """Yield the values of a header that are secret if they are long enough."""
+    text = value.decode("latin1").strip()
+    parts = {*re.split(r"[-_.]", name.decode("latin1"))}
+    if name == b"cookie":
+        for pair in text.split(";"):
+            yield pair.partition("=")[2].strip(' "')
+    elif "idempotency" in parts or name in _PLAIN:
+        return
+    elif _is_key(name.decode("latin1")):
+        yield from _credentials(text)
+    elif not parts & _IDS:
+        yield from (word for each in _WORDS.findall(text) for word in _keys_in(each))
+
+
+@lru_cache(maxsize=512)
+def _is_key(name: str) -> bool:
+    """Whether a header or a parameter is named like a key: X-Api-Key, access_token."""
+    parts = {*re.split(r"[-_.]", name)}
+    return bool(parts & _KEYS) and "idempotency" not in parts
+
+
+def _credentials(text: str) -> Iterator[str]:
+    """Yield the value behind a scheme; of a list of parameters, those that look like keys, too."""
+    scheme, _, rest = text.partition(" ")
+    value = rest.strip() if rest and scheme.lower() in _SCHEMES else text
+    yield value
+    if "=" in value:
+        yield from (each for each in _PARAMETER.findall(value) if looks_like_key(each))
+
+
+def _keys_in(word: str) -> Iterator[str]:
+    """Yield a word that looks like a key, or its parts between slashes that do: a name of a program
+    with its version has a slash, and so may a key.
+    """
+    if looks_like_key(word) and not re.fullmatch(r"[A-Za-z.-]+/[\d.]+\w*", word):
+        yield word
+    elif "/" in word:
+        yield from filter(looks_like_key, word.split("/"))
+
+
+def looks_like_key(text: str) -> bool:
+    """Return whether a text is long and changes between letters, capitals and digits like chance
+    does, not like words: `3f2a…`, `sk-proj-x8Gq…`, no `claude-3-5-sonnet-20241022`.
+    """
+    plain = re.sub(r"[^A-Za-z0-9]", "", text)
+    if len(plain) < LEAST or plain.isdecimal():
+        return False
+    kinds = re.sub(r"[A-Z]", "A", re.sub(r"[a-z]", "a", re.sub(r"[0-9]", "0", plain)))
+    changes = sum(map(operator.ne, kinds, kinds[1:]))
+    least = _CHANGES if "0" in kinds else _CHANGES_OF_LETTERS
+    sizes = Counter(plain).values()
+    entropy = -sum(n / len(plain) * math.log2(n / len(plain)) for n in sizes)
+    return changes >= least * len(plain) and entropy >= _ENTROPY
+
+
+def _is_secret(text: str) -> bool:
+    return len(text) >= LEAST and text.lower() not in _DUMMIES and len({*text}) > 2
+
+
+class Secrets:
+    """Secrets in all spellings, the longest first."""
+
+    def __init__(self, values: frozenset[bytes]) -> None:
+        self.values = values
+        spelled = {each for value in values for each in _spellings(value)}
+        self._all = sorted(spelled, key=len, reverse=True)
+        self.longest = len(self._all[0]) if spelled else 1
+        self._blocks = _blocks(self._all) if len(spelled) > _FEW else None
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def possible_in(self, data: bytes) -> list[bytes]:
+        """Return the secrets that may be in these bytes, the longest first.
+
+        Each one covers a whole block of the data at a multiple of the size of blocks. So one look
+        at each block is enough, whatever the number of secrets.
+        """
+        if self._blocks is None:
+            return self._all
+        size = len(data) - len(data) % _BLOCK
+        blocks = memoryview(data)[:size].cast("Q")
+        numbers = {n for block in self._blocks.keys() & {*blocks} for n in self._blocks[block]}
+        return [self._all[n] for n in sorted(numbers)]
+
+    def removed_from(self, text: str) -> str:
+        """Return a text without them."""
+        if not self:
+            return text
+        data = text.encode("utf-8", "surrogateescape")
+        for secret in self.possible_in(data):
+            data = data.replace(secret, REMOVED)
+        return data.decode("utf-8", "surrogateescape")
+
+
+def secrets(values: Iterable[bytes]) -> Secrets:
+    found = frozenset(values)
+    return _made(found) if sum(map(len, found)) < _REMEMBERED else Secrets(found)
+
+
+_made = lru_cache(maxsize=64)(Secrets)
+
+
+class Cleaner:
+    """Removes secrets from a stream of bytes, and counts the places."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self.secrets, self.removed = secrets, 0
+        self._pending = b""
+
+    def clean(self, data: bytes, is_last: bool = False) -> bytes:
+        """Return bytes without secrets. The last bytes, which a secret may begin, are held back
+        until more come, or the end.
+        """
+        if not self.secrets:
+            return data
+        found = [self._clean(data[n : n + _SLICE]) for n in range(0, len(data), _SLICE)]
+        if is_last:
+            found.append(self._pending)
+            self._pending = b""
+        return b"".join(found)
+
+    def _clean(self, data: bytes) -> bytes:
+        data = self._pending + data
+        for secret in self.secrets.possible_in(data):
+            if secret in data:
+                first, *others = data.split(secret)
+                self.removed += len(others)
+                data = REMOVED.join([first, *others])
+        end = max(0, len(data) - self.secrets.longest + 1)
+        self._pending = data[end:]
+        return data[:end]
+
+
+def _blocks(secrets: Iterable[bytes]) -> dict[int, set[int]]:
+    """Return the first blocks of secrets at each offset, with the places of their secrets."""
+    found: dict[int, set[int]] = {}
+    for n, secret in enumerate(secrets):
+        for offset in range(_BLOCK):
+            block = memoryview(secret)[offset : offset + _BLOCK].cast("Q")[0]
+            found.setdefault(block, set()).add(n)
+    return found
+
+
+def _spellings(secret: bytes) -> set[bytes]:
+    """Return a secret as it is, and as JSON and URLs write it."""
+    text = secret.decode("latin1")
+    inside = json.dumps(text)[1:-1]
+    found = {inside, inside.replace("/", "\\/"), quote(secret, safe="")}
+    found |= {inside.replace("+", escape) for escape in ("\\u002b", "\\u002B")}
+    found.add(json.dumps(secret.decode("utf-8", "replace"))[1:-1])
+    return {secret, *(each.encode("latin1") for each in found)}
