@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from chatmemory import ChatMessage, SystemMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.messages.message import with_attributes
 
 
 class Identified(NamedTuple):
@@ -60,8 +59,7 @@ def explanations(old: Sequence[Identified], new: Sequence[ChatMessage]) -> set[O
     """Return the outcomes of all adds that turn `old` into `new`, with any limits.
 
     The added message is called "new". A message that does not fit is not in the list, but it made
-    everything leave that could. If a list only lost its end, and perhaps attributes, it may be that
-    no message was added.
+    everything leave that could. If a list only lost its end, it may be that no message was added.
     """
     messages = {said.key: said.message for said in old}
     found = set()
@@ -75,14 +73,7 @@ def explanations(old: Sequence[Identified], new: Sequence[ChatMessage]) -> set[O
 
 
 def lost_its_end(old: Sequence[Identified], new: Sequence[ChatMessage]) -> bool:
-    known = [said.message for said in old[: len(new)]]
-    return len(known) == len(new) and all(map(comes_back_as, known, new))
-
-
-def comes_back_as(got: ChatMessage, sent: ChatMessage) -> bool:
-    """Whether a message equals the sent one. A client that drops attributes gets them back."""
-    own = getattr(sent, "attributes", {})
-    return got == (sent if own else with_attributes(sent, got.attributes))
+    return [said.message for said in old[: len(new)]] == list(new)
 
 
 def _arrivals(new: Sequence[ChatMessage]) -> Iterator[Identified]:

@@ -22,7 +22,7 @@ from chatmemory.conf import PAGE_MAX, configuration
 from chatmemory.formats import Loss, parse_messages, two_way_formats
 from chatmemory.ledger.validation import check_labels, check_policy
 from chatmemory.messages.codec import write_json
-from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.message import ChatMessage, with_open_attributes
 from chatmemory.messages.texts import printable
 from chatmemory.services import NewMessage
 from chatmemory.windows.policies import Policy
@@ -289,6 +289,8 @@ def read_messages(
     except core.InvalidMessage as error:
         raise InvalidField(field, str(error)) from error
     messages = list(read.messages)
+    if format != DEFAULT_FORMAT:  # only LangChain4j's JSON has the attributes themselves
+        messages = [with_open_attributes(message) for message in messages]
     if len(read.turns) == len(messages):
         return SentMessages(messages, read.turns, len(values), read.losses)
     return SentMessages(messages, range(len(messages)), len(messages), read.losses)

@@ -70,7 +70,7 @@ class LlamaIndexMemory(BaseMemory):
 
     def set(self, messages: Sequence[ChatMessage]) -> None:
         read = parse_objects(list(messages), _FORMAT)
-        self.memory.set(read.messages)
+        self.memory.set(map(ours.with_open_attributes, read.messages))
         tell(self.memory, read.losses)
 
     def reset(self) -> None:

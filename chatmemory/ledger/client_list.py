@@ -5,9 +5,10 @@ move. The stay of a moved message ends with the reason MOVED and a new one begin
 so that the order of past windows does not change. Messages that are not in the new list leave with
 the reason SET. A message that returns begins a new stay, and the history does not change.
 
-A message without attributes equals a stored message that has some, because clients drop them. If a
-list has other attributes for the message in a place, the stay of that message ends (MOVED), and a
-new stay of the same message begins with the new attributes (see `overrides`). A redacted message
+The window becomes what the list says: that a message is a known one is a guess, which serves the
+history. If a list has other attributes for the message in a place, or none, the stay of that
+message ends (MOVED), and a new stay of the same message begins with the new attributes (see
+`overrides`). A message with open attributes keeps those of the known one, and a redacted message
 stays as it is.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
@@ -37,12 +38,19 @@ from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import shown_message
 from chatmemory.messages.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.messages.estimators import family_named
-from chatmemory.messages.message import ChatMessage, MessageType, text_of
+from chatmemory.messages.message import ChatMessage, MessageType, has_open_attributes, text_of
 from chatmemory.messages.tombstones import tombstone_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.compaction import check_covered, compact, is_marked
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
-from chatmemory.windows.lists import Alignment, Payload, align_payloads, inferred_add, summarized
+from chatmemory.windows.lists import (
+    Alignment,
+    OpenPayload,
+    Payload,
+    align_payloads,
+    inferred_add,
+    summarized,
+)
 from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.transitions import Transition, refill
 from chatmemory.windows.window import SAID, Entry, Window
@@ -365,7 +373,8 @@ def _payloads(entries: Iterable[Entry]) -> list[Payload]:
 
 
 def _payload(message: ChatMessage) -> Payload:
-    return Payload.of(message_to_json(message), attributes_beside(message))
+    kind = OpenPayload if has_open_attributes(message) else Payload
+    return kind.of(message_to_json(message), attributes_beside(message))
 
 
 def _is_system(entry: Entry) -> bool:

@@ -210,6 +210,25 @@ def with_attributes(message: ChatMessage, attributes: Mapping[str, Any]) -> Chat
     return changed
 
 
+class OpenAttributes(dict[str, Any]):
+    """No attributes, of a message whose source does not say which ones it has.
+
+    In a list that a store is given, such a message counts as a known one with any attributes.
+    """
+
+
+def with_open_attributes(message: ChatMessage) -> ChatMessage:
+    """Return the same message with `OpenAttributes`, or unchanged if it has attributes."""
+    if isinstance(message, CustomMessage) or getattr(message, "attributes", None):
+        return message
+    return with_attributes(message, OpenAttributes())
+
+
+def has_open_attributes(message: ChatMessage) -> bool:
+    """Return whether the source of a message did not say which attributes it has."""
+    return isinstance(getattr(message, "attributes", None), OpenAttributes)
+
+
 def _set(message: ChatMessage, **values: object) -> None:
     """Set fields of a frozen message during its construction."""
     for name, value in values.items():
@@ -235,6 +254,8 @@ def _contents(
 def _attributes(mapping: Mapping[str, Any] | None) -> dict[str, Any]:
     if mapping is None:
         return {}
+    if isinstance(mapping, OpenAttributes):
+        return mapping
     check_mapping(attributes=mapping)
     attributes = dict(mapping)
     if attributes:

@@ -25,10 +25,10 @@ try:
     from django.core.exceptions import SynchronousOnlyOperation
     from django.db import DatabaseError, InterfaceError
 
-    from chatmemory import database
     from chatmemory.conf import configuration
     from chatmemory.database_errors import outage
     from chatmemory.ledger import protocol
+    from chatmemory.ledger.recorder import Recorder
     from chatmemory.ledger.transaction import locked, unsaved_memory
     from chatmemory.ledger.validation import check_actor, check_storable_limit, storable_messages
     from chatmemory.reading import history
@@ -59,6 +59,14 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return noting
+
+
+def _recorded(recorder: Recorder, decide: Decide) -> Transition:
+    transition = decide(recorder.window)
+    check_storable_limit(transition.policy)
+    storable_messages([each.message for each in transition.arrivals if each.message])
+    recorder.record(transition)
+    return transition
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
@@ -109,19 +117,14 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
         An unknown id is created. If `decide` raises, nothing is stored.
         """
-        create = partial(unsaved_memory, memory_id)
-        with locked(memory_id, actor=self._actor, create=create) as recorder:
-            transition = decide(recorder.window)
-            check_storable_limit(transition.policy)
-            storable_messages([each.message for each in transition.arrivals if each.message])
-            recorder.record(transition)
-        return transition
+        return self.transact_all(memory_id, [decide])[0]
 
     @explained
-    def atomically(self, call: Callable[[], T]) -> T:
-        """Run a call in one transaction: if it raises, none of its changes is stored."""
-        with database.atomic():
-            return call()
+    def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
+        """Make several changes as `transact` does, all or none."""
+        create = partial(unsaved_memory, memory_id)
+        with locked(memory_id, actor=self._actor, create=create) as recorder:
+            return [_recorded(recorder, decide) for decide in decisions]
 
     # The same for asyncio. The memories' own async methods use `to_thread`
 
@@ -142,6 +145,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     async def atransact(self, memory_id: str, decide: Decide) -> Transition:
         return await self.to_thread(self.transact, memory_id, decide)
+
+    async def atransact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
+        return await self.to_thread(self.transact_all, memory_id, decisions)
 
     async def to_thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a call in the thread that has this task's database connection."""

@@ -35,6 +35,9 @@ class InMemoryChatMemoryStore(ChatMemoryStore):
     def transact(self, memory_id: str, decide: Decide) -> Transition:
         return self._slot(memory_id).transact(memory_id, decide)
 
+    def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
+        return self._slot(memory_id).transact_all(memory_id, decisions)
+
     def _slot(self, memory_id: str) -> SingleSlotChatMemoryStore:
         own = SingleSlotChatMemoryStore(string_id(memory_id))
         return self._slots.setdefault(memory_id, own)

@@ -8,10 +8,10 @@ the list was set as a whole. So was a list that only lost its end: its last mess
 before, so that no message need have been added. A list that was set is aligned with the previous
 list.
 
-Two messages are the same if their whole JSON is equal. Some clients drop attributes: a message
-without attributes counts as a known message that has some, even if it may be a repetition. A
-message whose attributes differ from the known one in its place counts as that message with changed
-attributes.
+Two messages are the same if their whole JSON is equal. A message whose attributes differ from the
+known one in its place counts as that message with changed attributes; none are as good as any. Only
+a message with open attributes, whose source does not say which it has, counts as a known message
+with any.
 """
 
 from __future__ import annotations
@@ -53,13 +53,26 @@ class Payload(NamedTuple):
         found = beside or attributes
         return cls(bare, _sorted(found) if found else "")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the source of the message does not say which attributes it has."""
+        return False
+
     def counts_as(self, known: Payload) -> bool:
-        """Return whether a message that a client sent may be a known one without its attributes."""
-        return self == known or (not self.attributes and self.bare == known.bare)
+        """Return whether a message that a client sent is a known one, as far as it says."""
+        return self == known or (self.is_open and self.bare == known.bare)
 
     def changes(self, known: Payload) -> bool:
         """Return whether a client changed the attributes of this known message."""
-        return bool(self.attributes) and self != known
+        return not self.is_open and self != known
+
+
+class OpenPayload(Payload):
+    """The JSON of a message with open attributes. It equals one without attributes."""
+
+    @property
+    def is_open(self) -> bool:
+        return True
 
 
 def _sorted(text: str) -> str:
@@ -220,9 +233,9 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     A list that only lost its end, and perhaps attributes, is matched position by position. A
     message with other attributes is matched in its place, between the same neighbours; elsewhere an
     equal text may be a repetition. A list that is not `by_client` was set, and may have no new
-    message: there, messages with other attributes or without attributes are matched anywhere. If
-    the new list has none of the known attributes, its client drops attributes, and whole messages
-    are compared without them.
+    message: there, and with open attributes, messages are matched anywhere. If the new list has
+    none of the known attributes, its client drops attributes, and whole messages are compared
+    without them.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -237,7 +250,7 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     if whole.slides:
         return whole
     kept = {**whole.kept, **dict(_in_place(old, new, whole))}
-    sent = [None if by_client and each.attributes else each.bare for each in new]
+    sent = [None if by_client and not each.is_open else each.bare for each in new]
     matched = Alignment(kept, whole.moved)
     return Alignment(kept, {**whole.moved, **_moves(bare, sent, matched)})
 

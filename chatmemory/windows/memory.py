@@ -251,6 +251,9 @@ class ChatMemory(ABC):
     async def amessages(self) -> list[ChatMessage]:
         return await self.in_thread(self.messages)
 
+    async def amessages_with_interrupted(self) -> list[ChatMessage]:
+        return await self.in_thread(self.messages_with_interrupted)
+
     async def aadd_from(self, values: Any, format: str) -> tuple[Loss, ...]:
         return await self.in_thread(self.add_from, values, format)
 
@@ -315,8 +318,8 @@ class ChatMemory(ABC):
         yield admitted
 
     def _transact(self, decisions: Iterable[Decide], reads: bool = True) -> None:
-        """Make changes, all or none: in one transaction if the store has `atomically`, and with one
-        write if it has only the plain methods.
+        """Make changes, all or none if the store has `transact_all` or only the plain methods: then
+        it is written once.
         """
         remaining = iter(decisions)
         first = next(remaining)
@@ -324,19 +327,12 @@ class ChatMemory(ABC):
             self._write_once(chain([first], remaining), reads)
             return
         rest = list(remaining)
-        if rest:
-            self._atomically(lambda: self._transact_each([first, *rest]))
-        else:
-            self._transact_each([first])
-
-    def _transact_each(self, decisions: Iterable[Decide]) -> None:
-        assert self._transact_by is not None
-        for decide in decisions:
+        transact_all = getattr(self._store, "transact_all", None)
+        if rest and transact_all is not None:
+            transact_all(self.id, [first, *rest])
+            return
+        for decide in (first, *rest):
             self._transact_by(self.id, decide)
-
-    @property
-    def _atomically(self) -> Callable[[Callable[[], None]], None]:
-        return getattr(self._store, "atomically", lambda call: call())
 
     def _write_once(self, decisions: Iterable[Decide], reads: bool) -> None:
         with self._turn:

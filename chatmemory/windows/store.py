@@ -31,7 +31,7 @@ class ChatMemoryStore(ABC):
 
     - `transact(memory_id, decide)` locks the memory, passes its window to `decide`, stores the
       resulting transition and returns it. If `decide` raises, nothing is stored.
-    - `atomically(call)` runs a call whose changes are stored together; if it raises, none is.
+    - `transact_all(memory_id, decisions)` makes several such changes, all or none.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns the whole history.
     - `estimator` counts for memories without their own estimator.
@@ -88,13 +88,13 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
             transition.apply_to(self._window)
             return transition
 
-    def atomically(self, call: Callable[[], None]) -> None:
-        """Run a call; if it raises, the window is as before."""
+    def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
+        """Make several changes; if one raises, the window is as before."""
         with self._lock:
             window = self._window
             before = Window(list(window), window.totals, window.counted_by, window.measured_by)
             try:
-                call()
+                return [self.transact(memory_id, decide) for decide in decisions]
             except BaseException:
                 self._window = before
                 raise

@@ -170,6 +170,13 @@ class FailingTransactStore(RecordingStore):
     """The same with `transact`, where a failing read or write does not change the store."""
 
     def transact(self, memory_id: str, decide: Any) -> Any:
+        return self.inner.transact(memory_id, self.observed(decide))  # type: ignore[attr-defined]
+
+    def transact_all(self, memory_id: str, decisions: Sequence[Any]) -> Any:
+        observed = [self.observed(decide) for decide in decisions]
+        return self.inner.transact_all(memory_id, observed)  # type: ignore[attr-defined]
+
+    def observed(self, decide: Any) -> Any:
         def observed(window: Any) -> Any:
             transition = decide(window)
             if self.fail_get and transition.change is Change.ADD:
@@ -180,11 +187,7 @@ class FailingTransactStore(RecordingStore):
                 raise RuntimeError("store write failed")
             return transition
 
-        return self.inner.transact(memory_id, observed)  # type: ignore[attr-defined]
-
-    @property
-    def atomically(self) -> Any:
-        return getattr(self.inner, "atomically", lambda call: call())
+        return observed
 
 
 class Replay:

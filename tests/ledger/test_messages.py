@@ -31,7 +31,7 @@ from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import stored_json, without_attributes
-from chatmemory.messages.message import with_attributes
+from chatmemory.messages.message import with_attributes, with_open_attributes
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading import conversations as conversations_reads
 from chatmemory.reading import history as history_reads
@@ -71,7 +71,10 @@ def attributes_of(messages) -> list[dict]:
 
 def without(messages: list[ChatMessage]) -> list[ChatMessage]:
     """Return messages as a client sends them that drops attributes; a custom message is one."""
-    return [m if isinstance(m, CustomMessage) else with_attributes(m, {}) for m in messages]
+    return [
+        each if isinstance(each, CustomMessage) else with_open_attributes(with_attributes(each, {}))
+        for each in messages
+    ]
 
 
 # They come back

@@ -8,6 +8,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, connection
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
@@ -15,14 +17,17 @@ from chatmemory import (
     InvalidValue,
     MemoryNotFound,
     MessageWindowChatMemory,
+    OversizedMessage,
     SingleSlotChatMemoryStore,
     SummarizingChatMemory,
+    TokenWindowChatMemory,
     ToolExecutionResultMessage,
     UserMessage,
     messages_to_json,
 )
 from chatmemory.formats import Loss
 from chatmemory.ledger.verification import verify
+from chatmemory.models import Message
 from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.steps import steps
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -30,6 +35,7 @@ from chatmemory.stores.http import HttpChatMemoryStore
 from chatmemory.windows.transitions import clear
 
 from ..conversations import BRIEF
+from ..properties import examples
 
 MESSAGES = [BRIEF, UserMessage("one"), UserMessage("two")]
 
@@ -110,6 +116,70 @@ def test_what_was_put_with_attributes_comes_back_with_them(store, memory_id, nam
         assert messages_to_json(found) == messages_to_json(messages)
 
 
+KINDS = {
+    "AI": lambda text, own: AiMessage(text, attributes=own),
+    "user": lambda text, own: UserMessage(text, attributes=own),
+    "result": lambda text, own: ToolExecutionResultMessage("1", "f", text, attributes=own),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attributes_are_as_good_as_any(store, memory_id, kind):
+    make, asked, other = KINDS[kind], UserMessage("q"), UserMessage("z")
+    signed, unsigned = make("ok", {"sig": "OLD"}), make("ok", {})
+    for messages in (
+        *([signed], [unsigned], [signed]),
+        *([asked, signed], [asked, unsigned], [asked, signed], [other, unsigned]),
+        *([asked], [other], [asked, unsigned], [asked, unsigned, signed]),
+    ):
+        store.update_messages(memory_id, messages)
+        assert messages_to_json(store.get_messages(memory_id)) == messages_to_json(messages)
+
+
+def test_a_memory_of_one_message_forgets_the_attributes_of_the_one_before(store, memory_id):
+    memory = MessageWindowChatMemory(memory_id, 1, store)
+    memory.add(AiMessage("ok", attributes={"sig": "OLD"}))
+    memory.add(AiMessage("ok"))
+    assert messages_to_json(store.get_messages(memory_id)) == messages_to_json([AiMessage("ok")])
+
+
+own = st.sampled_from([{}, {"sig": "1"}, {"sig": "2", "at": [None, {"b": 1.5}]}])
+TEXTS = [(kind, f"{kind} {word}") for kind in KINDS for word in ("ok", "no")]
+put = st.lists(st.tuples(st.sampled_from(TEXTS), own), max_size=6)
+
+
+@examples(40)
+@given(st.lists(put, min_size=2, max_size=8))
+def test_whatever_was_put_is_what_it_gives(store, lists):
+    memory_id = uuid4().hex
+    if isinstance(store, SingleSlotChatMemoryStore):
+        store = SingleSlotChatMemoryStore(memory_id)
+    said, before = set(), []
+    for made in lists:
+        messages = [KINDS[kind](text, attributes) for (kind, text), attributes in made]
+        known = kept_by(store, memory_id)
+        store.update_messages(memory_id, messages)
+        assert messages_to_json(store.get_messages(memory_id)) == messages_to_json(messages)
+        texts = [text for text, _ in made]
+        if texts == before and len(texts) > 1:
+            assert kept_by(store, memory_id) == known, "attributes alone are no new message"
+        before = texts
+        said |= {*texts}
+    if (kept := kept_by(store, memory_id)) is not None:
+        assert {*kept} == {text for _, text in said}
+        assert not said or verify(memory_id) is None
+
+
+def kept_by(store, memory_id) -> list[str] | None:
+    """Return the texts of all messages that a store keeps for ever, in order; None if it forgets
+    them. Those that a client put before known ones were not said, and are kept beside the history.
+    """
+    if not isinstance(store, DjangoChatMemoryStore):
+        return None
+    rows = Message.objects.filter(memory=memory_id).order_by("seq")
+    return list(rows.values_list("text", flat=True))
+
+
 @pytest.mark.parametrize("call", ["get_messages", "update_messages", "delete_messages"])
 def test_an_id_that_is_no_string_is_refused(store, call):
     arguments = [MESSAGES] if call == "update_messages" else []
@@ -124,6 +194,17 @@ def test_a_memory_keeps_its_messages_in_it(store, memory_id):
     assert memory.messages() == [MESSAGES[0], MESSAGES[2]]
     memory.clear()
     assert memory.messages() == []
+
+
+def test_nothing_is_added_if_one_message_is_refused(store, memory_id):
+    memory = TokenWindowChatMemory(memory_id, 40, store=store, oversized="reject")
+    memory.add(UserMessage("before"))
+    with pytest.raises(OversizedMessage):
+        async_to_sync(memory.aextend)([UserMessage("one"), UserMessage("many words " * 50)])
+    assert memory.messages() == [UserMessage("before")]
+    with pytest.raises(OversizedMessage):
+        memory.add(UserMessage("one"), UserMessage("many words " * 50))
+    assert memory.messages() == [UserMessage("before"), UserMessage("one")]
 
 
 def test_a_store_says_whether_it_keeps_the_attributes_of_system_messages(store, memory_id):

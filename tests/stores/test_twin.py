@@ -32,7 +32,7 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 from chatmemory.windows.compaction import summary_message
 
-from ..langchain4j import Identified, comes_back_as, explanations
+from ..langchain4j import Identified, explanations
 from ..ledger.test_any_changes import undone
 from ..properties import examples
 
@@ -101,10 +101,6 @@ def list_after_change(known: list[ChatMessage], kind: str, *values) -> list[Chat
     return known
 
 
-def come_back_as(got: list[ChatMessage], sent: list[ChatMessage]) -> bool:
-    return len(got) == len(sent) and all(map(comes_back_as, got, sent))
-
-
 def check_step(n: int, old: list[Identified], sent: list[ChatMessage], told: Counter) -> None:
     """Check that the newest step tells of the only add that explains a list."""
     step = steps.step(NAME, n)
@@ -132,10 +128,10 @@ def play(made: list, told: Counter) -> None:
         store.update_messages(NAME, sent)
         entries = store.get_window(NAME).with_messages()
         got = [each.message for each in entries]
-        assert come_back_as(got, sent), (known, sent)
+        assert got == sent, (known, sent)
         step = conversations.memory(NAME).last_step
         windows[step] = got
-        if come_back_as(known, sent) and before:
+        if known == sent and before:
             assert step == before, "an equal list is no step"
         elif kind == "add" and known:
             assert step == before + 1
@@ -176,6 +172,6 @@ def test_any_lists_come_back_over_http(served):
                 )
                 store.update_messages(name, sent)
                 known = store.get_messages(name)
-                assert come_back_as(known, sent), sent
+                assert known == sent
 
         any_lists()

@@ -26,6 +26,7 @@ from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     CustomMessage,
+    OpenAttributes,
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
@@ -90,6 +91,12 @@ class Properties:
         if value is not None and not isinstance(value, dict):
             raise InvalidMessage("attributes must be a JSON object")
         return value or {}
+
+    def attributes_if_stated(self) -> dict[str, Any]:
+        """Return the attributes of a kind of message that LangChain4j always writes them for, even
+        empty ones: without them, they are open.
+        """
+        return self.attributes() if "attributes" in self._values else OpenAttributes()
 
     def items(self, name: str, read: Callable[[Any], T]) -> list[T | None] | None:
         """Return the items of an array, each one read. A null item becomes None."""
@@ -163,7 +170,7 @@ def message_from_dict(value: Any) -> ChatMessage | None:
 
 
 def _system(properties: Properties) -> SystemMessage:
-    return properties.make(SystemMessage, properties.text("text"))
+    return properties.make(SystemMessage, properties.text("text"), OpenAttributes())
 
 
 def _user(properties: Properties) -> UserMessage:
@@ -174,7 +181,8 @@ def _user(properties: Properties) -> UserMessage:
 def _ai(properties: Properties) -> AiMessage:
     text, thinking = properties.text("text"), properties.text("thinking")
     requests = properties.items("toolExecutionRequests", _request)
-    return properties.make(AiMessage, text, requests, thinking, properties.attributes())
+    attributes = properties.attributes_if_stated()
+    return properties.make(AiMessage, text, requests, thinking, attributes)
 
 
 def _request(values: Any) -> ToolExecutionRequest:
@@ -190,7 +198,7 @@ def _request(values: Any) -> ToolExecutionRequest:
 def _result(properties: Properties) -> ToolExecutionResultMessage:
     id, tool_name = properties.text("id"), properties.text("toolName")
     text, contents = properties.text("text"), properties.items("contents", _content)
-    is_error, attributes = properties.flag("isError"), properties.attributes()
+    is_error, attributes = properties.flag("isError"), properties.attributes_if_stated()
 
     def result() -> ToolExecutionResultMessage:
         if text is not None and contents:
