@@ -19,6 +19,7 @@ from chatmemory.database import (
     check_transactions_are_short,
 )
 from chatmemory.leftovers import check_leftover_tables
+from chatmemory.rebuilds import announce_rebuilds
 from chatmemory.rooms import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
 
@@ -41,6 +42,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(_check_databases, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
+        pre_migrate.connect(announce_rebuilds, sender=self)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))

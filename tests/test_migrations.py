@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import subprocess
+from io import StringIO
 
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.core.management.base import SystemCheckError
-from django.db import connection
-from django.db.migrations import CreateModel, RunPython
+from django.db import connection, models
+from django.db.migrations import AddField, AlterField, CreateModel, Migration, RunPython
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, UserMessage
+from chatmemory import MessageWindow, UserMessage, rebuilds
 from chatmemory.access.roles import GROUPS
 from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory
+from chatmemory.rebuilds import announce_rebuilds, copied_tables
 from chatmemory.rooms import rooms
 from chatmemory.schema import check_schema
 
@@ -71,6 +73,32 @@ def test_it_can_be_undone_and_applied_again(transactional_db):
         call_command("migrate", verbosity=0)
     create_and_add("m", MessageWindow(3), [UserMessage("a needle")])
     assert [row.pk for row in Memory.objects.containing("needle")] == ["m"]
+
+
+ALTERS = Migration("0099_alters", "chatmemory")
+ALTERS.operations = [
+    AlterField("Message", "text", models.TextField()),
+    AddField("Memory", "note", models.TextField(null=True)),
+    AlterField("Stay", "reason", models.TextField()),
+    AlterField("Message", "frame", models.TextField()),
+]
+
+
+def test_large_tables_that_are_copied_are_named_before_a_migration_begins(db, monkeypatch):
+    """SQLite copies a table to change a column; a new column that may be empty copies none."""
+    assert dict(copied_tables([ALTERS])) == {"chatmemory_message": 2, "chatmemory_stay": 1}
+    create_and_add("m", MessageWindow(3), [UserMessage("a"), UserMessage("b")])
+    told = StringIO()
+    announce_rebuilds(connection.alias, [(ALTERS, False)], told)
+    assert told.getvalue() == ""  # two rows take no time
+    monkeypatch.setattr(rebuilds, "MANY", 2)
+    announce_rebuilds(connection.alias, [(ALTERS, False)], told)
+    if connection.vendor != "sqlite":
+        assert told.getvalue() == ""
+        return
+    first, *others = told.getvalue().splitlines()
+    assert first.startswith("This migration copies the table chatmemory_message (2 rows) 2 times.")
+    assert len(others) == 1
 
 
 def test_our_tables_may_be_created_before_those_of_accounts(tmp_path, django_db_blocker):

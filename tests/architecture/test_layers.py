@@ -54,6 +54,7 @@ LAYERS = [
         "chatmemory.flags",
         "chatmemory.ledger",
         "chatmemory.reading",
+        "chatmemory.rebuilds",
         "chatmemory.room",
         "chatmemory.rooms",
         "chatmemory.schema",
