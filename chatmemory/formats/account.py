@@ -46,7 +46,7 @@ class Places:
         """Return the places of some of the records."""
         if not self.numbers:
             return self
-        return Places(self.numbers[n] for n in records)
+        return Places((self.numbers[n] for n in records), self._root, self._line, self._prefix)
 
     def name(self, n: int, record: Any) -> str:
         """Return the place of the n-th record, from 0."""

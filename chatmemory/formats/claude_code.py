@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from sys import intern
 from typing import Any
 
@@ -31,11 +30,11 @@ from chatmemory.formats.conversion import (
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
-from chatmemory.formats.sessions import SessionReader, whole
+from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -161,7 +160,8 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     others = []
     for way in branches:
         account.leave(*({*way} - main))
-        branch, lost = _branch(turns, kept, way, read, main)
+        own = {*way} - main
+        branch, lost = branch_of(turns, _along(way, kept), own, read, FORMAT)
         others.append(branch)
         losses += lost
     return replace(read, losses=tuple(losses), branches=tuple(others))
@@ -199,28 +199,10 @@ def _shared(value: Any) -> Any:
     return intern(value) if isinstance(value, str) else value
 
 
-def _branch(
-    turns: Sequence[Any],
-    kept: Mapping[str, Sequence[str]],
-    way: Sequence[int],
-    main: Transcript,
-    in_main: Collection[int],
-) -> tuple[Transcript, list[Loss]]:
-    """Return the whole conversation along another path through the tree, and the losses in the
-    records that are only there.
-    """
-    account = Account(turns)
-    read = _Reader(kept).read_all(account, way)
-    own = {*way}.difference(in_main)
-    account.leave(*(n for n in range(len(turns)) if n not in own))
-    losses = [*read.losses, *account.losses(read, content_of, KINDS)]
-    losses += [Loss("branch", each.why, each.turn) for each in account.left_out]
-    assert read.session is not None
-    assert main.session is not None
-    pairs = zip(read.session.messages, main.session.messages, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    lost = [each for each in losses if each.turn in own]
-    return replace(read, losses=(), shared=shared), lost
+def _along(
+    way: Sequence[int], kept: Mapping[str, Sequence[str]]
+) -> Callable[[Account], Transcript]:
+    return lambda account: _Reader(kept).read_all(account, way)
 
 
 # The order of the records
@@ -652,7 +634,6 @@ def type_of(record: Mapping[str, Any]) -> str:
     return f"{type}/{sub}" if isinstance(sub, str) and sub else type
 
 
-KINDS = Kinds(type_of, SILENT)
 FORMAT = Format(
     NAME,
     find,
@@ -660,5 +641,5 @@ FORMAT = Format(
     is_record=_may_be_record,
     find_each=find_each,
     content_of=content_of,
-    kinds=KINDS,
+    kinds=Kinds(type_of, SILENT),
 )

@@ -9,15 +9,17 @@ openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs.
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.account import NOTHING
+from chatmemory.formats.account import NOTHING, Account
 from chatmemory.formats.conversion import (
     dict_in,
     dicts_in,
@@ -31,7 +33,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
-from chatmemory.formats.sessions import SessionReader, part_texts, whole
+from chatmemory.formats.sessions import SessionReader, branch_of, part_texts, whole
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -50,6 +52,7 @@ BY_PROGRAMS = (
 )
 # The bytes of users' messages that older compactions keep: four bytes count as a token.
 KEPT_OF_USERS = 20_000 * 4
+BRANCHES = 20  # the most ways with turns that were taken back
 
 
 _ITEMS = {"message", "reasoning"}
@@ -204,6 +207,45 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
     return missing
 
 
+def _ways(
+    records: Sequence[Any], missing: Mapping[int, list[dict[str, Any]]]
+) -> tuple[Sequence[int], list[Sequence[int]]]:
+    """Return the records of the conversation, and for each time that turns were taken back, the
+    records up to there.
+    """
+    way, turns = array("L"), array("L")  # the places in the way where turns of the user begin
+    others: list[Sequence[int]] = []
+    for n, record in enumerate(records):
+        back = _taken_back(record)
+        if back and turns:
+            if len(others) < BRANCHES:
+                others.append(way[:])
+            start = turns[max(0, len(turns) - back)]
+            del way[start:]
+            del turns[max(0, len(turns) - back) :]
+        elif _begins_turn(record) or any(each.get("role") == "user" for each in missing.get(n, ())):
+            turns.append(len(way))
+        way.append(n)
+    return way, others
+
+
+def _taken_back(record: Any) -> int:
+    """Return how many turns of the user an event takes back."""
+    payload = dict_in(record, "payload")
+    is_back = payload.get("type") == "thread_rolled_back"
+    return max(0, whole(payload.get("num_turns")) or 0) if is_back else 0
+
+
+def _begins_turn(record: Any) -> bool:
+    item = _item_in(record) if isinstance(record, dict) else None
+    if not isinstance(item, dict) or item.get("role") != "user":
+        return False
+    with suppress(InvalidMessage):
+        text = "\n".join(part_texts([*_parts(item.get("content"))]))
+        return not text.lstrip().startswith(BY_PROGRAMS)
+    return False
+
+
 class _UserTexts:
     """The ends of users' items: some events have only the user's part of an item's text."""
 
@@ -231,9 +273,24 @@ class _Reader(SessionReader):
 
     @classmethod
     def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        reader = cls()
-        reader._missing_items = _missing_items(turns)
-        return reader.read_all(turns, range(len(turns)), after)
+        account = Account.of(turns)
+        missing = _missing_items(account)
+        main, others = _ways(account, missing)
+
+        def along(way: Sequence[int], after: Iterable[ChatMessage] = ()) -> Any:
+            reader = cls()
+            reader._missing_items = missing
+            return lambda account: reader.read_all(account, way, after)
+
+        read: Transcript = along(main, after)(account)
+        branches, losses, in_main = [], [*read.losses], {*main}
+        for way in others:
+            own = {*way} - in_main
+            account.leave(*own)
+            branch, lost = branch_of(turns, along(way), own, read, FORMAT)
+            branches.append(branch)
+            losses += lost
+        return replace(read, losses=tuple(losses), branches=tuple(branches))
 
     def read(self, record: dict[str, Any]) -> None:
         item = _item_in(record)
@@ -269,8 +326,6 @@ class _Reader(SessionReader):
             if tokens and self._last_answer is not None:
                 self.built.count_prompt(self._last_answer, tokens)
             self._answer = None
-        elif payload.get("type") == "thread_rolled_back":
-            self.miss("times that turns were taken back, which are still here")
 
     def item(self, item: dict[str, Any]) -> None:
         message = self.message(item)

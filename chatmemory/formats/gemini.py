@@ -13,7 +13,7 @@ snake_case again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from mimetypes import guess_type
 from typing import Any
@@ -22,7 +22,10 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     ReadMessage,
     arguments_text,
+    dict_in,
+    dicts_in,
     find_turns,
+    first_in,
     format_attribute,
     is_list_of,
     json_object,
@@ -60,6 +63,8 @@ _CODE = "code_execution"
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of turns, an object that holds one under `contents`, or one response."""
+    if is_list_of(value, "candidates") and _is_stream(value):
+        return _response(_joined(value))
     candidates = value.get("candidates") if isinstance(value, dict) else None
     if candidates and is_list_of(candidates) and _is_candidate(candidates[0]):
         return _response(value)
@@ -79,6 +84,48 @@ def _is_candidate(value: dict[str, Any]) -> bool:
     """Whether an object is an answer; one that was stopped may have no content."""
     is_answer = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
     return is_answer and isinstance(value.get("content") or {}, dict)
+
+
+def _is_stream(chunks: Sequence[Any]) -> bool:
+    """Return whether responses are the chunks of one answer: only the last one has an end."""
+    ends = [
+        bool(first_in(first, "finishReason", "finish_reason"))
+        for each in chunks
+        for first in dicts_in(each, "candidates")[:1]
+    ]
+    return all(isinstance(each, dict) for each in chunks) and not any(ends[:-1])
+
+
+def _joined(chunks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer of a stream. Texts that follow each other, and thoughts, are one part."""
+    whole: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
+    parts: list[dict[str, Any]] = []
+    others: list[Any] = []
+    for chunk in chunks:
+        whole |= chunk
+        candidates = dicts_in(chunk, "candidates")
+        others += candidates[1:]
+        for part in (part for each in candidates[:1] for part in _parts_of(each)):
+            if parts and _goes_on(parts[-1], part):
+                parts[-1] = {**parts[-1], **part, "text": parts[-1]["text"] + part["text"]}
+            else:
+                parts.append(part)
+        answer |= candidates[0] if candidates else {}
+    answer["content"] = {"role": "model", "parts": parts}
+    return {**whole, "candidates": [answer, *others]}
+
+
+def _parts_of(candidate: dict[str, Any]) -> list[dict[str, Any]]:
+    return dicts_in(dict_in(candidate, "content"), "parts")
+
+
+def _goes_on(last: dict[str, Any], part: dict[str, Any]) -> bool:
+    """Return whether a part of a chunk continues the text or the thought of the last one."""
+    both = (last, part)
+    are_texts = all(isinstance(each.get("text"), str) for each in both)
+    is_signed = not {"thoughtSignature", "thought_signature"}.isdisjoint(last)
+    return are_texts and last.get("thought") == part.get("thought") and not is_signed
 
 
 def _response(value: dict[str, Any]) -> RawTranscript:
@@ -336,8 +383,10 @@ def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return objects of Google's library as the JSON values that its service takes."""
-    return plain_values(value, _dumped)
+    """Return objects of Google's library, or a stream of them, as the JSON values that its service
+    takes.
+    """
+    return plain_values([*value] if isinstance(value, Iterator) else value, _dumped)
 
 
 def _dumped(value: Any) -> Any:
@@ -356,4 +405,4 @@ def _with_base64(value: Any) -> Any:
     return found
 
 
-FORMAT = two_way(find, _Reader, _Writer, plain=plain)
+FORMAT = replace(two_way(find, _Reader, _Writer, plain=plain), reads_streams=True)

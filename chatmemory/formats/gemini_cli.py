@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from chatmemory.formats import gemini
@@ -20,13 +21,13 @@ from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
-from chatmemory.formats.sessions import SessionReader, whole
+from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 
 NAME = "gemini_cli"
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
-_TAKEN_BACK = "messages that a rewind took back"
+BRANCHES = 20  # the most conversations before rewinds
 _NOTICES = ("info", "error", "warning", "model")
 _TYPES = ("user", "gemini", *_NOTICES)
 _CHANGES = ("$set", "$patch", "$rewindTo")
@@ -89,19 +90,28 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     for n, turn in enumerate(turns):
         if isinstance(turn, dict):
             log.read(n, turn)
-    messages, taken_back = log.messages(), log.taken_back
-    places = messages.places
+    messages, others = log.messages(), log.before_rewinds
+    in_main = {*messages.places}
+    account.leave(*log.taken_back - in_main)
     del log  # before records are read
-    changed = Account(messages)
+    read = _read(account, messages, after)
+    losses, branches = [Loss("session", _UNRECORDED), *read.losses], []
+    for each in others:
+        own = {*each.places} - in_main
+        branch, lost = branch_of(turns, partial(_read, messages=each), own, read, FORMAT)
+        branches.append(branch)
+        losses += lost
+    return replace(read, losses=tuple(losses), branches=tuple(branches))
+
+
+def _read(account: Account, messages: _Messages, after: Iterable[ChatMessage] = ()) -> Transcript:
+    """Return the session of messages, which are in the records at their places."""
+    places, changed = messages.places, Account(messages)
     read = _Reader().read_all(changed, range(len(messages)), after)
     account.take_over(changed, places)
-    account.name(*taken_back)
-    losses = [Loss("session", _UNRECORDED)]
-    if taken_back:
-        losses.append(Loss("session", f"{_TAKEN_BACK} ({len(taken_back):,})"))
     return replace(
         read,
-        losses=(*losses, *(_at(loss, places) for loss in read.losses)),
+        losses=tuple(_at(loss, places) for loss in read.losses),
         turns=tuple(places[turn] for turn in read.turns),
     )
 
@@ -120,6 +130,7 @@ class _Log:
         self._places: dict[str, int] = {}
         self._changed: dict[str, dict[str, Any]] = {}
         self.taken_back: set[int] = set()
+        self.before_rewinds: list[_Messages] = []
 
     def read(self, n: int, record: dict[str, Any]) -> None:
         for each in _listed(record):
@@ -127,10 +138,21 @@ class _Log:
         if "$rewindTo" in record:
             self.rewind(record["$rewindTo"])
         elif patch := dict_in(record, "$patch"):
-            known = self._known(str(patch.get("id")))
-            self.put(n, {**known, **_patched(known, patch)})
+            self.put(n, patch)
         elif "type" in record:
-            self._changed.pop(self._put(n, record), None)
+            self.put(n, record, is_whole=True)
+
+    def put(self, n: int, message: dict[str, Any], is_whole: bool = False) -> None:
+        """Put a message that is in a record, or `is_whole` is one. If it was written before, its
+        parts are newer, and others stay.
+        """
+        id = name_of(message, "id") or f"message {len(self._places) + 1}"
+        known = self._known(id)
+        merged = _merged(known, message)
+        self._changed.pop(id, None)
+        self._places[id] = n
+        if merged is not message or not is_whole:
+            self._changed[id] = merged
 
     def _known(self, id: str) -> dict[str, Any]:
         if id in self._changed or id not in self._places:
@@ -138,20 +160,14 @@ class _Log:
         found: dict[str, Any] = self._records[self._places[id]]
         return found
 
-    def put(self, n: int, message: dict[str, Any]) -> None:
-        self._changed[self._put(n, message)] = message
-
-    def _put(self, n: int, message: dict[str, Any]) -> str:
-        id = name_of(message, "id") or f"message {len(self._places) + 1}"
-        self._places[id] = n
-        return id
-
     def messages(self) -> _Messages:
         changed = {k: self._changed[id] for k, id in enumerate(self._places) if id in self._changed}
         return _Messages(self._records, array("L", self._places.values()), changed)
 
     def rewind(self, id: Any) -> None:
         ids = [*self._places]
+        if len(self.before_rewinds) < BRANCHES and ids:
+            self.before_rewinds.append(self.messages())
         for each in ids[ids.index(id) :] if id in self._places else ids:
             self.taken_back.add(self._places.pop(each))
             self._changed.pop(each, None)
@@ -172,13 +188,15 @@ class _Messages(Sequence[Any]):
         return self._changed[k] if k in self._changed else self._records[self.places[k]]
 
 
-def _patched(known: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Return a patch whose calls have the properties that were known before."""
+def _merged(known: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """Return a message that was written again, with the parts that the newer one has not."""
+    told = {name: each for name, each in newer.items() if each not in (None, "", [], {})}
     calls = {name_of(each, "id"): each for each in dicts_in(known, "toolCalls")}
-    changed = [
-        {**calls.get(name_of(each, "id"), {}), **each} for each in dicts_in(patch, "toolCalls")
-    ]
-    return {**patch, "toolCalls": changed} if changed else patch
+    for each in dicts_in(newer, "toolCalls"):
+        id = name_of(each, "id")
+        calls[id] = {**calls.get(id, {}), **each}
+    merged = {**known, **told, **({"toolCalls": [*calls.values()]} if calls else {})}
+    return newer if all(merged[name] == newer.get(name) for name in merged) else merged
 
 
 class _Reader(SessionReader):

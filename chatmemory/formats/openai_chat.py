@@ -68,6 +68,8 @@ def find(value: Any) -> RawTranscript | None:
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
+    if isinstance(value, dict) and {"message", "finish_reason", "index"} <= value.keys():
+        return _completion({"choices": [value]})  # a choice of a completion
     if isinstance(value, dict) and "done" in value and isinstance(value.get("message"), dict):
         about = {name: each for name, each in value.items() if name != "message"}
         return RawTranscript(None, [Response(value["message"], about)])  # an answer of Ollama

@@ -2,7 +2,8 @@
 
     {"object": "list", "data": [newest, …, oldest], "first_id": …, "last_id": …, "has_more": …}
 
-A page is reversed if its newest message is the first. The text of a thread's message is under
+A page is reversed if its newest message is the first, and so is a bare list of a thread's messages.
+The text of a thread's message is under
 `text.value`. Source of the shapes: OpenAI's API reference, list messages, list conversation items.
 """
 
@@ -11,14 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatmemory.formats.conversion import dict_in, dicts_in, name_of
+from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, name_of
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.order import is_newest_first
 
 _MORE = "messages of other pages: `has_more` is true"
 
 
 def find(value: Any) -> RawTranscript | None:
+    if is_list_of(value, "object", "thread_id") and value[0]["object"] == "thread.message":
+        is_reversed, losses = is_newest_first(value)
+        turns = value[::-1] if is_reversed else value
+        return RawTranscript(name_of(value[0], "thread_id"), [*map(_plain, turns)], losses)
     is_page = isinstance(value, dict) and value.get("object") == "list"
     data = dicts_in(value, "data")
     if not is_page or not data or format_of([*map(_plain, data)]) is None:

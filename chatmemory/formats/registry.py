@@ -40,6 +40,7 @@ from chatmemory.formats.format import (
     Transcript,
 )
 from chatmemory.formats.known import known_beginning, known_shape, shape_of, why_unread
+from chatmemory.formats.order import is_newest_first
 from chatmemory.formats.packed import Packed, is_list
 from chatmemory.formats.words import has_content
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
@@ -127,13 +128,38 @@ def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -
     Raises UnreadableTranscript with the `index` of the message at fault.
     """
     known = format_named(format)
-    _refuse_streams(values)
+    if not (known.reads_streams and isinstance(values, Iterator)):
+        _refuse_streams(values)
     plain = (known.plain or plain_values)(values)
     found = known.find(plain)
     if found is None:
-        return parse_messages(plain if isinstance(plain, list) else [plain], format, after)
+        return _parse_unfound(values, plain, format, after)
     read = known.parse(found.turns, chat_messages(after))
     return replace(read, losses=found.losses + read.losses)
+
+
+def _parse_unfound(
+    values: Any, plain: Any, format: str, after: Iterable[ChatMessage]
+) -> Transcript:
+    """Read values in which a format finds no conversation: messages, or objects that the errors
+    name.
+    """
+    fitting = [name for name, each in two_way_formats().items() if each.find(plain)]
+    if fitting and isinstance(plain, dict):
+        raise _unfitting(values, format, fitting[0])
+    try:
+        return parse_messages(plain if isinstance(plain, list) else [plain], format, after)
+    except UnreadableTranscript as error:
+        if fitting:
+            raise _unfitting(values, format, fitting[0]) from error
+        raise
+
+
+def _unfitting(values: Any, format: str, fitting: str) -> UnreadableTranscript:
+    what = type(values).__name__
+    return UnreadableTranscript(
+        -1, f"this {what} has no messages in the format {format!r}: it is in {fitting!r}"
+    )
 
 
 def _refuse_streams(values: Any) -> None:
@@ -146,7 +172,8 @@ def _refuse_streams(values: Any) -> None:
         raise UnreadableTranscript(
             -1,
             f"this {what} is a stream: read it to its end, and add the whole answer, such as "
-            "stream.get_final_completion(), get_final_response() or get_final_message()",
+            "stream.get_final_completion(), get_final_response() or get_final_message(), or for "
+            "gemini a list of all its chunks",
         )
 
 
@@ -606,6 +633,7 @@ def _read_one(
     places: Places,
 ) -> Iterator[Transcript | Refused]:
     where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")
+    raw, places = _in_order(raw, places) if format.is_record is None else (raw, places)
     account = Account(raw.turns, places)
     try:
         read = format.parse(account, ())
@@ -629,6 +657,18 @@ def _read_one(
     yield replace(read, name=name, losses=losses, number=number, branches=())
     for n, branch in enumerate(read.branches, 1):
         yield replace(branch, name=f"{name}-branch-{n}", number=number, is_branch=True)
+
+
+def _in_order(raw: RawTranscript, places: Places) -> tuple[RawTranscript, Places]:
+    """Return the turns with the oldest first, if each of them has a time, and their places."""
+    is_reversed, losses = is_newest_first(raw.turns)
+    raw = replace(raw, losses=(*raw.losses, *losses))
+    if not is_reversed:
+        return raw, places
+    numbers = range(len(raw.turns) - 1, -1, -1)
+    several = Packed if isinstance(raw.turns, Packed) else list
+    turns = several(raw.turns[n] for n in numbers)
+    return replace(raw, turns=turns), places.of(numbers)
 
 
 def _with_place(loss: Loss, account: Account) -> Loss:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.account import Account
 from chatmemory.formats.building import SessionBuilder
 from chatmemory.formats.conversion import Calls, object_in
-from chatmemory.formats.format import Loss, Transcript
+from chatmemory.formats.format import Format, Loss, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.messages.message import (
     AiMessage,
@@ -149,6 +151,29 @@ class SessionReader(ABC):
         """Return attributes with the details of a message besides its text."""
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
+
+
+def branch_of(
+    turns: Sequence[Any],
+    read_way: Callable[[Account], Transcript],
+    own: Collection[int],
+    main: Transcript,
+    format: Format,
+) -> tuple[Transcript, list[Loss]]:
+    """Return the whole conversation along another way through the records, and the losses in its
+    `own` records, which the main conversation does not have.
+    """
+    account = Account(turns)
+    read = read_way(account)
+    account.leave(*(n for n in range(len(turns)) if n not in own))
+    losses = [*read.losses, *account.losses(read, format.content_of, format.kinds)]
+    losses += [Loss("branch", each.why, each.turn) for each in account.left_out]
+    assert read.session is not None
+    assert main.session is not None
+    pairs = zip(read.session.messages, main.session.messages, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    branch = replace(read, losses=(), shared=shared)
+    return branch, [each for each in losses if each.turn in own]
 
 
 def whole(value: Any) -> int | None:

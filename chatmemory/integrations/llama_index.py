@@ -66,7 +66,8 @@ class LlamaIndexMemory(BaseMemory):
         self.put_messages([message])
 
     def put_messages(self, messages: Sequence[ChatMessage]) -> None:
-        tell(self.memory, self.memory.add_from(list(messages), _FORMAT))
+        if messages:
+            tell(self.memory, self.memory.add_from(list(messages), _FORMAT))
 
     def set(self, messages: Sequence[ChatMessage]) -> None:
         read = parse_objects(list(messages), _FORMAT)

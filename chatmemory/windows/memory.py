@@ -21,7 +21,7 @@ from itertools import chain
 from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
-from chatmemory.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.exceptions import InvalidValue, MemoryNotFound, UnreadableTranscript
 from chatmemory.formats import Loss, parse_objects, render_messages
 from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
 from chatmemory.messages.estimators import (
@@ -137,8 +137,11 @@ class ChatMemory(ABC):
         `values` are messages, one message or a response: objects of the library, or their JSON
         values. For a stream, add the response at its end. Results may answer calls that are in the
         window. Details that only `format` can express are kept in the messages' attributes, and
-        `render` writes them again. Raises UnreadableTranscript, and then adds nothing.
+        `render` writes them again. Raises UnreadableTranscript, and then adds nothing, also for an
+        empty list.
         """
+        if isinstance(values, list | tuple) and not values:
+            raise UnreadableTranscript(-1, "there is nothing to add: the list is empty")
         read = parse_objects(values, format, after=self.messages_with_interrupted())
         self.extend(read.messages)
         return read.losses + self._lost_here(read.messages)

@@ -4,6 +4,7 @@ and type. One file that fails ends itself only.
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 from pathlib import Path
@@ -14,7 +15,7 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory.exceptions import UnreadableTranscript
+from chatmemory.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     Format,
@@ -24,9 +25,11 @@ from chatmemory.formats import (
     read_transcripts,
     readable_formats,
     render_messages,
+    stream_transcripts,
     two_way_formats,
 )
 from chatmemory.messages.message import UserMessage
+from chatmemory.reports.files import opened
 
 from ..properties import examples
 from .test_nothing_is_lost import CONVERSATION, KINDS, MADE, stored_text
@@ -204,3 +207,13 @@ def test_the_files_after_one_that_fails_are_imported(failing, tmp_path, caplog):
         call_command("import_transcripts", tmp_path, stdout=out, stderr=out)
     assert "please report" in out.getvalue()
     assert "Traceback" not in out.getvalue()
+
+
+def test_a_refused_file_of_many_lines_leaves_no_traceback(tmp_path, capfd):
+    lines = [json.dumps({"is_user": n % 2 == 0, "mes": f"hello {n}"}) for n in range(40)]
+    file = tmp_path / "tavern.jsonl"
+    file.write_text("\n".join(lines))
+    with pytest.raises(InvalidValue, match="SillyTavern"), opened(file) as content:
+        stream_transcripts(content)
+    gc.collect()
+    assert capfd.readouterr().err == ""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    MessageWindowChatMemory,
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
@@ -388,3 +389,29 @@ def test_objects_of_the_library_are_read():
     image = types.Content(role="user", parts=[parts[3]])
     (sent,) = parse_objects([image], "gemini").messages
     assert base64.b64decode(sent.contents[0].image.base64_data) == signature
+
+
+def test_a_stream_of_the_library_is_added_as_one_answer():
+    types = pytest.importorskip("google.genai.types")
+
+    def chunk(*parts, **more):
+        candidate = {"content": {"role": "model", "parts": [*parts]}, **more}
+        return types.GenerateContentResponse.model_validate({"candidates": [candidate]})
+
+    call = {"function_call": {"id": "c1", "name": "look", "args": {"at": "it"}}}
+    chunks = [
+        chunk({"text": "Hm", "thought": True}),
+        chunk({"text": "m.", "thought": True}, {"text": "I "}),
+        chunk({"text": "look."}),
+        chunk(call, finish_reason="STOP"),
+    ]
+    for values in (
+        iter(chunks),
+        chunks,
+        [each.model_dump(mode="json", exclude_none=True) for each in chunks],
+    ):
+        memory = MessageWindowChatMemory("streamed")
+        assert memory.add_from(values, "gemini") == ()
+        (answer,) = memory.messages()
+        assert (answer.text, answer.thinking) == ("I look.", "Hmm.")
+        assert [each.name for each in answer.tool_execution_requests] == ["look"]

@@ -105,8 +105,8 @@ def test_words_that_are_not_older_than_the_call_are_said_after_it():
     assert lines_of(transcript)[-1] == "ai: Done."
 
 
-def test_messages_that_a_rewind_took_back_and_notes_of_the_program_are_reported():
-    transcript = read(
+def test_messages_that_a_rewind_took_back_are_a_branch_and_notes_of_the_program_are_reported():
+    records = [
         HEAD,
         record("u1", "user", "a"),
         record("u2", "user", "b"),
@@ -114,10 +114,27 @@ def test_messages_that_a_rewind_took_back_and_notes_of_the_program_are_reported(
         {"$rewindTo": "u2"},
         record("i", "info", "Request cancelled."),
         record("u3", "user", "d"),
-    )
+    ]
+    transcript, before = read_transcripts("\n".join(map(json.dumps, records))).transcripts
     assert lines_of(transcript) == ["user: a", "user: d"]
-    assert "took back (2)" in losses_of(transcript)
+    assert lines_of(before) == ["user: a", "user: b", "ai: c"]
+    assert (before.is_branch, before.shared) == (True, 1)
     assert "'info' (1)" in losses_of(transcript)
+
+
+def test_parts_of_a_message_of_gemini_cli_that_are_not_written_again_stay():
+    transcript = read(
+        HEAD,
+        record("u1", "user", "list"),
+        record("g1", "gemini", "I list.", 1, toolCalls=[tool("c1", "a.txt", 2)]),
+        {"$set": {"messages": [record("g1", "gemini", "", 1, tokens={"input": 9})]}},
+        {"$set": {"messages": [record("g1", "gemini", "", toolCalls=[tool("c2", "b.txt", 3)])]}},
+    )
+    answer = transcript.messages[1]
+    assert answer.text == "I list."
+    assert [each.id for each in answer.tool_execution_requests] == ["c1", "c2"]
+    assert lines_of(transcript)[2:] == ["tool: a.txt", "tool: b.txt"]
+    assert "not read" not in losses_of(transcript)
 
 
 def test_messages_that_the_program_set_are_added_to_those_before():

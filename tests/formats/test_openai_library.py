@@ -230,3 +230,26 @@ def without_additions(sent: dict[str, Any], given: str) -> dict[str, Any]:
                 call.pop("index", None)
             call["function"].pop("parsed_arguments", None)
     return sent
+
+
+def test_an_object_of_another_format_is_refused_with_the_format_that_fits():
+    memory = MessageWindowChatMemory("other")
+    completion = completion_of(Api(COMPLETION), "create")
+    response = response_of(Api(RESPONSE), "create")
+    for values, format, fitting in (
+        (response, "openai_chat", "openai_responses"),
+        (completion, "anthropic", "openai_chat"),
+        (completion, "openai_responses", "openai_chat"),
+    ):
+        what = f"this {type(values).__name__} has no messages in the format '{format}'"
+        with pytest.raises(UnreadableTranscript, match=f"{what}: it is in '{fitting}'"):
+            memory.add_from(values, format)
+    assert memory.messages() == []
+
+
+def test_a_choice_is_added_and_an_empty_list_is_refused():
+    memory = MessageWindowChatMemory("choice")
+    memory.add_from(completion_of(Api(COMPLETION), "create").choices[0], "openai_chat")
+    assert [each.type for each in memory.messages()] == ["AI"]
+    with pytest.raises(UnreadableTranscript, match="the list is empty"):
+        memory.add_from([], "openai_chat")

@@ -658,3 +658,54 @@ def test_packed_records_are_a_list_of_them():
     assert packed != given
     with pytest.raises(IndexError):
         packed[301]
+
+
+def test_turns_that_codex_took_back_are_a_branch():
+    def item(role, text):
+        kind = "input_text" if role == "user" else "output_text"
+        content = [{"type": kind, "text": text}]
+        return {
+            "type": "response_item",
+            "payload": {"type": "message", "role": role, "content": content},
+        }
+
+    def back(turns):
+        return {
+            "type": "event_msg",
+            "payload": {"type": "thread_rolled_back", "num_turns": turns},
+        }
+
+    records = [
+        {"type": "session_meta", "payload": {"id": "s"}},
+        *(item("user", "u1"), item("assistant", "a1"), item("user", "u2"), item("assistant", "a2")),
+        *(item("user", "<turn_aborted>"), back(1), item("user", "u3"), item("assistant", "a3")),
+        *(back(5), item("user", "u4")),
+    ]
+    reading = read_transcripts("\n".join(map(json.dumps, records)))
+    main, first, second = reading.transcripts
+    assert texts_of_messages(main) == texts_in_window(main) == ["u4"]
+    assert texts_of_messages(first) == ["u1", "a1", "u2", "a2", "<turn_aborted>"]
+    assert texts_of_messages(second) == ["u1", "a1", "u3", "a3"]
+    assert first.is_branch
+    assert second.is_branch
+    assert not any("not read" in loss.what for loss in main.losses)
+
+
+def test_an_answer_that_was_written_again_has_each_block_once(claude):
+    call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    text = {"type": "text", "text": "Measuring"}
+    claude.user("1", "measure")
+    claude.ai("2", "m1", text)
+    claude.ai("3", "m1", call)
+    for uuid, *blocks in (
+        ("4", {**text, "text": "Measuring now."}, {**call, "input": {"path": "shelf"}}),
+        ("5", {**text, "text": "Measuring now."}),
+    ):
+        message = {"id": "m1", "role": "assistant", "model": "m", "content": blocks}
+        claude.write("assistant", uuid, message=message)
+    claude.result("6", "t1", "ninety wide")
+    transcript = read(claude.records)
+    answer = transcript.messages[1]
+    assert answer.text == "Measuring now."
+    assert [each.arguments for each in answer.tool_execution_requests] == ['{"path": "shelf"}']
+    assert len(transcript.messages) == 3

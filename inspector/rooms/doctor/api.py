@@ -65,10 +65,13 @@ class DoctorSerializer(Json):
     is_chosen = serializers.BooleanField(
         help_text="Whether they were chosen; else all providers are asked."
     )
-    refused = serializers.IntegerField(help_text="Conversations that a provider in use refuses.")
+    refused = serializers.IntegerField(
+        allow_null=True,
+        help_text="Conversations that a provider in use refuses; null: none is examined yet.",
+    )
     by_provider = serializers.DictField(child=serializers.IntegerField())
     by_rule = serializers.DictField(child=serializers.IntegerField())
-    changed = serializers.IntegerField(help_text="Conversations that changed since the last look.")
+    changed = serializers.IntegerField(help_text="Conversations that are not examined yet.")
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
     results = IllSerializer(many=True)

@@ -23,6 +23,7 @@ from inspector.rooms.doctor.reads import (
     by_day,
     conversations_by_provider,
     doctor_counts,
+    is_any_examined,
     issues,
     unexamined,
     would_find,
@@ -153,6 +154,7 @@ class DoctorPage:
         self._issues: Issues = issues()
         self.refused = self._issues.refused
         self.changed = unexamined().count()
+        self.is_unexamined = bool(self.changed) and not is_any_examined()
 
     @property
     def used(self) -> list[Line]:
@@ -194,5 +196,5 @@ class CausePage:
         verb = words.verb(visit.rule) if visit.rule else "Repair these…"
         self.verb = verb if page_url("repair-many") else ""
         counts = doctor_counts("", visit.which.choices)
-        self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused
+        self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused or 0
         self.is_repairable = bool(self.verb) and any(row.is_repairable for row in rows)

@@ -100,10 +100,11 @@ class IllFilter:
 class DoctorCounts:
     """The numbers of conversations that a provider in use refuses, also by provider and by rule.
 
-    `changed` is the number of conversations without a current diagnosis.
+    `refused` is None if no conversation has been examined yet, but some are there. `changed` is the
+    number of conversations without a current diagnosis.
     """
 
-    refused: int
+    refused: int | None
     by_provider: dict[str, int]
     by_rule: dict[str, int] = field(default_factory=dict)
     changed: int = 0
@@ -123,7 +124,14 @@ def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCou
         providers.update(found.refused_by)
         refused += bool(found.refused_by)
     changed = unexamined(id_prefix).count()
-    return DoctorCounts(refused, dict(providers), dict(rules.most_common()), changed)
+    known = None if changed and not is_any_examined(id_prefix) else refused
+    return DoctorCounts(known, dict(providers), dict(rules.most_common()), changed)
+
+
+def is_any_examined(id_prefix: str = "") -> bool:
+    """Return whether any conversation has a diagnosis, of whatever step."""
+    rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
+    return rows.filter(keptdiagnosis__isnull=False).exists()
 
 
 def doctor_page(

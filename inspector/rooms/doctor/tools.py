@@ -20,11 +20,14 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)
     lines = [] if which.choices.is_made else ["No providers chosen: this is of all of them."]
-    lines += [f"{wording.counted(counts.refused, 'conversation')} would be refused."]
+    if counts.refused is None:
+        lines.append("No conversation has been examined yet.")
+    else:
+        lines.append(f"{wording.counted(counts.refused, 'conversation')} would be refused.")
     if counts.changed:
         changed = wording.counted(counts.changed, "conversation")
         keep = f"{inspector_configuration().MANAGE} keep --once"
-        lines.append(f"{changed} changed since the last look: `{keep}` looks at them.")
+        lines.append(f"{changed} not examined yet: `{keep}` examines them.")
     for ill in page.rows:
         lines += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
     rows = [{**IllSerializer(ill).data, "url": agent.page_of(ill.memory.id)} for ill in page.rows]

@@ -151,7 +151,9 @@ def test_terms_that_a_summary_lost():
 def test_what_a_provider_would_refuse_next():
     create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
     changed = answer_json("doctor", Scope("torn"), provider="openai")["answer"]
-    assert "1 conversation changed since the last look: `python manage.py keep --once`" in changed
+    assert "1 conversation not examined yet: `python manage.py keep --once`" in changed
+    assert "No conversation has been examined yet." in changed
+    assert "would be refused" not in changed
     keep("torn")
     found = answer_json("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"

@@ -100,6 +100,15 @@ def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
     assert counts.changed == 0
 
 
+def test_what_nobody_has_examined_is_no_count(operator_client):
+    assert doctor_counts().refused == 0  # there is nothing to examine
+    create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
+    assert (doctor_counts().refused, doctor_counts().changed) == (None, 1)
+    assert operator_client.get("/api/v1/doctor/").json()["refused"] is None
+    diagnosed()
+    assert (doctor_counts().refused, doctor_counts().changed) == (1, 0)
+
+
 def test_a_fault_is_known_from_the_step_on_at_which_it_began():
     create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
     diagnosed()

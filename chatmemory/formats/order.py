@@ -1,0 +1,68 @@
+"""The order of lists whose messages have times: APIs and sites list the newest message first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from chatmemory.formats.format import Loss
+
+REVERSED = "the order of the list, in which the newest message is the first: it is read backwards"
+MIXED = "times that are not in the order of the messages, which are read as they stand"
+_TIMES = (
+    "created_at",
+    "createdAt",
+    "create_time",
+    "timestamp",
+    "sent_at",
+    "sentAt",
+    "time",
+    "date",
+)
+
+
+def is_newest_first(turns: Sequence[Any]) -> tuple[bool, tuple[Loss, ...]]:
+    """Return whether the times of all messages fall, and what to report of their order.
+
+    A list with a message without a time is read as it stands, and nothing is reported.
+    """
+    times: list[float] = []
+    for turn in turns:
+        time = time_of(turn)
+        if time is None:
+            return False, ()
+        times.append(time)
+    pairs = [*pairwise(times)]
+    if all(before <= after for before, after in pairs):
+        return False, ()
+    if all(before > after for before, after in pairs):
+        return True, (Loss("conversation", REVERSED),)
+    return False, (Loss("conversation", MIXED),)
+
+
+def time_of(turn: Any) -> float | None:
+    """Return the time of a message in seconds since 1970, or None if it has none."""
+    for name in _TIMES if isinstance(turn, dict) else ():
+        found = seconds_of(turn.get(name))
+        if found is not None:
+            return found
+    return None
+
+
+def seconds_of(value: Any) -> float | None:
+    """Return a time as seconds since 1970: a number of seconds or milliseconds, or text in ISO
+    8601. None for any other value.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value / 1_000 if abs(value) > 1e11 else float(value)
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
