@@ -118,6 +118,13 @@ def history_of(
     return history_from(listed, tokens, overhead, range(1, len(listed) + 1), words)
 
 
+def _is_read_by_rules(message: ChatMessage) -> bool:
+    """Return whether a rule needs the message itself: equal system messages, and the ids of calls
+    and results.
+    """
+    return message.type in _READ_BY_RULES or message.has_tool_execution_requests
+
+
 def history_from(
     messages: Sequence[ChatMessage],
     tokens: Sequence[int],
@@ -135,7 +142,7 @@ def history_from(
             message.type,
             message.has_tool_execution_requests,
             tokens[position],
-            message if message.type in _READ_BY_RULES else None,
+            message if _is_read_by_rules(message) else None,
             key=position,
         )
         for position, message in enumerate(messages)

@@ -53,6 +53,7 @@ kinds = st.one_of(
     st.builds(MessageWindow, st.just(1), always_keep_system_message_first=first),
     st.builds(TokenWindow, st.just(1), fixed_overhead=st.integers(0, 4)),
     st.builds(TokenWindow, st.just(9), oversized=st.sampled_from(["keep", "reject"])),
+    st.builds(TokenWindow, st.just(9), auto_recover_orphaned_tool_messages=st.just(True)),
     st.builds(Surcharged, st.just(1)),
     st.builds(Halving, st.just(1)),
 )

@@ -1,4 +1,4 @@
-"""Loads agree with the rule of eviction, which is written twice."""
+"""Loads agree with the rule of eviction, which they state a second time."""
 
 from __future__ import annotations
 
@@ -91,6 +91,7 @@ options = {
     "oversized": st.sampled_from(["evict", "keep", "reject"]),
     "meters_only": st.sampled_from([False, False, True]),
     "free_system": st.booleans(),
+    "auto_recover_orphaned_tool_messages": st.booleans(),
 }
 any_policy = (
     oldest_first
