@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -15,17 +16,19 @@ import httpx
 import pytest
 
 from ...serving import MANAGE, free_port, serving
-from .upstream import ANSWER, CHAT
+from ...waiting import until
+from .upstream import ANSWER, CHAT, chunk
 
 pytestmark = pytest.mark.long
 CLIENTS = 4
+LONGEST = 5.0  # seconds of a call, also on a busy machine: clients wait 20
 
 
 class Recorder:
     """`manage.py record`, as a user starts it."""
 
     def __init__(self, environment: dict, upstream: str, spool: Path) -> None:
-        self.port, self._environment = free_port(), environment
+        self.port, self._environment, self.spool = free_port(), environment, spool
         options = ["--port", str(self.port), "--upstream", upstream, "--spool", str(spool)]
         self._command = [*MANAGE, "record", *options]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -46,17 +49,21 @@ class Recorder:
         assert found, children
         return int(found[0])
 
-    def stop(self) -> None:
+    def stop(self) -> float:
+        """Stop it, and return the seconds until it has ended."""
+        began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30) == 0
         self.process.stdout.close()
+        return time.monotonic() - began
 
 
 class Clients:
     """Programs that make calls one after the other, each of a conversation of its own."""
 
-    def __init__(self, url: str) -> None:
-        self.url, self.ended, self.failed = url, [], []
+    def __init__(self, url: str, pause: float = 0.1) -> None:
+        self._pause = pause
+        self.url, self.ended, self.failed, self.seconds = url, [], [], []
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)
@@ -70,13 +77,15 @@ class Clients:
                 name = f"{number}-{n}"
                 body = {"model": "m", "messages": [{"role": "user", "content": name}]}
                 headers = {"X-Chatmemory-Conversation": name}
+                began = time.monotonic()
                 try:
                     answer = client.post(CHAT, json=body, headers=headers)
                     ok = answer.json() == ANSWER
                 except httpx.HTTPError:
                     ok = False
                 (self.ended if ok else self.failed).append((time.monotonic(), name))
-                self._stopping.wait(0.1)
+                self.seconds.append(time.monotonic() - began)
+                self._stopping.wait(self._pause)
 
     def __enter__(self) -> Clients:
         for each in self._threads:
@@ -158,6 +167,112 @@ def test_a_killed_recorder_loses_no_call_that_ended(site, recorder):
         time.sleep(1)
     assert clients.failed == []
     assert are_stored(site, {name for _, name in clients.ended})
+
+
+def test_twenty_kills_of_the_recorder_under_load_let_nobody_wait(site, recorder):
+    """Four clients call without a pause. The proxy answers until the next one does."""
+    with Clients(recorder.url, pause=0.01) as clients:
+        for _ in range(20):
+            time.sleep(0.2)
+            recorder.process.kill()
+            recorder.process.wait()
+            recorder.process.stdout.close()
+            recorder.start()
+            recorder.wait()
+    assert clients.failed == []
+    assert max(clients.seconds) < LONGEST
+    names = {name for _, name in clients.ended}
+    assert are_stored(site, names)
+    assert len(names) == len(clients.ended) == calls_of(site)
+
+
+def calls_of(site) -> int:
+    """The number of stored calls."""
+    with closing(
+        sqlite3.connect(site.environment["DATABASE_URL"].removeprefix("sqlite:///"))
+    ) as db:
+        return db.execute("SELECT COUNT(*) FROM chatmemory_calls_modelcall").fetchone()[0]
+
+
+def wait_in(spool: Path, calls: int) -> None:
+    """Let calls wait in a spool."""
+    spool.mkdir(exist_ok=True)
+    for n in range(calls):
+        head = {"path": CHAT, "at": 1.8e9 + n, "headers": {}, "provider": "h"}
+        messages = [{"role": "user", "content": f"call {n} " * 50}]
+        body = {"model": "m", "messages": messages}
+        answer = {"status": 200, "headers": {}}
+        parts = (
+            ("H", head | {"conversation": f"w-{n}"}),
+            ("Q", body),
+            ("A", answer),
+            ("B", ANSWER),
+        )
+        end = {"how": "ended", "error": "", "duration": 1.0}
+        frames = [(kind, json.dumps(each).encode()) for kind, each in (*parts, ("E", end))]
+        data = b"".join(
+            kind.encode() + len(each).to_bytes(4, "big") + each for kind, each in frames
+        )
+        (spool / f"{n:08}-1-1.call").write_bytes(data)
+
+
+def test_a_stop_takes_five_seconds_at_most_whatever_waits(site, recorder):
+    """The rest is stored at the next start, each call once."""
+    wait_in(recorder.spool, 200)
+    until(lambda: calls_of(site) > 5)
+    assert recorder.stop() < 5
+    waiting = len(list(recorder.spool.glob("*.call")))
+    assert waiting > 0
+    assert calls_of(site) + waiting in (200, 201)  # the one of a transaction that was ended
+    recorder.start()
+    recorder.wait()
+    until(lambda: not list(recorder.spool.glob("*.call")))
+    assert calls_of(site) == 200
+
+
+def test_a_stop_does_not_wait_for_the_database(site, recorder):
+    site.kill()
+    file = site.environment["DATABASE_URL"].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        wait_in(recorder.spool, 3)
+        time.sleep(1)
+        assert recorder.stop() < 5
+    assert len(list(recorder.spool.glob("*.call"))) == 3
+    recorder.start()
+    recorder.wait()
+
+
+def test_an_answer_in_flight_ends_after_the_recorder_has_stopped(site, recorder, upstream):
+    stopped = threading.Event()
+    pieces = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in ("one", " two")]
+
+    def answer(handler, got):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        chunk(handler, f"data: {json.dumps(pieces[0])}\n\n".encode())
+        assert stopped.wait(20)
+        chunk(handler, f"data: {json.dumps(pieces[1])}\n\ndata: [DONE]\n\n".encode())
+        chunk(handler, b"")
+
+    upstream.answer = answer
+    body = {"model": "m", "messages": [{"role": "user", "content": "count"}], "stream": True}
+    headers = {"X-Chatmemory-Conversation": "in-flight"}
+    with httpx.stream("POST", f"{recorder.url}{CHAT}", json=body, headers=headers) as found:
+        got = found.iter_raw()
+        first = next(got)
+        assert recorder.stop() < 5
+        stopped.set()
+        rest = b"".join(got)
+    assert b"one" in first
+    assert b"[DONE]" in rest
+    recorder.start()
+    recorder.wait()
+    assert are_stored(site, {"in-flight"})
+    call = site.api.get(f"{site.url}/api/v1/memories/in-flight/calls/1/").json()
+    assert call["response"]["choices"][0]["message"]["content"] == "one two"
 
 
 def test_the_command_says_the_variables(recorder):

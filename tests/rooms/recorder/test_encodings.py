@@ -7,16 +7,14 @@ import json
 import zlib
 
 import brotli
-import httpx
 import pytest
 
 from inspector.rooms.calls.call import DropReason
-from inspector.rooms.calls.models import DroppedCalls, ModelCall
+from inspector.rooms.calls.models import DroppedCalls
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder.proxy.decoding import AT_ONCE, Body, zstd
-from inspector.rooms.recorder.storing import Storing
 
-from .upstream import ANSWER, CHAT, ended, recorder
+from .upstream import ANSWER, CHAT, store_all
 
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Grüße " * 300}]}
 
@@ -49,26 +47,6 @@ ENCODED = {
     "two": ("gzip, br", lambda data: brotli.compress(gzip.compress(data))),
     "identity": ("identity", bytes),
 }
-
-
-@pytest.fixture
-def folder(tmp_path):
-    made = tmp_path / "spool"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def client(upstream, folder):
-    with recorder(folder, upstream.url) as url, httpx.Client(base_url=url, timeout=10) as found:
-        yield found
-
-
-def store_all(folder) -> list[ModelCall]:
-    ended(folder)
-    assert Storing(folder).store_waiting()
-    assert not (folder / "refused").exists()
-    return list(ModelCall.objects.order_by("at", "n"))
 
 
 def answers(data: bytes, encoding: str):

@@ -23,36 +23,10 @@ from inspector.rooms.recorder.storing import Storing
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
 from ...connecting import connected_to
-from .upstream import ANSWER, CHAT, answer_json, chunk, ended, recorder
+from .upstream import ANSWER, CHAT, answer_json, chunk, ended, recorder, store_all
 
 REQUEST = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Grüße"}], "new": [1.0, {}]}
 KEY = "sk-secret-0123456789"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    made = tmp_path / "spool"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def site(upstream, folder):
-    with recorder(folder, upstream.url) as url:
-        yield url
-
-
-@pytest.fixture
-def client(site):
-    with httpx.Client(base_url=site, timeout=10) as found:
-        yield found
-
-
-def store_all(folder) -> list[ModelCall]:
-    ended(folder)
-    assert Storing(folder).store_waiting()
-    assert list(folder.glob("*.call")) == []
-    return list(ModelCall.objects.order_by("at", "n"))
 
 
 def test_a_request_and_its_answer_pass_unchanged(upstream, client):

@@ -7,19 +7,16 @@ import random
 import string
 import time
 from base64 import b64encode
-from pathlib import Path
 from urllib.parse import quote
 
-import httpx
 import pytest
 
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder.proxy.secrets import Cleaner, looks_like_key, secrets, secrets_of
 from inspector.rooms.recorder.spool import call_of, read
-from inspector.rooms.recorder.storing import Storing
 
-from .upstream import ANSWER, CHAT, answer_text, ended, recorder
+from .upstream import ANSWER, CHAT, answer_text, ended, store_all
 
 RANDOM = random.Random(71)
 LETTERS = string.ascii_letters + string.digits
@@ -100,24 +97,6 @@ KINDS = {
     "words of 16 letters": bearer("correcthorsebattery"),
 }
 KINDS["LiteLLM"] = bearer(f"sk-{chance(22)}", name="x-litellm-api-key")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    made = tmp_path / "spool"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def client(upstream, folder):
-    with recorder(folder, upstream.url) as url, httpx.Client(base_url=url, timeout=10) as found:
-        yield found
-
-
-def store_all(folder: Path) -> list[ModelCall]:
-    assert Storing(folder).store_waiting()
-    return list(ModelCall.objects.order_by("at", "n"))
 
 
 def everything_of(call: ModelCall) -> str:

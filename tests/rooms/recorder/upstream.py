@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.recorder.proxy.headers import Upstream
 from inspector.rooms.recorder.proxy.server import Proxy
+from inspector.rooms.recorder.storing import Storing
 
 from ...waiting import until
 
@@ -151,3 +153,11 @@ def ended(folder: Path) -> list[Path]:
     # A file that is being renamed may be missing from a list
     until(lambda: has_ended() and has_ended())
     return sorted(folder.glob("*.call"))
+
+
+def store_all(folder: Path) -> list[ModelCall]:
+    """Store all calls of a spool, Return the stored ones."""
+    ended(folder)
+    assert Storing(folder).store_waiting()
+    assert list(folder.glob("*.call")) == []
+    return list(ModelCall.objects.order_by("at", "n"))
