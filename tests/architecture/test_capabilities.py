@@ -1,45 +1,59 @@
-"""The table of capabilities has the right counts."""
+"""The table of capabilities has every line of the product once, and the map of the docs is its."""
 
 from __future__ import annotations
 
-from benchmarks.capabilities import Spread, Tree, kernel, spreads
+import os
+import re
 
-ROOM = "inspector/rooms/clock"
-TREE = Tree(
-    {
-        f"{ROOM}/__init__.py": "",
-        f"{ROOM}/reads.py": "HOUR = 1\n",
-        f"{ROOM}/writes.py": "from inspector.rooms.clock.reads import HOUR\n",
-        f"{ROOM}/migrations/0001_clock.py": "1\n2\n3\n",
-        "templates/rooms/clock/clock.html": "{{ hour }}\n",
-        "tests/rooms/clock/test_clock.py": "from inspector.rooms.clock import reads\n\n",
-        "inspector/rooms/__init__.py": "",
-        "inspector/faces/__init__.py": "from inspector.rooms.clock.reads import HOUR\n",
-        "inspector/direct.py": "import inspector.rooms.clock.reads\n",
-        "inspector/by_a_face.py": "from inspector import faces\nprint(faces.HOUR)\n",
-        "inspector/by_a_template.py": 'PAGE = "rooms/clock/clock.html"\n',
-        "inspector/not_at_all.py": "from inspector import faces\nprint(faces.OTHER)\n",
-        "templates/inspector/page.html": '{% include "rooms/clock/clock.html" %}\n',
-        "chatmemory/models.py": "1\n2\n",
-        "chatmemory/formats/markdown.py": "1\n",
-        "chatmemory/recall/facts.py": "1\n",
-        "chatmemory/messages/message.py": "1\n2\n3\n",
-        "chatmemory/migrations/0001_schema.py": "1\n",
-        "chatmemory/distribution.py": "1\n",
-    }
+from benchmarks.capabilities import (
+    LAYERS,
+    PRODUCT,
+    ROOT,
+    SUFFIXES,
+    counted,
+    drawn,
+    part_of,
+    sums,
 )
 
-
-def test_a_capability_has_lines_folders_and_foreign_files():
-    clock = Spread(python=2, room=2, templates=1, tests=2, folders=3, foreign=5)
-    assert spreads(TREE) == {"clock": clock}
-
-
-def test_files_that_are_not_in_the_folder_of_a_room_are_not_counted_as_the_room():
-    files = {"inspector/rooms/doctor/reads.py": "1\n2\n", "chatmemory/reports/doctor.py": "1\n"}
-    found = spreads(Tree(files))["doctor"]
-    assert (found.python, found.room) == (3, 2)
+DOCS = ROOT / "docs/architecture.md"
+BEGIN = "<!-- made by tests/architecture/test_capabilities.py; the sizes are lines -->\n```text\n"
+END = "\n```\n<!-- end -->"
+FARTHEST = 0.2  # that a size may be from today's
 
 
-def test_the_kernel_is_counted_without_libraries():
-    assert kernel(TREE) == {"chatmemory": 2, "chatmemory/messages": 3}
+def test_every_line_of_the_product_is_in_one_part():
+    found = [file for top in PRODUCT for file in (ROOT / top).rglob("*") if file.suffix in SUFFIXES]
+    files = [file for file in found if "__pycache__" not in file.parts]
+    lines = sum(len(file.read_text("utf-8").splitlines()) for file in files)
+    assert sum(each.product for each in counted().values()) == lines
+    assert {part_of(file.relative_to(ROOT))[0] for file in files} == {*LAYERS}
+    assert sums(counted())[""].product == 0
+
+
+def test_the_docs_have_the_map():
+    """`WRITE_MAP=1 pytest tests/architecture/test_capabilities.py` draws it again. The parts are
+    today's, and the sizes nearly so.
+    """
+    text, today = DOCS.read_text("utf-8"), "\n".join(drawn())
+    before, rest = text.split(BEGIN)
+    map, _, after = rest.partition(END)
+    if os.environ.get("WRITE_MAP"):
+        DOCS.write_text(f"{before}{BEGIN}{today}{END}{after}", "utf-8")
+        map = today
+    written, counted = sizes_of(map), sizes_of(today)
+    assert written.keys() == counted.keys(), "draw the map again"
+    far = {
+        part: (written[part], size)
+        for part, size in counted.items()
+        if abs(written[part] - size) > max(200, FARTHEST * size)
+    }
+    assert far == {}, "draw the map again"
+
+
+def sizes_of(map: str) -> dict[str, int]:
+    """Return the size of each part."""
+    found = re.findall(
+        r"^ *(\S.*?):? (\d[\d,]*)$", map.replace(" · ", "\n").replace(" ·\n", "\n"), re.M
+    )
+    return {part: int(size.replace(",", "")) for part, size in found}
