@@ -187,14 +187,21 @@ def _harmless(method: Callable[Concatenate[Recording, P], None]) -> Callable[...
 
 
 class Recording:
-    """The recording of one call."""
+    """The recording of one call. `times` are its start and its duration, if it has ended before."""
 
-    def __init__(self, file: SpoolFile, request: ClientRequest, provider: str) -> None:
+    def __init__(
+        self,
+        file: SpoolFile,
+        request: ClientRequest,
+        provider: str,
+        times: tuple[float, float] | None = None,
+    ) -> None:
         self._began = time.monotonic()
+        self._duration = times[1] if times else None
         self.is_ended = False
         self._secrets = secrets = secrets_of(request.headers, request.target)
         head = {
-            "at": time.time(),
+            "at": times[0] if times else time.time(),
             "path": self._clean(request.path),
             "provider": provider,
             "conversation": self._clean(request.header(CONVERSATION).decode("utf-8", "replace")),
@@ -258,7 +265,7 @@ class Recording:
         end = {
             "how": how,
             "error": self._clean(error),
-            "duration": time.monotonic() - self._began,
+            "duration": self._duration or time.monotonic() - self._began,
             "is_cut": any(each.is_cut for each in copies),
             "removed": sum(each.cleaner.removed for each in copies),
             "undecodable": {"Q": self._clean(request), "B": self._clean(answer)},

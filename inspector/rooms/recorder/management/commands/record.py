@@ -8,20 +8,15 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from inspector.rooms.recorder.apps import PORT
+from inspector.rooms.recorder.folders import spool_folder
 from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
 
 LAST_SECONDS = 1.0  # in which the calls that have just ended are stored
 ENDING_SECONDS = 1.0  # in which the call ends that is being stored
-
-
-def spool_folder() -> Path:
-    """Return the folder of calls that wait to be stored, in the data folder of the site."""
-    return Path(getattr(settings, "VAR", Path.home() / ".local/share/chatmemory")) / "calls"
 
 
 class Command(DatabaseCommand):

@@ -1,0 +1,347 @@
+"""Records the calls of clients of this process, without a proxy: `record(client)`.
+
+Event hooks of httpx miss streamed bodies, so the transport is wrapped. The call only keeps
+references to the pieces that pass; a thread cleans and writes them to the spool, as the proxy does.
+In a process of the site, this thread also stores what waits in the spool. A call that is in flight
+when the process is killed is lost, unlike with the proxy.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any, TypeVar
+
+from inspector.rooms.recorder.folders import spool_folder
+from inspector.rooms.recorder.proxy.headers import CONVERSATION, ClientRequest, Headers
+from inspector.rooms.recorder.proxy.recording import COPIED, Recording, SpoolFile, Unwritten
+
+WAITING_CALLS, WAITING_BYTES = 1_000, 64 * 2**20  # that wait to be written; more are dropped
+FLUSH_SECONDS = 1.0  # in which the thread may end its work when the process ends
+STORING_SECONDS = 0.2  # between two looks at the spool
+
+Client = TypeVar("Client")
+
+
+def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
+    """Record the calls of a client from now on, and return it. A second time changes nothing.
+
+    `client` is one of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or not,
+    or a client of httpx. `spool` is the folder of calls that wait for the database; by default that
+    of the command `record`. A process of the site stores them, unless `is_storing` is False: then
+    the command does. The header `X-Chatmemory-Conversation` of a call names its
+    conversation, and is not sent to the provider. Raises TypeError for another object.
+    """
+    found = list(_http_clients(client))
+    if not found:
+        raise TypeError(f"{type(client).__name__} has no client of httpx whose calls are recorded")
+    for each in found:
+        _wrap(each, _writer(spool or spool_folder(), is_storing))
+    return client
+
+
+def _http_clients(client: Any) -> Iterator[Any]:
+    """Yield the clients of httpx in a client of a provider's library."""
+    holder = getattr(client, "_api_client", client)  # google-genai's
+    names = ("_client", "_httpx_client", "_async_httpx_client")
+    for each in (client, *(getattr(holder, name, None) for name in names)):
+        if hasattr(each, "_transport") and hasattr(each, "_mounts"):
+            yield each
+
+
+def _wrap(client: Any, writer: Writer) -> None:
+    library = next(
+        sys.modules[base.__module__.partition(".")[0]]
+        for base in type(client).__mro__
+        if base.__module__.partition(".")[0].startswith("httpx")
+    )
+    is_async = hasattr(client, "aclose")
+
+    def wrapped(inner: Any) -> Any:
+        if inner is None or isinstance(inner, _Transport):
+            return inner
+        kind = _AsyncTransport if is_async else _Transport
+        return kind(inner, library, writer)
+
+    client._transport = wrapped(client._transport)
+    client._mounts = {pattern: wrapped(each) for pattern, each in client._mounts.items()}
+
+
+# What passes
+
+
+@dataclass(eq=False)
+class Exchange:
+    """A call that passes: references to its pieces, without a copy."""
+
+    request: ClientRequest
+    provider: str
+    body: bytes
+    at: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.monotonic)
+    status: int = 0
+    headers: Headers = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    size: int = 0
+    how: str = ""
+    error: str = ""
+    duration: float = 0.0
+
+    def add(self, piece: bytes) -> None:
+        if self.size <= COPIED:
+            self.pieces.append(piece)
+            self.size += len(piece)
+
+    def end(self, how: str, error: str = "") -> bool:
+        """Say how the call ended. Return whether this is the first time."""
+        if self.how:
+            return False
+        self.how, self.error, self.duration = how, error, time.monotonic() - self.began
+        return True
+
+    def write(self, file: SpoolFile) -> None:
+        """Write it to a file of the spool."""
+        times = (self.at, self.duration)
+        recording = Recording(file, self.request, self.provider, times=times)
+        recording.request_piece(self.body, is_last=True)
+        if self.status:
+            recording.answer(self.status, self.headers)
+        for piece in self.pieces:
+            recording.answer_piece(piece, is_last=False)
+        if self.how == "ended":
+            recording.answer_piece(b"", is_last=True)
+        recording.end(self.how, self.error)
+        recording.close()
+
+
+class _Transport:
+    """A transport of httpx that passes each request on, and keeps what passes of a call."""
+
+    def __init__(self, inner: Any, library: Any, writer: Writer) -> None:
+        self._inner, self._library, self._writer = inner, library, writer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __enter__(self) -> _Transport:
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        self._inner.__exit__(*args)
+
+    def handle_request(self, request: Any) -> Any:
+        exchange = _exchange_of(request)
+        if exchange is None:
+            return self._inner.handle_request(request)
+        try:
+            response = self._inner.handle_request(request)
+        except BaseException as error:
+            self._end(exchange, "cut", f"{type(error).__name__}: {error}")
+            raise
+        _keep_head(exchange, response)
+        response.stream = self._watched(response.stream, exchange)
+        return response
+
+    def _end(self, exchange: Exchange, how: str, error: str = "") -> None:
+        if exchange.end(how, error):
+            self._writer.put(exchange)
+
+    def _watched(self, stream: Any, exchange: Exchange) -> Any:
+        end = self._end
+
+        class Watched(self._library.SyncByteStream):  # type: ignore[misc, name-defined]
+            def __iter__(self) -> Iterator[bytes]:
+                try:
+                    for piece in stream:
+                        exchange.add(piece)
+                        yield piece
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    end(exchange, "cut", f"{type(error).__name__}: {error}")
+                    raise
+                end(exchange, "ended")
+
+            def close(self) -> None:
+                stream.close()
+                end(exchange, "cut", "the client left")
+
+        return Watched()
+
+
+class _AsyncTransport(_Transport):
+    """The same under asyncio."""
+
+    async def __aenter__(self) -> _AsyncTransport:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *args: Any) -> None:
+        await self._inner.__aexit__(*args)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        exchange = _exchange_of(request)
+        if exchange is None:
+            return await self._inner.handle_async_request(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except BaseException as error:
+            self._end(exchange, "cut", f"{type(error).__name__}: {error}")
+            raise
+        _keep_head(exchange, response)
+        response.stream = self._watched(response.stream, exchange)
+        return response
+
+    def _watched(self, stream: Any, exchange: Exchange) -> Any:
+        end = self._end
+
+        class Watched(self._library.AsyncByteStream):  # type: ignore[misc, name-defined]
+            async def __aiter__(self) -> Any:
+                try:
+                    async for piece in stream:
+                        exchange.add(piece)
+                        yield piece
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    end(exchange, "cut", f"{type(error).__name__}: {error}")
+                    raise
+                end(exchange, "ended")
+
+            async def aclose(self) -> None:
+                await stream.aclose()
+                end(exchange, "cut", "the client left")
+
+        return Watched()
+
+
+def _exchange_of(request: Any) -> Exchange | None:
+    """Return the exchange of a request that is a call of a model and whose body is in memory, and
+    remove the name of its conversation from it.
+    """
+    headers = list(request.headers.raw)
+    own = ClientRequest(request.method.encode(), request.url.raw_path, headers)
+    request.headers.pop(CONVERSATION.decode(), None)
+    try:
+        body = request.content
+    except Exception:  # a stream that only the transport reads: httpx's RequestNotRead
+        return None
+    port = f":{request.url.port}" if request.url.port else ""
+    return Exchange(own, f"{request.url.host}{port}", body) if own.is_recorded else None
+
+
+def _keep_head(exchange: Exchange, response: Any) -> None:
+    exchange.status, exchange.headers = response.status_code, list(response.headers.raw)
+
+
+# The thread
+
+
+class Writer:
+    """Writes calls to the spool in a thread of its own, which begins with the first call."""
+
+    def __init__(self, folder: Path, is_storing: bool) -> None:
+        self._folder, self._is_storing = folder, is_storing
+        self._unwritten = Unwritten()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Begin without calls and without a thread. After a fork, the parent writes its own."""
+        self._changed = Condition()
+        self._waiting: deque[Exchange] = deque()
+        self._bytes = 0
+        self._is_busy = False
+        self._thread: Thread | None = None
+
+    def put(self, exchange: Exchange) -> None:
+        """Let the thread write a call, or count it as unwritten if too many wait."""
+        size = len(exchange.body) + exchange.size
+        with self._changed:
+            is_full = len(self._waiting) >= WAITING_CALLS or self._bytes + size > WAITING_BYTES
+            if is_full and self._waiting:
+                self._unwritten.add(1)
+                return
+            self._waiting.append(exchange)
+            self._bytes += size
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="chatmemory-record", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
+        """Wait until all calls are written. Return whether they are."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._waiting or self._is_busy), seconds)
+
+    def _run(self) -> None:
+        with suppress(OSError):  # then the calls are counted as unwritten
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting, STORING_SECONDS)
+                exchange = self._waiting.popleft() if self._waiting else None
+                self._is_busy = exchange is not None
+            if exchange is None:
+                if self._is_storing:
+                    _store(self._folder)
+                continue
+            with suppress(Exception):  # Recording counts what it cannot write
+                exchange.write(SpoolFile(self._folder, self._unwritten))
+                self._unwritten.write(self._folder)
+            with self._changed:
+                self._bytes -= len(exchange.body) + exchange.size
+                self._is_busy = False
+                self._changed.notify_all()
+
+
+_writers: dict[Path, Writer] = {}
+
+
+def _writer(folder: Path, is_storing: bool) -> Writer:
+    """Return the writer of a folder."""
+    if folder not in _writers:
+        _writers[folder] = Writer(folder, is_storing)
+    return _writers[folder]
+
+
+def flush(seconds: float = FLUSH_SECONDS) -> bool:
+    """Wait until the calls that have ended are in the spool. Return whether they are."""
+    end = time.monotonic() + seconds
+    return all(each.flush(end - time.monotonic()) for each in _writers.values())
+
+
+def _begin_anew() -> None:
+    for each in _writers.values():
+        each._begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+atexit.register(flush)
+
+
+def _store(folder: Path) -> None:
+    """Store what waits in the spool, in a process of the site. Of several, one stores at a time."""
+    from django.apps import apps
+
+    if not apps.ready or not apps.is_installed("inspector.rooms.recorder"):
+        return
+    from django.db import connections
+
+    from inspector.rooms.recorder import spool
+    from inspector.rooms.recorder.storing import Storing
+
+    with suppress(OSError), (folder / "storing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: another process stores
+        if spool.waiting(folder, 1):
+            Storing(folder).store_waiting()
+            connections.close_all()
