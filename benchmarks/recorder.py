@@ -23,7 +23,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
+
 from benchmarks.measuring import QUICK, Figure
+from inspector.rooms.recorder import record
 
 RECORDER = Path(__file__).parents[1] / "inspector/rooms/recorder"
 CALLS = 300 if QUICK else 2_000
@@ -47,10 +50,14 @@ def figures(folder: str) -> Iterator[Figure]:
         _recorder(folder, provider) as recorder,
     ):
         times = _times({"recorder": recorder, "bare proxy": bare})
+        own = _times_in_process(provider, Path(folder) / "own")
     for name, share in (("99 of 100 calls", 0.99), ("half of the calls", 0.5)):
         first, second = (_within(each, share) for each in times.values())
         detail = f"recorder {first:.2f} ms, bare proxy {second:.2f} ms"
         yield Figure(f"{name} through the recorder", first / second, LIMIT, detail)
+        first, second = (_within(each, share) for each in own.values())
+        detail = f"with record(client) {first:.2f} ms, without {second:.2f} ms"
+        yield Figure(f"{name} recorded in the process", first / second, LIMIT, detail)
     yield _storing(Path(folder))
 
 
@@ -110,6 +117,24 @@ def _times(ports: dict[str, int]) -> dict[str, list[float]]:
             times[name].append(1000 * (time.perf_counter() - start))
     for way in ways.values():
         way.close()
+    return times
+
+
+def _times_in_process(port: int, spool: Path) -> dict[str, list[float]]:
+    """Return the milliseconds of calls that take turns, of a client of httpx that is recorded, and
+    of one that is not.
+    """
+    clients = {"recorded": record(httpx.Client(), spool, is_storing=False), "plain": httpx.Client()}
+    times: dict[str, list[float]] = {name: [] for name in clients}
+    headers = {"Content-Type": "application/json"}
+    for _ in range(CALLS):
+        for name, client in clients.items():
+            start = time.perf_counter()
+            url = f"http://127.0.0.1:{port}/v1/chat/completions"
+            assert client.post(url, content=REQUEST, headers=headers).content == ANSWER
+            times[name].append(1000 * (time.perf_counter() - start))
+    for client in clients.values():
+        client.close()
     return times
 
 
