@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -171,12 +171,14 @@ class Prices:
     tokens written to it.
 
     Without a cached price, tokens are compared. The price for writing defaults to the input price.
-    Raises InvalidValue for a price below 0, and for a cached price without an input price.
+    `source` says in words whose prices they are, as of which day. Raises InvalidValue for a price
+    below 0, and for a cached price without an input price.
     """
 
     input: Decimal | None = None
     cached: Decimal | None = None
     write: Decimal | None = None
+    source: str = field(default="", kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         prices = {"input": self.input, "cached": self.cached, "write": self.write}
@@ -192,6 +194,21 @@ class Prices:
     def priced(self) -> str:
         """The measure that is compared: `cache` for the cost with the cache, or `tokens`."""
         return "tokens" if self.cached is None else "cache"
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """The prices of a token that is neither read from the cache nor written to it, of one that
+        is read, and of one that is written, each relative to the input price.
+        """
+        if self.cached is None or not self.input:
+            return 1.0, 1.0, 1.0
+        write = ONE if self.write is None else self.write / self.input
+        return 1.0, float(self.cached / self.input), float(write)
+
+    def cost_in_tokens(self, bill: Bill) -> float:
+        """Return the cost of prompts, in tokens at the input price, for means of many."""
+        fresh, read, written = self.parts
+        return fresh * bill.fresh + read * bill.read + written * bill.written
 
     def weight(self, bill: Bill) -> Decimal:
         """Return the cost of prompts, in tokens at the input price."""

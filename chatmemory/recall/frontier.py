@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import curve_of
-from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules
+from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules, Call
 from chatmemory.recall.history import History, needs, uses
 from chatmemory.recall.prompts import prompt_sizes
 from chatmemory.recall.tallies import NOTHING, Tallies, Tally
 from chatmemory.windows.policies import WHOLE, Policy, TokenWindow, has_own_rule
+from chatmemory.windows.window import Entry
 
+FIGURES_RULES = "9"  # the version of the figures: raise it with each change of them
 FEWEST_CALLS = 3  # a conversation with fewer calls does not count
 MOST_ADDS = 400_000  # the most messages added in all, where each policy needs a replay
 MOST_CLEARED = 20_000  # the same for clearing tool results, which takes about ten times as long
@@ -63,9 +66,9 @@ class TriedPolicies:
         return is_of_grid and self.variants[variant].whole_results > 0
 
     def limits(self, variant: int, most: int) -> Sequence[int]:
-        """Return the limits of a variant; from a grid, only the limits below a load of `most`."""
+        """Return the limits of a variant below a load of `most`, into which everything fits."""
         if self.chosen_limits is not None:
-            return self.chosen_limits[variant]
+            return [limit for limit in self.chosen_limits[variant] if limit < most]
         least = self.variants[variant].least_limit
         steps = _STEPS[::2] if self.clears_beside(variant) else _STEPS
         limits = limits_of(self.kind.unit, most, self.also, steps)
@@ -124,10 +127,13 @@ def limits_of(
 class Figures:
     """The tallies of a history under the policies of a frontier.
 
-    `everything` is the tally without a limit, whose largest prompt has `longest` tokens. `points`
-    are the tallies of each variant by limit. `today` is the tally of the policy in force, or None
-    if a client decides. The limit `need` and every larger one hold all facts. `is_unreadable`: a
-    row of the history is corrupt.
+    The history has `size` tokens in all, and the window with all of it the `load`. `everything` is
+    the tally without a limit, whose largest prompt has `longest` tokens. `points` are the tallies
+    of each variant by limit, below the load. `today` is the tally of the policy in force, or None
+    if a client decides; under it, `changed` prompts do not begin with the whole prompt before, and
+    `short` ones are too short for the provider's cache. The limit `need` and every larger one hold
+    all facts, and the largest turn needs `turn` with the system message. `is_unreadable`: a row of
+    the history is corrupt.
     """
 
     messages: int = 0
@@ -140,6 +146,11 @@ class Figures:
     need: int | None = None
     is_unreadable: bool = False
     clears: bool = False
+    size: int = 0
+    load: int = 0
+    turn: int = 0
+    changed: int = 0
+    short: int = 0
 
     @property
     def has_weight(self) -> bool:
@@ -182,7 +193,10 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
             points[number] = {limit: points[0][limit] for limit in limits}
         else:
             points[number] = {limit: tallies.of(tried.policy(number, limit)) for limit in limits}
-    own = Tallies(history, today, tried.rules).of(today) if today else None
+    own, calls = None, tallies.calls(None)
+    if today:
+        under_today = Tallies(history, today, tried.rules)
+        own, calls = under_today.of(today), under_today.calls(today)
     sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
     return Figures(
         messages=len(whole),
@@ -194,7 +208,34 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
         today=own,
         need=curve_of(history, sliding).smallest_limit(),
         clears=clears,
+        size=sum(history.tokens),
+        load=most,
+        turn=limit_needed(history.entries, tried.kind),
+        changed=changed_prefixes(calls, history.overhead),
+        short=sum(not tried.rules.is_cached(call.prompt) for call in calls),
     )
+
+
+def changed_prefixes(calls: Sequence[Call], overhead: int) -> int:
+    """Count the prompts that do not begin with the whole prompt before. `overhead` are the tokens
+    of a request beside its messages.
+    """
+    return sum(then.shared < before.prompt - overhead for before, then in pairwise(calls))
+
+
+def limit_needed(entries: Iterable[Entry], policy: Policy) -> int:
+    """Return the limit that the largest turn needs with the system message. A turn is a message of
+    the user and what follows up to the next one.
+    """
+    system = turn = most = 0
+    for entry in entries:
+        cost = policy.weigh(entry)
+        if entry.type is MessageType.SYSTEM:
+            system = cost
+            continue
+        turn = cost if entry.type is MessageType.USER else turn + cost
+        most = max(most, policy.overhead + system + turn)
+    return most
 
 
 def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:

@@ -77,6 +77,12 @@ class Tallies:
         )
         return Tally(found.held, *again, bill.tokens, bill.read, bill.written)
 
+    def calls(self, policy: Policy | None) -> Sequence[Call]:
+        """Return the calls of the model under a policy; None keeps everything."""
+        if self._plain and (policy is None or _is_common(policy)):
+            return self._plain.calls(policy)
+        return replay(self._history, policy).prompts.sent
+
 
 def _is_plain(history: History) -> bool:
     """Return whether a history has no system message but its first message."""
@@ -148,6 +154,10 @@ class _PlainHistory:
         if rules not in self._nothing:  # no limit below has room for any message
             self._nothing[rules] = self._tally(list(range(self._size)), rules)
         return self._nothing[rules]
+
+    def calls(self, policy: Policy | None) -> list[Call]:
+        """Return the calls of the model under a policy; None keeps everything."""
+        return self._sent([0] * self._size if policy is None else self._firsts(policy))
 
     def _tally(self, firsts: Sequence[int], rules: CacheRules) -> Tally:
         again = {kind: found.lost(firsts) for kind, found in self._again.items()}

@@ -1,0 +1,543 @@
+"""The choice of a window: what to do about a conversation, or about several.
+
+Each conversation counts alike: the cost is the mean of relative costs, and what is held the mean of
+shares. So one long conversation decides no more than one short one. A conversation that needs, or
+has in tokens, far more than the others stands apart. The halves in which a window must save are
+chosen by a digest of the id, so that one more conversation moves no other one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
+
+from chatmemory.advice.values import (
+    CLOSE,
+    USUAL,
+    Advice,
+    DecidedBy,
+    Goals,
+    LeftOut,
+    Measured,
+    Option,
+    Prefixes,
+    Scope,
+    Verdict,
+)
+from chatmemory.recall.cost import NO_PRICES, Prices
+from chatmemory.recall.frontier import FEWEST_CALLS, FIGURES_RULES, Figures
+from chatmemory.recall.tallies import Tally
+from chatmemory.windows.policies import Policy
+
+FACTS_ENOUGH = 10  # fewer needed facts say little about a limit
+FAR_MORE = 4
+FEWEST_OTHERS = 2
+MOST_OTHERS = 3
+NEARLY = 0.75  # of the share in the goals: other options hold as much
+
+
+def advise(
+    measured: Iterable[Measured],
+    goals: Goals = USUAL,
+    prices: Prices = NO_PRICES,
+    keeps: Policy | None = None,
+) -> Advice:
+    """Return the advice for conversations. `keeps` is a policy whose option is asked for, such as
+    the limit that would have kept a fact.
+    """
+    counted, left_out = _sorted(list(measured))
+    all_of_them = len(counted) + sum(map(len, left_out.values()))
+    scope = Scope(
+        len(counted),
+        all_of_them,
+        left_out,
+        sum(_figures(each).messages for each in counted),
+        sum(_figures(each).calls for each in counted),
+        prices,
+        FIGURES_RULES,
+    )
+    if not counted:
+        return Advice(Verdict.TOO_FEW, scope, goals=goals)
+    return _Choice(counted, scope, goals, prices, keeps).advice()
+
+
+def advise_groups(
+    groups: Mapping[str, Sequence[Measured]], goals: Goals = USUAL, prices: Prices = NO_PRICES
+) -> tuple[Advice, dict[str, Advice]]:
+    """Return the advice for all groups together, and for each. If the groups' advice differs, there
+    is none for all of them.
+    """
+    found = {name: advise(members, goals, prices) for name, members in groups.items()}
+    together = advise((each for members in groups.values() for each in members), goals, prices)
+    if len(found) < 2:
+        return (next(iter(found.values())) if found else together), found
+    answers = {_answer(each) for each in found.values() if each.pick} - {None}
+    if not answers or together.pick is None:
+        return together, found
+    if answers == {_answer(together)}:
+        return together, found
+    differing = replace(
+        together, verdict=Verdict.GROUPS_DIFFER, pick=None, others=(), checked=None, keeps=None
+    )
+    return differing, found
+
+
+def _answer(advice: Advice) -> tuple[Verdict, str] | None:
+    """Return what the advice says to do, as far as two advices can contradict each other."""
+    if advice.pick is None:
+        return None
+    return advice.verdict, "" if advice.verdict is Verdict.KEEP else advice.pick.text
+
+
+# Which conversations count
+
+
+def _figures(each: Measured) -> Figures:
+    assert each.figures is not None
+    return each.figures
+
+
+def _sorted(measured: list[Measured]) -> tuple[list[Measured], dict[LeftOut, list[str]]]:
+    """Return the conversations that count, and the ids of the others."""
+    left_out: dict[LeftOut, list[str]] = {}
+
+    def keep(those: Iterable[Measured], but: LeftOut, which: Iterable[bool]) -> list[Measured]:
+        kept = []
+        for each, is_out in zip(those, which, strict=True):
+            if is_out:
+                left_out.setdefault(but, []).append(each.id)
+            else:
+                kept.append(each)
+        return kept
+
+    found = keep(measured, LeftOut.UNREAD, (each.figures is None for each in measured))
+    found = keep(found, LeftOut.UNREADABLE, [_figures(each).is_unreadable for each in found])
+    found = keep(found, LeftOut.TOO_SHORT, [_figures(each).calls < FEWEST_CALLS for each in found])
+    of_client = [each.decided_by is DecidedBy.CLIENT for each in found]
+    if not all(of_client):
+        found = keep(found, LeftOut.CLIENT, of_client)
+    units = [_unit(each) for each in found]
+    usual = max(Counter(units).items(), key=lambda item: (item[1], item[0]), default=(None, 0))[0]
+    found = keep(found, LeftOut.OTHER_UNIT, [unit != usual for unit in units])
+    no_facts = [not _figures(each).recalls for each in found]
+    if not all(no_facts):
+        found = keep(found, LeftOut.NO_FACTS, no_facts)
+    apart = outliers(found)
+    found = keep(found, LeftOut.OUTLIER, [each.id in apart for each in found])
+    return found, left_out
+
+
+def _unit(each: Measured) -> tuple[str, str]:
+    """Return what the limits of a conversation count: only these compare."""
+    kind = each.tried.kind if each.tried else None
+    return (kind.unit, kind.estimator) if kind else ("", "")
+
+
+def outliers(measured: Sequence[Measured]) -> set[str]:
+    """Return the ids of the conversations that need, or have in tokens, more than four times what
+    nine in ten of the others need or have.
+    """
+    known = {each.id: _figures(each) for each in measured}
+    apart: set[str] = set()
+    while found := {*_largest(known, "need"), *_largest(known, "size")}:
+        apart |= found
+        for each in found:
+            del known[each]
+    return apart
+
+
+def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
+    """Yield the conversation with the largest figure of a name, if it is far larger."""
+    sizes = sorted((getattr(each, name) or 0, id) for id, each in known.items())
+    if len(sizes) > FEWEST_OTHERS:
+        others = [size for size, _ in sizes[:-1]]
+        if sizes[-1][0] > FAR_MORE * at_share(others, 0.9) > 0:
+            yield sizes[-1][1]
+
+
+def at_share(ordered: Sequence[int], share: float) -> int:
+    """Return the smallest number that this share of some do not exceed."""
+    return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
+
+
+def is_of_first_half(id: str) -> bool:
+    """Return whether a conversation is in the first half, which no other conversation changes."""
+    return hashlib.sha256(id.encode()).digest()[0] < 128
+
+
+# Their options
+
+
+class _Counted(NamedTuple):
+    """A counted conversation: its half, 0 or 1, the prices of its tokens relative to the cost of
+    sending everything, and the share that one fact is of those that it needed.
+    """
+
+    measured: Measured
+    figures: Figures
+    half: int
+    parts: tuple[float, float, float]
+    per_fact: float
+
+    @classmethod
+    def of(cls, measured: Measured, prices: Prices) -> _Counted:
+        figures = _figures(measured)
+        whole = prices.cost_in_tokens(figures.everything.bill(figures.calls)) or 1.0
+        fresh, read, written = (part / whole for part in prices.parts)
+        per_fact = 1 / figures.recalls if figures.recalls else 0.0
+        half = 0 if is_of_first_half(measured.id) else 1
+        return cls(measured, figures, half, (fresh, read, written), per_fact)
+
+
+class _Sums:
+    """The sums of an option over conversations: of relative costs, by half, of shares, and of the
+    six numbers of tallies.
+    """
+
+    __slots__ = ("conversations", "costs", "numbers", "share")
+
+    def __init__(self) -> None:
+        self.conversations = [0, 0]
+        self.costs = [0.0, 0.0]
+        self.share = 0.0
+        self.numbers = [0, 0, 0, 0, 0, 0]
+
+    def add(self, each: _Counted, tally: Tally) -> None:
+        """Add a conversation, in which the option has this tally. The sums of many conversations
+        take most of the time of an advice.
+        """
+        held, user, call, tokens, read, written = tally
+        numbers = self.numbers
+        numbers[0] += held
+        numbers[1] += user
+        numbers[2] += call
+        numbers[3] += tokens
+        numbers[4] += read
+        numbers[5] += written
+        fresh, cached, writing = each.parts
+        half = each.half
+        self.costs[half] += fresh * (tokens - read - written) + cached * read + writing * written
+        self.share += held * each.per_fact if each.per_fact else 1.0
+        self.conversations[half] += 1
+
+    def plus(self, other: _Sums) -> _Sums:
+        found = _Sums()
+        found.conversations = [*map(int.__add__, self.conversations, other.conversations)]
+        found.costs = [*map(float.__add__, self.costs, other.costs)]
+        found.share = self.share + other.share
+        found.numbers = [*map(int.__add__, self.numbers, other.numbers)]
+        return found
+
+
+class _Choice:
+    """The options of the counted conversations, and the choice among them.
+
+    A window has no tally of its own in a conversation that fits into it as a whole: there it is the
+    tally of everything.
+    """
+
+    def __init__(
+        self,
+        measured: Sequence[Measured],
+        scope: Scope,
+        goals: Goals,
+        prices: Prices,
+        keeps: Policy | None,
+    ) -> None:
+        self._counted = [_Counted.of(each, prices) for each in measured]
+        self._scope, self._goals, self._keeps = scope, goals, keeps
+        known = [each.figures for each in self._counted]
+        self._needed = sum(each.recalls for each in known)
+        self._longest = max(each.longest for each in known)
+        self._turn = max(each.turn for each in known)
+
+    @cached_property
+    def everything(self) -> Option:
+        found = _Sums()
+        for each in self._counted:
+            found.add(each, each.figures.everything)
+        context = self._goals.context
+        return self._option(None, found, context is None or self._longest <= context)
+
+    @cached_property
+    def today(self) -> Option | None:
+        """What is in force; None unless it is known of each conversation."""
+        found = _Sums()
+        for each in self._counted:
+            tally = each.measured.today
+            if tally is None:
+                return None
+            found.add(each, tally)
+        policies = {
+            None if each.measured.sends_everything else each.measured.policy
+            for each in self._counted
+        }
+        policy = next(iter(policies)) if len(policies) == 1 else None
+        fits = all(self.everything.fits if each is None else self._fits(each) for each in policies)
+        return replace(self._option(policy, found, fits), mixed=len(policies) > 1)
+
+    def _option(self, policy: Policy | None, found: _Sums, fits: bool) -> Option:
+        counts = found.conversations
+        first, second = (
+            cost / count if count else None for cost, count in zip(found.costs, counts, strict=True)
+        )
+        return Option(
+            policy,
+            Tally(*found.numbers),
+            self._needed,
+            self._scope.calls,
+            found.share / sum(counts),
+            sum(found.costs) / sum(counts),
+            fits,
+            sum(counts),
+            (first, second),
+        )
+
+    def _fits(self, policy: Policy) -> bool:
+        context = self._goals.context
+        if context is None or policy.unit != "tokens":
+            return True
+        return self._longest <= context or policy.limit <= context
+
+    @cached_property
+    def windows(self) -> list[Option]:
+        """The windows that were tried in each conversation, the cheapest first. Those are left out
+        that are smaller than the largest turn needs, and those that hold nothing.
+        """
+        options = (
+            self._option(policy, found, self._fits(policy)) for policy, found in self._tried()
+        )
+        enough = (each for each in options if not self._needed or each.held)
+        return sorted(enough, key=cheapest)
+
+    def _tried(self) -> Iterator[tuple[Policy, _Sums]]:
+        """Yield each window that is known of all conversations, with its sums."""
+        sums: dict[tuple[Policy, int], _Sums] = {}
+        for each in self._counted:
+            assert each.measured.tried is not None
+            for number, variant in enumerate(each.measured.tried.variants):
+                for limit, tally in each.figures.points.get(number, {}).items():
+                    if limit >= self._turn:
+                        sums.setdefault((variant, limit), _Sums()).add(each, tally)
+        whole = self._whole
+        loads = [load for load, _ in whole]
+        clears = any(each.figures.clears for each in self._counted)
+        for (variant, limit), found in sums.items():
+            fitting = whole[bisect_right(loads, limit) - 1][1]
+            all_of_them = found.plus(fitting)
+            if sum(all_of_them.conversations) == len(self._counted) and (
+                clears or not self._clears_beside(variant)
+            ):
+                yield replace(variant, limit=limit), all_of_them
+
+    def _clears_beside(self, variant: Policy) -> bool:
+        """Whether a variant clears old tool results while the policies in force do not."""
+        first = self._counted[0].measured.tried
+        return first is not None and bool(variant.whole_results) and not first.kind.whole_results
+
+    @cached_property
+    def _whole(self) -> list[tuple[int, _Sums]]:
+        """The sums of sending everything over the conversations up to each load."""
+        found = [(-1, _Sums())]
+        for each in sorted(self._counted, key=lambda each: each.figures.load):
+            sums = _Sums()
+            sums.add(each, each.figures.everything)
+            found.append((each.figures.load, found[-1][1].plus(sums)))
+        return found
+
+    # The choice
+
+    def advice(self) -> Advice:
+        everything, today = self.everything, self.today
+        verdict, pick = self._verdict()
+        if self._is_client:
+            verdict = Verdict.CLIENT
+        elif self._refused:
+            verdict, pick = Verdict.REFUSED, None
+        asked = self._keeps
+        advice = Advice(
+            verdict,
+            self._scope,
+            pick,
+            today,
+            everything,
+            options=tuple(self.windows),
+            dominated=sum(map(self._is_dominated, self.windows)),
+            checked=_both(pick),
+            is_few=self._is_few,
+            needed_limit=self._turn,
+            prefixes=self._prefixes,
+            refused="" if self._is_client else self._refused,
+            longest=self._longest,
+            goals=self._goals,
+        )
+        keeps = advice.at(asked) if asked else None
+        return replace(advice, others=tuple(self._others(pick)), keeps=keeps)
+
+    @property
+    def _is_client(self) -> bool:
+        return all(each.measured.decided_by is DecidedBy.CLIENT for each in self._counted)
+
+    @property
+    def _refused(self) -> str:
+        """Who refuses all of the conversations; empty if nobody does."""
+        named = [each.measured.refused for each in self._counted]
+        return named[0] if all(named) else ""
+
+    @property
+    def _is_few(self) -> bool:
+        return 0 < self._needed < FACTS_ENOUGH
+
+    @property
+    def _prefixes(self) -> Prefixes:
+        known = [each.figures for each in self._counted]
+        return Prefixes(
+            self._scope.calls,
+            sum(each.changed for each in known),
+            sum(each.short for each in known),
+        )
+
+    def _verdict(self) -> tuple[Verdict, Option | None]:
+        today, pick = self.today, self._pick()
+        if today is not None and self._is_kept(today, pick):
+            return Verdict.KEEP, today
+        if pick is None:
+            return Verdict.DOES_NOT_FIT, None
+        if not self._needed:
+            return Verdict.CHEAPEST, pick
+        return (Verdict.CHANGE if pick.policy else Verdict.SEND_EVERYTHING), pick
+
+    def _pick(self) -> Option | None:
+        """Return the cheapest window that qualifies, else everything if it fits."""
+        for each in self.windows:
+            if self._qualifies(each) and not self._is_dominated(each):
+                return each
+        return self.everything if self.everything.fits else None
+
+    def _is_kept(self, today: Option, pick: Option | None) -> bool:
+        """Return whether today's is as good as the pick, or nearly so."""
+        if pick is None:
+            return self._is_few and today.fits
+        if pick.policy == today.policy and not today.mixed:
+            return True
+        if self._is_few:  # only what loses nothing, and costs less
+            return pick.cost >= today.cost - CLOSE or (
+                not today.lost and not today.repeated and self._saves_little(today, pick)
+            )
+        if self._qualifies(today):
+            return self._saves_little(today, pick)
+        is_everything = pick.policy is None
+        return is_everything and self._is_sound(today) and self._is_as_good(today)
+
+    def _is_as_good(self, today: Option) -> bool:
+        """Return whether today's costs no more than everything, and loses nothing."""
+        return today.cost <= 1 + CLOSE and today.share >= 1 - CLOSE and not today.repeated
+
+    def _saves_little(self, today: Option, pick: Option) -> bool:
+        return pick.cost > (1 - self._goals.saving) * today.cost + CLOSE
+
+    def _is_sound(self, option: Option) -> bool:
+        """Return whether an option fits the model and has room for the largest turn."""
+        return option.fits and self._has_room(option)
+
+    def _has_room(self, option: Option) -> bool:
+        if option.policy is not None:
+            return option.policy.limit >= self._turn
+        known = (each.measured for each in self._counted)
+        return not option.mixed or all(
+            each.policy is None or each.sends_everything or each.policy.limit >= each.needed_limit
+            for each in known
+        )
+
+    def _qualifies(self, option: Option) -> bool:
+        """Return whether a window fits, holds enough and no less than today, repeats no more than
+        today, and saves enough in both halves.
+        """
+        return self._is_sound(option) and self._holds_enough(option) and self._saves(option)
+
+    def _holds_enough(self, option: Option) -> bool:
+        today = self.today
+        if self._goals.spares_users and option.tally.user_repeated:
+            return False
+        if self._is_few:
+            return not option.lost and not option.repeated
+        if self._needed and option.share < self._goals.share - CLOSE:
+            return False
+        if today is None:
+            return True
+        is_as_much = option.share >= today.share - CLOSE and option.held >= today.held
+        return is_as_much and option.repeated <= today.repeated
+
+    def _saves(self, option: Option) -> bool:
+        """Return whether an option saves enough in each half; any does if everything is too large
+        for the model.
+        """
+        if not self.everything.fits:
+            return True
+        most = 1 - self._goals.saving + CLOSE
+        return all(cost is None or cost <= most for cost in (option.cost, *option.halves))
+
+    @cached_property
+    def _front(self) -> list[Option]:
+        """The options that none dominates, the cheapest first. What is in force is among them only
+        if it has room for the largest turn.
+        """
+        today = self.today
+        known = [*self.windows, self.everything]
+        if today is not None and self._has_room(today):
+            known.append(today)
+        found: list[Option] = []
+        for each in sorted(filter(attrgetter("fits"), known), key=cheapest):
+            if not any(other.dominates(each) for other in found):
+                found.append(each)
+        return found
+
+    def _is_dominated(self, option: Option) -> bool:
+        return any(each.dominates(option) for each in self._front)
+
+    def _others(self, pick: Option | None) -> list[Option]:
+        """Return at most three other options that none dominates: everything, then those that hold
+        nearly enough, nearest to the pick first.
+        """
+        least = self._goals.share * (1 if self._is_few else NEARLY) * bool(self._needed)
+        named = [each for each in (pick, self.today) if each is not None]
+        found = [
+            each
+            for each in self._front
+            if each is not self.today
+            and each.share >= least - CLOSE
+            and not any(_is_same(each, other) for other in named)
+            and not (self._is_few and (each.lost or each.repeated))
+        ]
+        beside = pick.cost if pick else 1.0
+        found.sort(key=lambda each: (each.policy is not None, abs(each.cost - beside)))
+        return sorted(_apart(found)[:MOST_OTHERS], key=cheapest)
+
+
+def _apart(options: Iterable[Option]) -> list[Option]:
+    """Return options whose effects differ: the first one of each effect as it is shown."""
+    found: dict[tuple[int, str], Option] = {}
+    for each in options:
+        found.setdefault((each.held, f"{each.cost:.2f}"), each)
+    return list(found.values())
+
+
+def _is_same(option: Option, other: Option) -> bool:
+    return option.policy == other.policy and not other.mixed
+
+
+def _both(pick: Option | None) -> tuple[float, float] | None:
+    first, second = pick.halves if pick and pick.policy else (None, None)
+    return None if first is None or second is None else (first, second)
+
+
+def cheapest(option: Option) -> tuple[float, float, int, int]:
+    """Order options by their cost, then by what they hold and repeat, then by their limit."""
+    limit = option.policy.limit if option.policy else 0
+    return round(option.cost, 9), -round(option.share, 9), option.repeated, limit

@@ -1,0 +1,254 @@
+"""The values that advice is made of, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from chatmemory.recall.cost import NO_PRICES, Prices
+from chatmemory.recall.frontier import FEWEST_CALLS, Figures, TriedPolicies
+from chatmemory.recall.tallies import NOTHING, Tally
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import text_of_policy
+
+SHARE = 0.95
+SAVING = 0.1
+CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The goals of a window: the share of facts to hold, and the share of the cost to save.
+
+    `context` is the size of the model's context in tokens, or None if it is not known. With
+    `spares_users`, a window under which a user has to repeat anything does not meet the goals.
+    """
+
+    share: float = SHARE
+    saving: float = SAVING
+    context: int | None = None
+    spares_users: bool = False
+
+
+USUAL = Goals()
+
+
+class DecidedBy(StrEnum):
+    """Who decides what is in memory."""
+
+    POLICY = "policy"
+    CLIENT = "client"
+
+
+class LeftOut(StrEnum):
+    """The reason why a conversation is not counted, in words behind its number."""
+
+    UNREAD = "not read yet"
+    UNREADABLE = "unreadable"
+    TOO_SHORT = f"under {FEWEST_CALLS} calls"
+    CLIENT = "decided by the client"
+    OTHER_UNIT = "with a limit in another unit"
+    NO_FACTS = "needed no fact again"
+    OUTLIER = "apart"
+
+
+class Verdict(StrEnum):
+    """What to do."""
+
+    KEEP = "keep"
+    CHANGE = "change"
+    SEND_EVERYTHING = "send_everything"
+    CHEAPEST = "cheapest"
+    CLIENT = "client"
+    REFUSED = "refused"
+    TOO_FEW = "too_few"
+    DOES_NOT_FIT = "does_not_fit"
+    GROUPS_DIFFER = "groups_differ"
+
+
+class Measured(NamedTuple):
+    """A conversation with its figures under the policies of `tried`; both are None if they are not
+    known yet.
+
+    `policy` is the one in force, or None if the conversation has none. `refused` names who would
+    refuse its window now. `state` tells of which state of the conversation the figures are.
+    """
+
+    id: str
+    figures: Figures | None = None
+    tried: TriedPolicies | None = None
+    policy: Policy | None = None
+    decided_by: DecidedBy = DecidedBy.POLICY
+    refused: str = ""
+    state: str = ""
+
+    @property
+    def needed_limit(self) -> int:
+        """The limit that the largest turn needs with the system message."""
+        return self.figures.turn if self.figures else 0
+
+    @property
+    def sends_everything(self) -> bool:
+        """Whether the policy in force lets nothing leave."""
+        return self.policy is not None and self.policy.meters_only
+
+    @property
+    def today(self) -> Tally | None:
+        """The tally of what is in force; None if it is not known, or if a client decides."""
+        if self.figures is None or self.decided_by is DecidedBy.CLIENT:
+            return None
+        return self.figures.everything if self.sends_everything else self.figures.today
+
+
+@dataclass(frozen=True)
+class Option:
+    """A policy with its effect; the policy None sends everything.
+
+    `tally` has the sums over `from_conversations`, with `calls` of the model, that needed `needed`
+    facts. `cost` is relative to sending everything, and `share` the share of the facts held: of
+    several conversations, both are means in which each counts alike. `halves` are the costs in both
+    halves of the conversations, None for a half without any. What is in force is `mixed` if
+    conversations have several policies.
+    """
+
+    policy: Policy | None
+    tally: Tally = NOTHING
+    needed: int = 0
+    calls: int = 0
+    share: float = 1.0
+    cost: float = 1.0
+    fits: bool = True
+    from_conversations: int = 1
+    halves: tuple[float | None, float | None] = (None, None)
+    mixed: bool = False
+
+    @property
+    def held(self) -> int:
+        return self.tally.held
+
+    @property
+    def lost(self) -> int:
+        return self.needed - self.tally.held
+
+    @property
+    def repeated(self) -> int:
+        """The messages in which users or calls repeat what has left."""
+        return self.tally.again
+
+    @property
+    def text(self) -> str:
+        """The policy as text, such as `token_window:4000`, or `everything`."""
+        return text_of_policy(self.policy)
+
+    def dominates(self, other: Option) -> bool:
+        """Return whether this option holds as many facts, repeats no more, fits and costs less."""
+        return (
+            self.fits
+            and self.cost < other.cost - CLOSE
+            and self.share >= other.share - CLOSE
+            and self.repeated <= other.repeated
+        )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What was measured: so many `conversations` of all, with so many messages, at these prices and
+    by a version of the rules. `left_out` has the ids of the others, by reason.
+    """
+
+    conversations: int = 0
+    of: int = 0
+    left_out: Mapping[LeftOut, Sequence[str]] = field(default_factory=dict)
+    messages: int = 0
+    calls: int = 0
+    prices: Prices = NO_PRICES
+    rules: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scope as programs read it, with the number of conversations left out."""
+        return {
+            "conversations": self.conversations,
+            "of": self.of,
+            "left_out": {each.name.lower(): len(ids) for each, ids in self.left_out.items()},
+            "messages": self.messages,
+            "calls": self.calls,
+            "prices": self.prices.source or self.prices.priced,
+            "rules": self.rules,
+        }
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """The prompts under what is in force: `changed` ones do not begin with the whole prompt before,
+    and `short` ones are below the least length that the provider caches.
+    """
+
+    calls: int = 0
+    changed: int = 0
+    short: int = 0
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The advice for a conversation, or for several.
+
+    `pick` is the option to use. It is `today`, what is in force, if the verdict is to keep it; None
+    if there is nothing to advise. `everything` sends everything. `others` are at most three other
+    options that no option dominates, and `options` are all windows that were tried and are large
+    enough, the cheapest first; `dominated` of them are. `checked` are the costs of the pick in each
+    half of the conversations, if both have some. `keeps` is the option of a policy that was asked
+    about. With `is_few`, too few facts were needed to choose by them. `of_clients`: clients decide
+    what is in memory. `groups` are the verdicts of groups that differ.
+    """
+
+    verdict: Verdict
+    measured: Scope
+    pick: Option | None = None
+    today: Option | None = None
+    everything: Option | None = None
+    others: tuple[Option, ...] = ()
+    options: tuple[Option, ...] = ()
+    dominated: int = 0
+    checked: tuple[float, float] | None = None
+    keeps: Option | None = None
+    is_few: bool = False
+    needed_limit: int = 0
+    prefixes: Prefixes = Prefixes()
+    refused: str = ""
+    longest: int = 0
+    goals: Goals = USUAL
+
+    @property
+    def is_change(self) -> bool:
+        """Whether another policy than today's is advised, which a verb can set."""
+        changing = (Verdict.CHANGE, Verdict.SEND_EVERYTHING, Verdict.CHEAPEST)
+        return self.verdict in changing and self.pick is not None
+
+    @property
+    def needed(self) -> int:
+        """The number of facts that were needed again."""
+        return self.everything.needed if self.everything else 0
+
+    @property
+    def recommended(self) -> str | None:
+        """The advised policy as text, `everything`, or None."""
+        return self.pick.text if self.pick and not self.pick.mixed else None
+
+    def is_dominated(self, option: Option) -> bool:
+        """Return whether any option is better than this one in every way."""
+        return any(each.dominates(option) for each in self.rivals)
+
+    @property
+    def rivals(self) -> list[Option]:
+        """All options: what was tried, what is in force, and everything."""
+        return [*self.options, *filter(None, (self.everything, self.today))]
+
+    def at(self, policy: Policy | None) -> Option | None:
+        """Return the option of a policy; None if it was not measured."""
+        if policy is None or policy.meters_only:
+            return self.everything
+        if self.today and self.today.policy == policy and not self.today.mixed:
+            return self.today
+        return next((each for each in self.options if each.policy == policy), None)
