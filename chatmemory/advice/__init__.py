@@ -6,6 +6,7 @@ remedy. It needs no database: figures come from stored conversations and from fi
 """
 
 from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups
+from chatmemory.advice.effects import Effect, effect_of
 from chatmemory.advice.values import (
     USUAL,
     Advice,
@@ -24,6 +25,7 @@ __all__ = [
     "USUAL",
     "Advice",
     "DecidedBy",
+    "Effect",
     "Goals",
     "LeftOut",
     "Measured",
@@ -33,4 +35,5 @@ __all__ = [
     "Verdict",
     "advise",
     "advise_groups",
+    "effect_of",
 ]

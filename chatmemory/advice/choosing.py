@@ -174,7 +174,7 @@ def is_of_first_half(id: str) -> bool:
 # Their options
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
     """A counted conversation: its half, 0 or 1, the prices of its tokens relative to the cost of
     sending everything, and the share that one fact is of those that it needed.
     """
@@ -186,7 +186,7 @@ class _Counted(NamedTuple):
     per_fact: float
 
     @classmethod
-    def of(cls, measured: Measured, prices: Prices) -> _Counted:
+    def of(cls, measured: Measured, prices: Prices) -> Counted:
         figures = _figures(measured)
         whole = prices.cost_in_tokens(figures.everything.bill(figures.calls)) or 1.0
         fresh, read, written = (part / whole for part in prices.parts)
@@ -194,8 +194,14 @@ class _Counted(NamedTuple):
         half = 0 if is_of_first_half(measured.id) else 1
         return cls(measured, figures, half, (fresh, read, written), per_fact)
 
+    def cost(self, tally: Tally) -> float:
+        """Return the cost of a tally relative to sending everything."""
+        fresh, read, written = self.parts
+        rest = tally.tokens - tally.read - tally.written
+        return fresh * rest + read * tally.read + written * tally.written
 
-class _Sums:
+
+class Sums:
     """The sums of an option over conversations: of relative costs, by half, of shares, and of the
     six numbers of tallies.
     """
@@ -208,7 +214,7 @@ class _Sums:
         self.share = 0.0
         self.numbers = [0, 0, 0, 0, 0, 0]
 
-    def add(self, each: _Counted, tally: Tally) -> None:
+    def add(self, each: Counted, tally: Tally) -> None:
         """Add a conversation, in which the option has this tally. The sums of many conversations
         take most of the time of an advice.
         """
@@ -226,13 +232,31 @@ class _Sums:
         self.share += held * each.per_fact if each.per_fact else 1.0
         self.conversations[half] += 1
 
-    def plus(self, other: _Sums) -> _Sums:
-        found = _Sums()
+    def plus(self, other: Sums) -> Sums:
+        found = Sums()
         found.conversations = [*map(int.__add__, self.conversations, other.conversations)]
         found.costs = [*map(float.__add__, self.costs, other.costs)]
         found.share = self.share + other.share
         found.numbers = [*map(int.__add__, self.numbers, other.numbers)]
         return found
+
+
+def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
+    """Return the option whose sums these are."""
+    counts = found.conversations
+    first, second = (
+        cost / count if count else None for cost, count in zip(found.costs, counts, strict=True)
+    )
+    return Option(
+        policy,
+        Tally(*found.numbers),
+        needed,
+        calls,
+        found.share / sum(counts),
+        sum(found.costs) / sum(counts),
+        from_conversations=sum(counts),
+        halves=(first, second),
+    )
 
 
 class _Choice:
@@ -250,7 +274,7 @@ class _Choice:
         prices: Prices,
         keeps: Policy | None,
     ) -> None:
-        self._counted = [_Counted.of(each, prices) for each in measured]
+        self._counted = [Counted.of(each, prices) for each in measured]
         self._scope, self._goals, self._keeps = scope, goals, keeps
         known = [each.figures for each in self._counted]
         self._needed = sum(each.recalls for each in known)
@@ -259,7 +283,7 @@ class _Choice:
 
     @cached_property
     def everything(self) -> Option:
-        found = _Sums()
+        found = Sums()
         for each in self._counted:
             found.add(each, each.figures.everything)
         context = self._goals.context
@@ -268,7 +292,7 @@ class _Choice:
     @cached_property
     def today(self) -> Option | None:
         """What is in force; None unless it is known of each conversation."""
-        found = _Sums()
+        found = Sums()
         for each in self._counted:
             tally = each.measured.today
             if tally is None:
@@ -282,22 +306,8 @@ class _Choice:
         fits = all(self.everything.fits if each is None else self._fits(each) for each in policies)
         return replace(self._option(policy, found, fits), mixed=len(policies) > 1)
 
-    def _option(self, policy: Policy | None, found: _Sums, fits: bool) -> Option:
-        counts = found.conversations
-        first, second = (
-            cost / count if count else None for cost, count in zip(found.costs, counts, strict=True)
-        )
-        return Option(
-            policy,
-            Tally(*found.numbers),
-            self._needed,
-            self._scope.calls,
-            found.share / sum(counts),
-            sum(found.costs) / sum(counts),
-            fits,
-            sum(counts),
-            (first, second),
-        )
+    def _option(self, policy: Policy | None, found: Sums, fits: bool) -> Option:
+        return replace(option_of(policy, found, self._needed, self._scope.calls), fits=fits)
 
     def _fits(self, policy: Policy) -> bool:
         context = self._goals.context
@@ -316,15 +326,15 @@ class _Choice:
         enough = (each for each in options if not self._needed or each.held)
         return sorted(enough, key=cheapest)
 
-    def _tried(self) -> Iterator[tuple[Policy, _Sums]]:
+    def _tried(self) -> Iterator[tuple[Policy, Sums]]:
         """Yield each window that is known of all conversations, with its sums."""
-        sums: dict[tuple[Policy, int], _Sums] = {}
+        sums: dict[tuple[Policy, int], Sums] = {}
         for each in self._counted:
             assert each.measured.tried is not None
             for number, variant in enumerate(each.measured.tried.variants):
                 for limit, tally in each.figures.points.get(number, {}).items():
                     if limit >= self._turn:
-                        sums.setdefault((variant, limit), _Sums()).add(each, tally)
+                        sums.setdefault((variant, limit), Sums()).add(each, tally)
         whole = self._whole
         loads = [load for load, _ in whole]
         clears = any(each.figures.clears for each in self._counted)
@@ -342,11 +352,11 @@ class _Choice:
         return first is not None and bool(variant.whole_results) and not first.kind.whole_results
 
     @cached_property
-    def _whole(self) -> list[tuple[int, _Sums]]:
+    def _whole(self) -> list[tuple[int, Sums]]:
         """The sums of sending everything over the conversations up to each load."""
-        found = [(-1, _Sums())]
+        found = [(-1, Sums())]
         for each in sorted(self._counted, key=lambda each: each.figures.load):
-            sums = _Sums()
+            sums = Sums()
             sums.add(each, each.figures.everything)
             found.append((each.figures.load, found[-1][1].plus(sums)))
         return found

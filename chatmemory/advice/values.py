@@ -16,6 +16,7 @@ from chatmemory.windows.written_policies import text_of_policy
 SHARE = 0.95
 SAVING = 0.1
 CLOSE = 1e-9
+DEARER = 1.005  # the least cost that is shown as more than sending everything
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,19 @@ class Measured(NamedTuple):
     def sends_everything(self) -> bool:
         """Whether the policy in force lets nothing leave."""
         return self.policy is not None and self.policy.meters_only
+
+    def tally(self, policy: Policy | None) -> Tally | None:
+        """Return the tally of a policy, or of everything (None); None if it was not tried."""
+        if self.figures is None or self.tried is None:
+            return None
+        if policy is None or policy.meters_only:
+            return self.figures.everything
+        place = self.tried.place_if_tried(policy)
+        if place is None:
+            return None
+        if policy.limit >= self.figures.load:
+            return self.figures.everything
+        return self.figures.points.get(place, {}).get(policy.limit)
 
     @property
     def today(self) -> Tally | None:

@@ -86,11 +86,6 @@ class Budget:
         """The tokens of the limit that are left beside the system message, if that counts."""
         return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
-    @property
-    def roomy_limit(self) -> int:
-        """The limit that would leave as much for talk as the whole limit is today."""
-        return (self.limit or 0) + self.overhead + self.system
-
 
 def shares(parts: Sequence[int]) -> list[int]:
     """Return the parts in whole percent of their sum. They add up to 100, or to 0 if all parts are

@@ -78,6 +78,11 @@ class TriedPolicies:
         """Return the variant and the limit of a policy that is tried."""
         return self.variants.index(_variant(policy)), policy.limit
 
+    def place_if_tried(self, policy: Policy) -> int | None:
+        """Return the variant of a policy; None if it is not among them."""
+        kind = _variant(policy)
+        return self.variants.index(kind) if kind in self.variants else None
+
 
 def tried_of_kind(
     kind: Policy,
@@ -178,7 +183,6 @@ class Figures:
 
 def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
     """Return the figures of a history; `today` is the policy in force, if one decides."""
-    whole = history
     tallies = Tallies(history, tried.kind, tried.rules)
     if tallies.are_slow:
         history = _newest(history, tried)
@@ -199,7 +203,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
         own, calls = under_today.of(today), under_today.calls(today)
     sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
     return Figures(
-        messages=len(whole),
+        messages=len(history),
         recalls=sum(1 for _ in needs(history, uses(history, everything))),
         calls=sum(entry.type is MessageType.AI for entry in history.entries),
         longest=longest_prompt(history),

@@ -133,7 +133,7 @@ def _together(
     runs: Sequence[Recorded], options: Mapping[str, Any], printer: Printer
 ) -> Iterator[Check]:
     if options["cost"] is not None:
-        yield Check(ALL, "cost", judging.too_dear(runs, options["cost"], "openai"))
+        yield Check(ALL, "cost", judging.cost_failure(runs, options["cost"], "openai"))
     if options["summary"] is not None:
         found = judging.not_in_summaries(runs, options["level"], options["summary"])
         yield Check(ALL, "summaries", found)

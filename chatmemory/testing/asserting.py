@@ -124,13 +124,10 @@ class Runs(Sequence[Recorded]):
         cache taken into account, by the ratios of its prices or by your prices of a million tokens.
         """
         __tracebackhide__ = True
-        prices = {"input": input, "cached": cached, "write": write}
-        amounts = {name: Decimal(str(each)) for name, each in prices.items() if each is not None}
-        self._assert(
-            lambda: judging.too_dear(
-                self._runs, at_most, provider, Prices(**amounts) if amounts else None
-            )
-        )
+        given = (None if each is None else Decimal(str(each)) for each in (input, cached, write))
+        amounts = tuple(given)
+        prices = Prices(*amounts) if any(each is not None for each in amounts) else None
+        self._assert(lambda: judging.cost_failure(self._runs, at_most, provider, prices))
 
     def assert_summary_holds(self, *, level: str = "rare", share: float = 0.75) -> None:
         """Assert that the summaries in sessions of agents contain a share of the exact terms that

@@ -241,7 +241,7 @@ def prices_of(provider: str) -> Prices:
     return Prices(Decimal(1), known.cached, known.write)
 
 
-def too_dear(
+def cost_failure(
     runs: Sequence[Recorded], at_most: float, provider: str, prices: Prices | None = None
 ) -> list[str]:
     """Return a sentence if the prompts of runs cost more than a share of sending everything."""

@@ -108,6 +108,21 @@ class ChosenPrices:
         return Prices(whole, cached, write)
 
     @property
+    def named(self) -> Prices:
+        """The prices with their source in words, for the sentences of advice."""
+        return replace(self.prices, source=self.prices_of)
+
+    @property
+    def prices_of(self) -> str:
+        """Whose prices these are: `OpenAI’s prices of 1 Nov 2026`; empty if tokens are compared."""
+        as_of = self.as_of or (f"{self.chosen.as_of:%-d %b %Y}" if self.chosen else "")
+        whose = self.source or (self.chosen.label.partition(",")[0] if self.chosen else "")
+        if self.prices.priced == "tokens" or not whose:
+            return ""
+        prices = f"{whose}’s prices" if not self.source else whose
+        return f"{prices} of {as_of}" if as_of else prices
+
+    @property
     def answer(self) -> Decimal:
         """The price of a token of an answer."""
         return (self.output or Decimal(0)) / MILLION

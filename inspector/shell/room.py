@@ -4,7 +4,7 @@ within its snapshot. docs/rooms.md describes each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,8 +16,11 @@ from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
+    from chatmemory import Policy
+    from chatmemory.advice import Measured
     from chatmemory.explain.captions import Caption
     from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.recall.cost import CacheRules
     from chatmemory.recall.incidents import Forgotten, Incident
     from inspector.conversation.state import ConversationState
 
@@ -188,6 +191,18 @@ class SiteRoom(kernel.Room):
 
         `view.query.room_parameters` has the texts of the room's parameters, and `view.read` the
         values that a form of the room has read before. An exception ends the request.
+        """
+        return None
+
+    def measured(
+        self,
+        ids: Collection[str],
+        policies: Mapping[str, Policy] | None = None,
+        rules: CacheRules | None = None,
+    ) -> Sequence[Measured] | None:
+        """Return the figures of conversations, from which advice is derived; None if the room has
+        none. With `policies` by id, return the figures of these policies. `rules` are those of the
+        provider's cache, by default of the one in use.
         """
         return None
 

@@ -6,7 +6,7 @@ If a hook fails, the error is logged, and the page shows one line: the room is n
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +32,10 @@ from inspector.shell.room import (
 )
 
 if TYPE_CHECKING:
+    from chatmemory import Policy
+    from chatmemory.advice import Measured
     from chatmemory.reading.rows import MemoryRow
+    from chatmemory.recall.cost import CacheRules
     from inspector.conversation.state import ConversationState
 
 
@@ -109,6 +112,16 @@ def view(view: ConversationState) -> View | None:
 def next_need(view: ConversationState) -> NextNeed | None:
     """Return the next need of a message that left, from the first room that knows."""
     return next((need for room in rooms() if (need := room.next_need(view))), None)
+
+
+def measured(
+    ids: Collection[str],
+    policies: Mapping[str, Policy] | None = None,
+    rules: CacheRules | None = None,
+) -> Sequence[Measured] | None:
+    """Return the figures of conversations from the room that measures them; None without it."""
+    found = (room.measured(ids, policies, rules) for room in rooms())
+    return next((each for each in found if each is not None), None)
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:

@@ -329,3 +329,23 @@ def test_a_user_who_repeats_anything_can_be_ruled_out() -> None:
     fleet = conversation("a", points)
     assert verdict(fleet)[1] == "message_window:4"
     assert verdict(fleet, goals=Goals(spares_users=True))[1] == "message_window:8"
+
+
+def test_conversations_that_needed_no_fact_are_named_apart() -> None:
+    with_facts = all_hold("a", [600, 700, 800], 800)
+    without = conversation("b", {(0, 8): Tally(tokens=10)}, Tally(tokens=10), recalls=0)
+    advice = advise([with_facts, without])
+    assert advice.measured.left_out == {LeftOut.NO_FACTS: ["b"]}
+    assert advice.today.cost == 0.8
+
+
+def test_no_less_is_held_than_today() -> None:
+    points = {(0, 4): Tally(39, tokens=300), (0, 8): Tally(40, tokens=800)}
+    fleet = conversation("a", points, points[0, 8], window(8), recalls=40)
+    assert verdict(fleet) == (Verdict.KEEP, "message_window:8")
+    assert advise([fleet]).others[0].text == "message_window:4"
+
+
+def test_dominated_options_are_counted_and_not_named() -> None:
+    advice = advise([all_hold("a", [700, 800, 1_200], 800)])
+    assert (advice.dominated, advice.others) == (2, ())

@@ -24,6 +24,7 @@ LAYERS = [
     ["chatmemory.messages"],
     ["chatmemory.lint", "chatmemory.windows"],
     ["chatmemory.recall"],
+    ["chatmemory.advice"],
     ["chatmemory.windows.compaction"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.lint.linter", "chatmemory.windows.memory"],
@@ -70,6 +71,7 @@ LAYERS = [
 ]
 FOLDERS_OF_THE_INSPECTOR = (
     "access",
+    "advice",
     "converters",
     "database_errors",
     "distribution",
@@ -107,6 +109,7 @@ ALONE = (  # of other folders
     "chatmemory.models",
 )
 PURE = (
+    "chatmemory.advice",
     "chatmemory.exceptions",
     "chatmemory.formats",
     "chatmemory.integrations",

@@ -17,6 +17,7 @@ from inspector.conversation.markdown import as_markdown
 from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
+from inspector.shell.advice import AdviceCard, advice_of
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,27 @@ class IncidentCard:
         before = self._incident.step - 1
         return conversation_url(self._state.memory.id, at=before, limit=self.limit)
 
+    @cached_property
+    def _advice(self) -> AdviceCard | None:
+        """The advice about the conversation, with the option of that limit; None if its kind of
+        policy is not in force any more, or if an earlier step is shown.
+        """
+        state, remedy = self._state, self._remedy
+        today = state.memory.policy
+        if remedy is None or not can_decide(today) or not state.is_live:
+            return None
+        card = advice_of(state) if type(today) is type(remedy) else None
+        return card.keeping(replace(today.enforced(), limit=remedy.limit)) if card else None
+
     @property
-    def price_url(self) -> str:
-        """The address of the lab, which compares the policy of that time with that limit."""
-        policy, remedy = self._shown.policy, self._remedy
-        if remedy is None:
-            return ""
-        fact = self._incident.fact if self._incident.facts else ""
-        return comparison_url(self._state, (policy, remedy), self._shown.message_count, fact)
+    def price(self) -> str:
+        """The cost of that limit in a sentence; empty if it is not known."""
+        return self._advice.keeps if self._advice else ""
+
+    @property
+    def offers_limit(self) -> bool:
+        """Whether that limit is worth trying: nothing holds as much for less."""
+        return bool(self.limit) and (self._advice is None or self._advice.offers_kept)
 
     @property
     def markdown(self) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from chatmemory import CorruptRow, can_decide, text_of_policy
+from chatmemory import CorruptRow
 from chatmemory.explain.reasons import how_it_left
 from chatmemory.messages import texts
 from chatmemory.recall.kinds import IncidentKind
@@ -14,6 +13,7 @@ from inspector.conversation.pins import PinPreview, pin_preview, pinning
 from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
+from inspector.shell.advice import advice_of
 from inspector.shell.room import Part, Place
 
 
@@ -81,28 +81,15 @@ class IncidentReport:
         return "was called again"
 
     @property
-    def limit(self) -> int | None:
-        """The limit that would have kept it, if it is above today's."""
-        today, then = self._view.memory.policy, self._shown.policy
-        keeping = self._shown.incident.shown.keeping
-        if keeping is None or keeping.limit is None or not (can_decide(today) and can_decide(then)):
-            return None
-        is_higher = today.unit == then.unit and keeping.limit > today.limit
-        return keeping.limit if is_higher and not today.meters_only else None
-
-    @property
-    def policy(self) -> str:
-        """Today's policy with that limit, as text."""
-        today = self._view.memory.policy
-        if today is None or self.limit is None:
-            return ""
-        return text_of_policy(replace(today, limit=self.limit))
-
-    @property
     def pin(self) -> PinPreview | None:
-        """The effect of pinning the message that mentions it now; None if that one left, too."""
+        """The effect of pinning the message that mentions it now, where everything does not fit the
+        model; None if that message left, too.
+        """
         view = self._view
         if not view.is_live or self.kind is IncidentKind.CALL_REPEATED:
+            return None
+        advice = advice_of(view)
+        if advice and not advice.offers_pin:
             return None
         found = pin_preview(view.window, self._shown.incident.again, view.waiting_call)
         return found if found and not found.is_pinned else None
@@ -113,8 +100,13 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """The remedy in words; "" if the card has a verb for it."""
-        if self.limit or self._view.memory.policy is None:
-            return "" if self.limit else "The client writes this window."
+        """Why no limit would have kept it, or that a client decides; else the card says what to
+        do.
+        """
+        keeping = self._shown.incident.shown.keeping
+        if self._view.memory.policy is None:
+            return "The client writes this window."
+        if keeping is not None and keeping.limit is not None:
+            return ""
         enough, rest = words.cure(self._shown, self._view.memory.policy)
         return f"{enough} {rest}".strip()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from chatmemory.room import Erased
@@ -8,7 +8,10 @@ from inspector.rooms.lab import flagged
 from inspector.shell import room
 
 if TYPE_CHECKING:
+    from chatmemory import Policy
+    from chatmemory.advice import Measured
     from chatmemory.keeper import Keeper
+    from chatmemory.recall.cost import CacheRules
     from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
 
@@ -36,9 +39,19 @@ class Lab(room.SiteRoom):
         return parts(view)
 
     def keepers(self) -> Iterable[Keeper]:
-        from inspector.rooms.lab.costs import CostKeeper
+        from inspector.rooms.lab.figures import FiguresKeeper
 
-        return (CostKeeper(),)
+        return (FiguresKeeper(),)
+
+    def measured(
+        self,
+        ids: Collection[str],
+        policies: Mapping[str, Policy] | None = None,
+        rules: CacheRules | None = None,
+    ) -> Sequence[Measured]:
+        from inspector.rooms.lab.figures import figures_now
+
+        return figures_now(ids, policies or {}, rules)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.lab.agents import recall

@@ -12,7 +12,7 @@ from chatmemory.reading.rows import MessageDetail
 from chatmemory.testing.snippets import cost
 from inspector.conversation.as_test import copied_test
 from inspector.conversation.state import ConversationState
-from inspector.rooms.lab.costs import how_much_more
+from inspector.shell.advice import advice_of
 from inspector.shell.room import Part, Place
 from inspector.shell.rooms import page_url
 
@@ -30,9 +30,9 @@ def parts(view: ConversationState) -> Iterator[Part]:
     """Yield by how much the conversation costs more than sending everything, and the bill of an
     eviction.
     """
-    more = how_much_more(view.memory.id) if view.is_live and not view.is_simulated else ""
-    if more:
-        yield Part("rooms/lab/_dear.html", {"more": more}, Place.REPORT_BESIDE)
+    card = None if view.is_simulated or not view.is_live else advice_of(view)
+    if card and card.is_worth_a_line:
+        yield Part("rooms/lab/_conversation.html", {"card": card}, Place.REPORT_BESIDE)
     if view.selected:
         yield from _bills(view, view.selected)
 

@@ -10,10 +10,10 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from chatmemory import Policy, policy_kinds, text_of_policy
+from chatmemory.advice.values import DEARER
 from chatmemory.explain import wording
-from chatmemory.explain.wording import in_unit, option_words, policy_words
-from chatmemory.recall.advice import Advice
-from chatmemory.recall.comparison import FACTS_ENOUGH, PhraseFate, Replay
+from chatmemory.explain.wording import in_unit, option_words
+from chatmemory.recall.comparison import PhraseFate, Replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
 from chatmemory.recall.history import Use
@@ -21,14 +21,14 @@ from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
-from inspector.rooms.simulation.comparison import ComparedRow, Comparison, advised
+from inspector.rooms.simulation.comparison import ComparedRow, Comparison
 from inspector.rooms.simulation.query import ComparisonQuery, hold
+from inspector.shell.advice import AdviceCard
 
 USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
 COLUMNS_MAX = 400
-DEARER = 1.005  # the least cost that is shown as more than sending everything
 HEIGHT = 100
 
 
@@ -90,7 +90,10 @@ class ComparedColumn:
 class ComparePage:
     """The presenter of a comparison: its answer, its chart, and its tables."""
 
-    def __init__(self, found: Comparison, query: ComparisonQuery) -> None:
+    def __init__(
+        self, found: Comparison, query: ComparisonQuery, card: AdviceCard | None = None
+    ) -> None:
+        self.card = card
         policies = tuple(each.policy for each in found.policies)
         self.found = found
         at = query.at if query.step is None else found.at
@@ -155,27 +158,6 @@ class ComparePage:
         """Return the cost of the prompts relative to sending everything."""
         return self.query.prices.prices.relative(self._bill(each), self._everything)
 
-    @property
-    def price(self) -> str:
-        """The cost of the prompts of each policy relative to sending everything; "" without calls.
-        If each costs more, the sentence says that sending everything is better.
-
-        The card of an incident loads this sentence for its limit and the one of today.
-        """
-        costs = [
-            (cost, in_unit(each.policy.limit, each.policy))
-            for each in self.found.policies
-            if each.policy and (cost := self._relative(each)) is not None
-        ]
-        if not costs:
-            return ""
-        what = "Cost" if self.query.prices.prices.priced == "cache" else "Tokens"
-        listed = ", ".join(f"{cost:.2f} at {limit}" for cost, limit in costs)
-        sentence = f"{what} of the prompts, where sending everything is 1: {listed}."
-        if min(cost for cost, _ in costs) < DEARER:
-            return sentence
-        return f"{sentence} Sending everything costs less, and loses nothing."
-
     @cached_property
     def _everything(self) -> Bill:
         return self.found.policies[0].everything.bill(self.query.prices.rules)
@@ -184,93 +166,25 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The sentence on top. Its first part is a limit, which holds the phrase or is enough for
-        most facts.
-        """
-        if self.phrase and self.found.mentions:
-            kept = [each.keeps for each in self.policies if each.keeps]
-            if kept:
-                limits = " or ".join(dict.fromkeys(kept))
-                return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
-        offered, today = self.found.offered, self._today
-        if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
-            return f"{wording.counted(self.found.recalls, 'fact')}:", "too few to choose by."
-        if not self.found.recalls:
-            if not self.found.said_count:
-                return "Nothing", "has been said yet."
-            return "No limit", "loses a fact here: the assistant used none of them again."
-        if offered is None:
-            return "No limit", "is known to hold 95 % of what the assistant needed here."
-        policy = today or offered
-        limit = in_unit(policy.limit, policy)
-        sentence = f"{hold(limit)} {self._share_held(policy)} of what the assistant needed here."
-        return (f"Today’s {limit}", f"already {sentence}") if today else (limit, sentence)
-
-    def _share_held(self, policy: Policy) -> str:
-        """Return the share of the needed facts that a policy holds: `97 %`, or only that it is
-        enough if the policy is not among the compared ones.
-        """
-        for each in self.found.policies:
-            if each.policy == policy:
-                return wording.percent(each.held, each.recalls)
-        return "at least 95 %"
-
-    @property
-    def _today(self) -> Policy | None:
-        """The policy in force, if its limit is enough."""
-        offered, today = self.found.offered, self.found.in_force
-        is_enough = offered and today and replace(offered, limit=today.limit) == today
-        return today if is_enough and offered and today and today.limit >= offered.limit else None
-
-    @property
-    def again(self) -> str:
-        """From which limit on nobody has to repeat anything; empty if nobody does so under any."""
-        quiet = self.found.quiet
-        if quiet is None:
-            return ""
-        limit = in_unit(quiet.limit, quiet)
-        return f"From {limit} on, nothing has to be said or fetched again."
-
-    @cached_property
-    def _advised(self) -> tuple[Advice, int]:
-        return advised(self.found, self.query.prices.prices, self.query.prices.rules)
-
-    @property
-    def suggested(self) -> Policy | None:
-        """The cheapest limit with its low water that holds as many facts as today, if it saves."""
-        pick = self._advised[0].pick
-        return pick.policy if pick and pick.policy != self.found.in_force else None
-
-    @property
-    def suggested_for(self) -> str:
-        """The messages that were replayed for the suggestion, if these are not all."""
-        replayed = self._advised[1]
-        return f"in its latest {replayed:,} messages" if replayed < len(self.found.history) else ""
-
-    @property
-    def suggestion(self) -> str:
-        """The address with the suggested policy, if it is not among the policies."""
-        return self.query.plus(self.suggested)
-
-    @property
-    def suggestion_words(self) -> str:
-        policy = self.suggested
-        return f"Compare with {policy_words(policy)}" if policy else ""
+        """The limits that hold the phrase, and the rest of the sentence; empty without a phrase."""
+        kept = [each.keeps for each in self.policies if each.keeps]
+        if not (self.phrase and self.found.mentions and kept):
+            return "", ""
+        limits = " or ".join(dict.fromkeys(kept))
+        return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
 
     @property
     def offer(self) -> str:
-        """The address with the limit of the answer, if it is not among the policies."""
-        if self.phrase and self.found.mentions:
-            return next((each.try_it for each in self.policies if each.try_it), "")
-        return self.query.plus(self.found.offered)
+        """The address with the limit that holds the phrase, if it is not among the policies."""
+        if not (self.phrase and self.found.mentions):
+            return ""
+        return next((each.try_it for each in self.policies if each.try_it), "")
 
     @property
-    def offer_words(self) -> str:
-        offered = self.found.offered
-        if offered is None or (self.phrase and self.found.mentions):
-            return "Compare with this limit"
-        limit = in_unit(offered.limit, offered)
-        return f"Compare with {'this limit' if self.answer[0] == limit else limit}"
+    def with_pick(self) -> str:
+        """The address with the advised policy, if it is not among the policies."""
+        pick = self.card.advice.pick if self.card else None
+        return self.query.plus(pick.policy) if pick else ""
 
     # The policies
 
@@ -379,7 +293,7 @@ class ComparePage:
         cells = [
             Value(
                 "no prompts" if cost is None else f"{cost:.2f}",
-                css="bad" if cost and cost > 1.005 else "best" if cost == least != 1 else "",
+                css="bad" if cost and cost >= DEARER else "best" if cost == least != 1 else "",
             )
             for cost in costs
         ]

@@ -24,6 +24,7 @@ from inspector.forms.fields import settings_digest
 from inspector.rooms.simulation.compared import ComparePage
 from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.query import ComparisonQuery
+from inspector.shell.advice import AdviceCard, advice_on, policy_to_set, preview_of
 from inspector.shell.files import csv_file, json_file, no_numbers
 
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
@@ -40,11 +41,19 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     query = ComparisonQuery.read(memory_id, request.GET)
     if query.form and query.problem:
         return no_numbers(query.problem)
+    card = advice_on(memory_id, prices=query.prices)
+    policies = query.policies or _worth_a_look(memory_id, card)
     try:
-        found = comparison(memory_id, query.policies, query.at, query.phrase, query.step)
+        found = comparison(memory_id, policies, query.at, query.phrase, query.step)
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
-    return _compared(request, ComparePage(found, query), memory_id)
+    return _compared(request, ComparePage(found, query, card), memory_id)
+
+
+def _worth_a_look(memory_id: str, card: AdviceCard | None) -> list[Policy | None]:
+    """Return the policies that are compared if none is named."""
+    pick = card.advice.pick if card else None
+    return [conversations.policy(memory_id), *([pick.policy] if pick else []), None]
 
 
 def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpResponse:
@@ -70,9 +79,8 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     It asks again if the policy in force no longer has the digest `seen`.
     """
     try:
-        policy = policies_from_text(request.POST.get("policy", ""))[0]
-        if policy is None:
-            raise InvalidValue("a conversation needs a limit: choose another policy")
+        chosen = policies_from_text(request.POST.get("policy", ""))[0]
+        policy = policy_to_set(chosen, conversations.policy(memory_id))
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
     if "confirmed" not in request.POST:
@@ -93,6 +101,7 @@ def _confirm(
     """Show the changes by a policy, and ask whether it shall be in force."""
     context: dict[str, Any] = {
         "memory_id": memory_id,
+        "preview": preview_of({memory_id: None if policy.meters_only else policy}),
         "policy": policy,
         "text": text_of_policy(policy),
         "back": ComparisonQuery.read(memory_id, QueryDict(request.POST.get("back", ""))).query,

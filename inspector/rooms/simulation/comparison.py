@@ -1,4 +1,4 @@
-"""One conversation under several policies, and the policies that are worth a look."""
+"""One conversation under several policies."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from chatmemory.messages.texts import readable_text
 from chatmemory.models import Step
 from chatmemory.reading.history import estimator_of
 from chatmemory.reading.recall import COMPARED_MAX, messages_and_history
-from chatmemory.recall.advice import Advice, Chooser
-from chatmemory.recall.comparison import PhraseFate, Replay, curve_of, follow, replay
-from chatmemory.recall.cost import CacheRules, Prices
-from chatmemory.recall.frontier import figures_of, tried_of_kind
-from chatmemory.recall.history import History, repeats
+from chatmemory.recall.comparison import PhraseFate, Replay, follow, replay
+from chatmemory.recall.history import History
 from chatmemory.recall.prompts import Refusals
 from chatmemory.rooms import providers_in_use
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.policies import Policy, TokenWindow
+from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.written_policies import measured
 
@@ -31,7 +28,6 @@ POLICIES_MAX = 4
 ROWS = 24
 EARLIER_ROWS = 6
 TEXT_SIZE = 200
-OFFERED_SHARE = 0.95  # of the recalls: the offered limit holds them
 Policies = Sequence[Policy | None]
 
 
@@ -52,11 +48,9 @@ class Comparison:
     `in_force` is its own policy, if it has one. The history has the latest of `said_count`
     messages. `at` is the number of messages before the chosen place, and `rows` are these messages.
     `mentions` are the positions of the messages that contain the phrase, and `followed` has the
-    fate of the phrase under each policy. `offered` is a policy with the smallest limit that holds
-    95 % of the recalls and is at least `quiet`, if there is one. `quiet` is the smallest limit from
-    which on no user or tool has to repeat something forgotten; None if nothing is repeated.
-    `leaves_out_pins` is True if messages were pinned, which a replay of the history leaves out.
-    Unless the providers in use are chosen (`is_chosen`), all are checked.
+    fate of the phrase under each policy. `leaves_out_pins` is True if messages were pinned, which a
+    replay of the history leaves out. Unless the providers in use are chosen (`is_chosen`), all are
+    checked.
     """
 
     in_force: Policy | None
@@ -68,8 +62,6 @@ class Comparison:
     phrase: str
     mentions: tuple[int, ...]
     followed: tuple[PhraseFate, ...]
-    offered: Policy | None
-    quiet: Policy | None
     leaves_out_pins: bool = False
     is_chosen: bool = True
 
@@ -91,7 +83,7 @@ def comparison(
     phrase: str = "",
     step: int | None = None,
 ) -> Comparison:
-    """Return a conversation under up to four policies, by default the ones that are worth a look.
+    """Return a conversation under up to four policies, by default the one in force and everything.
 
     `at` is a number of messages, by default all of them, or all up to a `step`. `phrase` is
     followed. All policies get the estimator of the first one, or else the conversation's, so that
@@ -105,8 +97,7 @@ def comparison(
     if step is not None:
         at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
     place = len(history) if at is None else min(at, len(history))
-    offered, quiet = _offered(history, in_force, name, policies)
-    chosen = _distinct(policies or [in_force, offered, None], name)
+    chosen = _distinct(policies or [in_force, None], name)
     use = providers_in_use(memory_id)
     compared = _replays(messages, history, chosen, use)
     mentions = _mentions(messages, history, phrase)
@@ -121,8 +112,6 @@ def comparison(
         phrase=phrase,
         mentions=mentions,
         followed=tuple(follow(history, gone, mentions, each, place) for each, gone in gone_at),
-        offered=offered,
-        quiet=quiet,
         leaves_out_pins=Step.objects.filter(memory=memory, kind=Step.Kind.PIN).exists(),
         is_chosen=use is not None,
     )
@@ -162,48 +151,6 @@ def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
 
 def _counted(policy: Policy, estimator: str) -> Policy:
     return measured(replace(policy.enforced(), estimator=estimator))
-
-
-def _offered(
-    history: History, current: Policy | None, estimator: str, policies: Policies
-) -> tuple[Policy | None, Policy | None]:
-    """Return two limits of the kind in force: the smallest that holds nearly all recalls and spares
-    users and tools from repeating anything, and the smallest for the latter alone.
-
-    If not every limit is tried, the one in force and the policies' own limits are.
-    """
-    kind = current if can_decide(current) else TokenWindow(1)
-    policy = _counted(kind, estimator)
-    shown = [each.limit for each in (current, *policies) if each and each.kind == policy.kind]
-    held = curve_of(history, policy, COMPARED_MAX, also=shown)
-    again = curve_of(history, policy, COMPARED_MAX, repeats, also=shown)
-    enough, quiet = held.smallest_limit(OFFERED_SHARE), again.smallest_limit()
-    if enough is None or quiet is None:
-        return None, None
-    return (
-        replace(policy, limit=max(enough, quiet)) if held.recalls or again.recalls else None,
-        replace(policy, limit=quiet) if again.recalls else None,
-    )
-
-
-# The latest messages, which advice about one conversation replays: under the usual rule, and with
-# cleared results, which takes about thirty times as long
-ADVISED_MESSAGES, ADVISED_CLEARED = 1_000, 250
-
-
-def advised(found: Comparison, prices: Prices, rules: CacheRules) -> tuple[Advice, int]:
-    """Return the cheapest policy that holds as many facts as the one in force, or as all messages
-    would, for a compared conversation, and how many of its latest messages were replayed.
-
-    Results are cleared only if the kind does so already, because the answer is a page's.
-    """
-    in_force = found.in_force if can_decide(found.in_force) else None
-    today = in_force.enforced() if in_force else None
-    kind = today or found.policies[0].policy or TokenWindow(1)
-    history = found.history.newest(ADVISED_CLEARED if kind.whole_results else ADVISED_MESSAGES)
-    tried = tried_of_kind(kind, [today.limit] if today else [], rules, clears_results=False)
-    figures = figures_of(history, tried, today)
-    return Chooser(tried, [figures], prices).as_today(), len(history)
 
 
 def _mentions(messages: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:

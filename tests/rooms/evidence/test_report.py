@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.utils.html import strip_tags
 
-from chatmemory import MessageWindow, TokenWindow, services
+from chatmemory import TokenWindow, services
+from chatmemory.reading import conversations
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector import demo
 
-from ...conversations import create_and_add, users
+from ...conversations import users
 
 pytestmark = pytest.mark.django_db
 SAID = users("My order is A-1182.", "well", "well", "As I said, A-1182!")
@@ -33,23 +36,27 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
         said = words(shown)
         assert "The user had to say A-1182 again: #46 asked for it." in said
         assert "#28 held it and left at step 43, when #43 arrived: 55 over the limit." in said
-        assert "Set limit to 902…" in said
-        assert 'action="/c/order-7741/pin/47/"' in shown
+        assert "Send everything…" in said
+        assert re.search(r"It costs \d+ % more than sending everything", said)
+        assert re.search(r"Facts \d → 5 of 5; cost 1\.\d\d → 1\.00\.", said)
+        assert 'name="policy" value="everything"' in shown
+        assert "/pin/47/" not in shown, "everything fits"
     assert "report__say" not in report(operator_client, "/c/order-7741/?at=46")
-    asked = operator_client.post("/c/order-7741/adopt/", {"policy": "token_window:902"})
-    assert "Use Token window 902" in " ".join(asked.text.split())
+    asked = operator_client.post("/c/order-7741/adopt/", {"policy": "everything"}).text
+    assert "Send everything in order-7741?" in " ".join(asked.split())
+    operator_client.post("/c/order-7741/adopt/", {"policy": "everything", "confirmed": "1"})
+    assert conversations.policy("order-7741") == TokenWindow(800).metering()
+    assert "Send everything" not in words(report(operator_client, "/c/order-7741/"))
+
+
+def test_a_pin_is_offered_only_where_everything_does_not_fit(operator_client, monkeypatch):
+    monkeypatch.setattr("inspector.shell.advice.smallest_prompt", lambda models: 700)
+    demo.load()
+    services.keep("order-7741")
+    shown = report(operator_client, "/c/order-7741/")
+    assert 'action="/c/order-7741/pin/47/"' in shown
     operator_client.post("/c/order-7741/pin/47/", {"pinned": "yes"})
     assert "Pin #47" not in words(report(operator_client, "/c/order-7741/"))
-
-
-def test_a_limit_is_offered_only_above_todays(operator_client):
-    create_and_add("told", MessageWindow(2), SAID)
-    services.keep("told")
-    assert "Set limit to 3…" in words(report(operator_client, "/c/told/"))
-    services.change("told", policy=MessageWindow(9))
-    assert "Set limit to" not in report(operator_client, "/c/told/")
-    services.change("told", policy=TokenWindow(9_000))
-    assert "Set limit to" not in report(operator_client, "/c/told/")
 
 
 def test_where_a_client_decides_there_is_no_verb(operator_client):

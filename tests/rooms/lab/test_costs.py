@@ -12,7 +12,7 @@ from chatmemory.reading.recall import recall_history
 from chatmemory.recall.cost import ONE, Prices, providers
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from inspector.overview.causes import counted_headlines
-from inspector.rooms.lab.costs import PRICED, CostKeeper
+from inspector.rooms.lab.figures import PRICED, FiguresKeeper
 
 from ...conversations import create_and_add
 
@@ -31,7 +31,7 @@ def in_use(monkeypatch, *names: str) -> None:
 def test_the_kept_cost_equals_the_labs():
     create_and_add("dear", WINDOW, TALK)
     services.keep("dear")
-    kept = CostKeeper().row(find_memory("dear"))
+    kept = FiguresKeeper().row(find_memory("dear"))
     for name in PRICED:
         provider = providers()[name]
         tried = tried_of_kind(WINDOW, {WINDOW.limit}, provider.rules)
@@ -48,10 +48,9 @@ def test_the_report_and_the_comparison_give_the_same_cost(operator_client, monke
     create_and_add("dear", TokenWindow(limit), TALK)
     services.keep("dear")
     report = re.search(r"It costs (\d+) % more", operator_client.get("/c/dear/").content.decode())
-    page = operator_client.get(f"/c/dear/compare/?policy=token_window:{limit}")
-    compared = re.search(r"where sending everything is 1: (\d)\.(\d\d)", page.content.decode())
+    page = operator_client.get(f"/c/dear/compare/?policy=token_window:{limit}&as=json")
     assert report, "a sliding window costs more"
-    assert f"{100 + int(report[1])}" == compared[1] + compared[2]
+    assert 100 + int(report[1]) == round(100 * page.json()[0]["relative_cost"])
 
 
 def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
@@ -66,7 +65,9 @@ def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
     (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "costly")
     assert line.count == 1
     assert line.cases.newest == "dear"
-    assert "% more at the price of OpenAI" in line.words
+    assert re.search(
+        r"% more than sending everything at OpenAI’s prices of .*: \d+ of 30", line.words
+    )
     assert line.address == "/lab/?flagged=costly"
     assert line.cases.new_today == 1
     assert not line.flag.is_red

@@ -204,22 +204,10 @@ def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     assert rows_of(page)[0]["messages"] == 10
 
 
-def test_a_suggestion_names_the_latest_messages_for_which_it_was_replayed(
-    operator_client, db, monkeypatch
-):
-    turns = [[UserMessage(f"B-{n} " + "word " * 100), AiMessage(f"B-{n}")] for n in range(31)]
-    create_and_add("long", TokenWindow(1_500), [each for turn in turns for each in turn])
-    limit, kept = "The cheapest that holds as many facts as today", "latest 60 messages"
-    html = operator_client.get("/c/long/compare/").text
-    assert (limit in html, kept in html) == (True, False)
-    monkeypatch.setattr("inspector.rooms.simulation.comparison.ADVISED_MESSAGES", 60)
-    assert f"{limit}, in its {kept}:" in operator_client.get("/c/long/compare/").text
-
-
 def test_an_empty_conversation_is_compared(operator_client, db):
     services.create("empty", None)
     html = operator_client.get("/c/empty/compare/").content.decode()
-    assert "has been said yet." in html
+    assert "No advice: under three calls" in html
     assert "Nothing is said yet." in html
     assert "no prompts" in html
     assert "accepts" not in html
@@ -292,11 +280,17 @@ def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, o
     assert conversations.policy("order-7741") == TokenWindow(4_000)
 
 
-def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
+def test_no_policy_is_adopted_where_the_client_decides(operator_client, db):
     services.create("theirs", None)
-    seen = hidden_fields(operator_client.post("/c/theirs/adopt/", FORM))
-    operator_client.post("/c/theirs/adopt/", seen | {"confirmed": "1"})
-    assert conversations.policy("theirs") == TokenWindow(4_000)
+    answer = operator_client.post("/c/theirs/adopt/", FORM | {"confirmed": "1"})
+    assert answer.status_code == 422
+    assert "Only your client can change this" in answer.text
+    assert conversations.policy("theirs") is None
+
+
+def test_sending_everything_is_adopted_as_a_limit_that_only_measures(page, operator_client):
+    operator_client.post(ADOPT, {"policy": "everything", "confirmed": "1"})
+    assert conversations.policy("order-7741") == TokenWindow(800).metering()
 
 
 def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client, monkeypatch):
@@ -312,7 +306,7 @@ def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client
     assert conversations.policy("order-7741").estimator == "gpt-4"
 
 
-@pytest.mark.parametrize("text", ["", "everything", "nonsense", "token_window:0"])
+@pytest.mark.parametrize("text", ["", "nonsense", "token_window:0"])
 def test_an_invalid_limit_is_not_adopted(page, operator_client, text):
     form = {"policy": text, "confirmed": "1"}
     assert operator_client.post(ADOPT, form).status_code == 422

@@ -1,0 +1,109 @@
+"""The effect of other policies in conversations, for a preview before they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from chatmemory.advice.choosing import Counted, Sums, option_of
+from chatmemory.advice.values import (
+    DEARER,
+    USUAL,
+    DecidedBy,
+    Goals,
+    LeftOut,
+    Measured,
+    Option,
+    Scope,
+)
+from chatmemory.recall.cost import NO_PRICES, Prices
+from chatmemory.recall.frontier import FEWEST_CALLS, FIGURES_RULES
+from chatmemory.recall.tallies import Tally
+from chatmemory.windows.policies import Policy
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What is in force and what is previewed, of the same conversations, beside sending everything.
+    `dearer` of them would cost more than sending everything. All are None if none was measured.
+    """
+
+    measured: Scope
+    before: Option | None = None
+    after: Option | None = None
+    everything: Option | None = None
+    dearer: int = 0
+
+    @property
+    def is_dominated(self) -> bool:
+        """Whether sending everything holds as much, repeats no more, fits and costs less."""
+        return bool(self.after and self.everything and self.everything.dominates(self.after))
+
+
+def effect_of(
+    pairs: Iterable[tuple[Measured, Policy | None]],
+    goals: Goals = USUAL,
+    prices: Prices = NO_PRICES,
+) -> Effect:
+    """Return the effect of a policy for each conversation; None sends everything. Each conversation
+    counts alike. Those that cannot be measured are left out, and named by the scope.
+    """
+    left_out: dict[LeftOut, list[str]] = {}
+    found: list[tuple[Counted, Tally, Tally, Policy | None]] = []
+    for each, policy in pairs:
+        now, then = each.today, each.tally(policy)
+        if (reason := _left_out(each)) or now is None or then is None:
+            left_out.setdefault(reason or LeftOut.UNREAD, []).append(each.id)
+        else:
+            found.append((Counted.of(each, prices), now, then, policy))
+    counted = [each for each, *_ in found]
+    number = len(counted)
+    scope = Scope(
+        number,
+        number + sum(map(len, left_out.values())),
+        left_out,
+        sum(each.figures.messages for each in counted),
+        sum(each.figures.calls for each in counted),
+        prices,
+        FIGURES_RULES,
+    )
+    if not counted:
+        return Effect(scope)
+    before, after, everything = Sums(), Sums(), Sums()
+    dearer = 0
+    for one, now, then, _ in found:
+        before.add(one, now)
+        after.add(one, then)
+        everything.add(one, one.figures.everything)
+        dearer += one.cost(then) > DEARER
+    needed = sum(each.figures.recalls for each in counted)
+    policies = {policy for *_, policy in found}
+    longest = max(each.figures.longest for each in counted)
+    fits = goals.context is None or longest <= goals.context
+    options = (
+        option_of(policy, sums, needed, scope.calls)
+        for policy, sums in ((None, before), (_only(policies), after), (None, everything))
+    )
+    was, then_is, all_of_it = options
+    return Effect(
+        scope,
+        replace(was, mixed=True),
+        replace(then_is, mixed=len(policies) > 1),
+        replace(all_of_it, fits=fits),
+        dearer,
+    )
+
+
+def _only(policies: set[Policy | None]) -> Policy | None:
+    return next(iter(policies)) if len(policies) == 1 else None
+
+
+def _left_out(each: Measured) -> LeftOut | None:
+    """Return why a conversation is not measured; None if it is."""
+    if each.figures is None:
+        return LeftOut.UNREAD
+    if each.figures.is_unreadable:
+        return LeftOut.UNREADABLE
+    if each.figures.calls < FEWEST_CALLS:
+        return LeftOut.TOO_SHORT
+    return LeftOut.CLIENT if each.decided_by is DecidedBy.CLIENT else None

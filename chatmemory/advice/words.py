@@ -1,0 +1,309 @@
+"""Advice in words: what to do, its effect, what it was measured on, and other ways.
+
+These sentences are the same on pages, in commands, in the API and for agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chatmemory.advice.effects import Effect
+from chatmemory.advice.values import DEARER, Advice, LeftOut, Option, Scope, Verdict
+from chatmemory.recall.cost import Prices
+from chatmemory.windows.policies import WHOLE, Policy, written_share
+
+HALF = "0.5"
+
+NAMED = 3  # ids of conversations in a sentence
+
+
+# Policies and figures
+
+
+def policy_short(policy: Policy | None) -> str:
+    """Return a policy in a few words, such as `80,000 in blocks`. A policy that only measures sends
+    everything.
+    """
+    if policy is None or policy.meters_only:
+        return "Everything"
+    return f"{_limit(policy)}{_depth(policy)}{_beginning(policy)}{_clearing(policy)}"
+
+
+def policy_long(policy: Policy | None) -> str:
+    """Return a policy as what to do, such as `Cut in blocks at 80,000 tokens, down to half`."""
+    if policy is None or policy.meters_only:
+        return "Send everything"
+    limit, rest = f"{policy.limit:,} {policy.unit}", f"{_beginning(policy)}{_clearing(policy)}"
+    mark = written_share(policy.low_water)
+    if policy.low_water == WHOLE:
+        return f"Set the limit to {limit}{rest}"
+    return f"Cut in blocks at {limit}, down to {'half' if mark == HALF else mark}{rest}"
+
+
+def _limit(policy: Policy) -> str:
+    return f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
+
+
+def _depth(policy: Policy) -> str:
+    mark = written_share(policy.low_water)
+    if policy.low_water == WHOLE:
+        return " sliding"
+    return " in blocks" if mark == HALF else f", down to {mark}"
+
+
+def _beginning(policy: Policy) -> str:
+    return ", from a user message on" if policy.snap_to_user else ""
+
+
+def _clearing(policy: Policy) -> str:
+    return ", old tool results cleared first" if policy.whole_results else ""
+
+
+def name_of(option: Option) -> str:
+    """Return the short name of an option: its policy, or that there are several."""
+    return "their own limits" if option.mixed else policy_short(option.policy)
+
+
+def cost_words(cost: float) -> str:
+    """Return a relative cost with two decimals."""
+    return f"{cost:.2f}"
+
+
+def cost_name(prices: Prices) -> str:
+    return "cost" if prices.priced == "cache" else "tokens"
+
+
+def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
+    """Return the effect of an option against today: `facts 24 → 25 of 25; cost 1.43 → 1.00`."""
+    what = cost_name(prices)
+    if today is None:
+        held = f"holds {option.held:,} of {option.needed:,} facts; " if option.needed else ""
+        return f"{held}{what} {cost_words(option.cost)}"
+    cost = f"{what} {cost_words(today.cost)} → {cost_words(option.cost)}"
+    if not option.needed:
+        return cost
+    return f"facts {today.held:,} → {option.held:,} of {option.needed:,}; {cost}"
+
+
+def effect_sums(effect: Effect) -> list[tuple[str, str]]:
+    """Return the facts and the cost before and after, each with its name; empty if nothing was
+    measured.
+    """
+    before, after = effect.before, effect.after
+    if before is None or after is None:
+        return []
+    what = cost_name(effect.measured.prices).capitalize()
+    cost = f"{cost_words(before.cost)} → {cost_words(after.cost)}"
+    found = [(f"{what}, where sending everything is 1", cost)]
+    if after.needed:
+        facts = f"{before.held:,} → {after.held:,} of {after.needed:,}"
+        found.insert(0, ("Facts needed again, and held", facts))
+    return found
+
+
+def effect_warning(effect: Effect) -> str:
+    """Return that sending everything would be better, or how many conversations would then cost
+    more than that; empty if neither is so.
+    """
+    after, number = effect.after, effect.measured.conversations
+    if after is None or after.cost < DEARER:
+        return ""
+    if effect.is_dominated:
+        return "Sending everything holds as much and costs less: send everything instead."
+    verb = "costs" if effect.dearer == 1 else "cost"
+    return f"{effect.dearer:,} of {number:,} then {verb} more than sending everything."
+
+
+def unknown_effect(effect: Effect) -> str:
+    """Return why no effect is known."""
+    return f"Its effect on facts and cost is not known: {_why_none(effect.measured)}."
+
+
+def more_or_less(cost: float) -> str:
+    """Return a relative cost compared with sending everything: `43 % more`."""
+    share = round(100 * abs(round(cost, 2) - 1))
+    return f"{share} % {'more' if cost > 1 else 'less'}" if share else "about as much"
+
+
+def cost_of_today(advice: Advice) -> str:
+    """Return what is in force compared with sending everything; empty if it is not known, or if
+    everything is sent.
+    """
+    today, prices = advice.today, advice.measured.prices
+    if today is None or (today.policy is None and not today.mixed):
+        return ""
+    share = more_or_less(today.cost)
+    than = "as" if share == "about as much" else "than"
+    verb = "costs" if prices.priced == "cache" else "sends"
+    tokens = "" if prices.priced == "cache" or than == "as" else " tokens"
+    return f"{verb} {share}{tokens} {than} sending everything"
+
+
+def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
+    """Return the measured cause of a higher cost, if one explains most prompts: they are too short
+    for the cache, or their prefix changed. `least` is the least length that the provider caches.
+    """
+    found, today = advice.prefixes, advice.today
+    if today is None or today.cost < DEARER or not found.calls:
+        return ""
+    if least and 2 * found.short > found.calls:
+        return (
+            f"{found.short:,} of {found.calls:,} prompts are shorter than {least:,} tokens, "
+            f"which {provider or 'the provider'} does not cache"
+        )
+    if 2 * found.changed > found.calls:
+        return f"{found.changed:,} of {found.calls:,} prompts do not begin with the one before"
+    return ""
+
+
+# What to do
+
+
+def headline(advice: Advice) -> str:
+    """Return what to do, without a full stop."""
+    pick, goals = advice.pick, advice.goals
+    match advice.verdict:
+        case Verdict.KEEP if pick is not None:
+            if pick.mixed:
+                return "Keep what is in force"
+            return (
+                "Keep sending everything" if _is_all(pick) else f"Keep {policy_short(pick.policy)}"
+            )
+        case Verdict.CLIENT:
+            return "Only your client can change this"
+        case Verdict.REFUSED:
+            return "Repair this window first"
+        case Verdict.TOO_FEW:
+            return f"No advice: {_why_none(advice.measured)}"
+        case Verdict.GROUPS_DIFFER:
+            return "No one window suits all groups"
+        case Verdict.DOES_NOT_FIT:
+            return f"No window that fits the model holds {100 * goals.share:.0f} %"
+    return policy_long(pick.policy) if pick else ""
+
+
+def _is_all(option: Option) -> bool:
+    return option.policy is None or option.policy.meters_only
+
+
+def _why_none(scope: Scope) -> str:
+    """Return why nothing can be advised: what most of the conversations lack."""
+    if not scope.left_out:
+        return "no conversations"
+    most = max(scope.left_out, key=lambda each: len(scope.left_out[each]))
+    if most is LeftOut.TOO_SHORT:
+        return "under three calls"
+    return most.value
+
+
+def effect(advice: Advice) -> str:
+    """Return the effect of the pick; empty without any, or if today's is kept."""
+    pick, today, prices = advice.pick, advice.today, advice.measured.prices
+    if pick is None or advice.verdict is Verdict.KEEP:
+        return ""
+    return effect_words(today, pick, prices)
+
+
+def why(advice: Advice) -> str:
+    """Return the reason as sentences, each with its full stop; empty if there is none."""
+    return " ".join(filter(None, _whys(advice)))
+
+
+def _whys(advice: Advice) -> Iterator[str]:
+    yield _of_verdict(advice)
+    if advice.everything is not None and not advice.everything.fits:
+        yield (
+            f"The longest prompt has {advice.longest:,} tokens: everything does not fit "
+            f"the model’s {advice.goals.context or 0:,}."
+        )
+    if advice.is_few:
+        facts = "1 fact" if advice.needed == 1 else f"{advice.needed:,} facts"
+        yield f"{facts}: too few to choose by facts."
+    elif not advice.needed and advice.pick is not None:
+        yield "No fact was needed again: chosen by cost alone."
+    if advice.checked and advice.verdict is Verdict.CHANGE:
+        first, second = map(cost_words, advice.checked)
+        what = cost_name(advice.measured.prices)
+        yield f"It saves in both halves of the conversations, too: {what} {first} and {second}."
+
+
+def _of_verdict(advice: Advice) -> str:
+    pick = advice.pick
+    match advice.verdict:
+        case Verdict.KEEP if pick is not None:
+            return _kept(advice, pick)
+        case Verdict.SEND_EVERYTHING if not advice.is_few:
+            return _nothing_saves(advice)
+        case Verdict.CLIENT if pick is not None:
+            return f"It decides what is in memory. A window for it: {policy_short(pick.policy)}."
+        case Verdict.REFUSED:
+            return f"{advice.refused} would refuse it, with any limit."
+        case Verdict.GROUPS_DIFFER:
+            return "Their advice differs: see each group."
+        case Verdict.DOES_NOT_FIT:
+            best = max(advice.others, key=lambda each: each.share, default=None)
+            held = f"{best.held:,} of {best.needed:,} facts" if best else ""
+            return f"{name_of(best)} holds most: {held}." if best else ""
+    return ""
+
+
+def _nothing_saves(advice: Advice) -> str:
+    share, saving = (f"{100 * each:.0f} %" for each in (advice.goals.share, advice.goals.saving))
+    in_halves = " in each half of the conversations" if advice.measured.conversations > 1 else ""
+    return f"No window that holds {share}, and as much as today, saves {saving}{in_halves}."
+
+
+def _kept(advice: Advice, today: Option) -> str:
+    if advice.is_few or not advice.needed:
+        return "Nothing that loses no fact costs a tenth less."
+    if today.lost:
+        return "Nothing holds as much for a tenth less."
+    return "It loses nothing, and nothing that does costs a tenth less."
+
+
+# What was measured
+
+
+def measured_words(scope: Scope, is_one: bool = False) -> str:
+    """Return what the advice was measured on, as a sentence; `is_one`: the page is about one
+    conversation.
+    """
+    if not scope.conversations:
+        return ""
+    calls = f"{scope.calls:,} {'call' if scope.calls == 1 else 'calls'}"
+    if is_one:
+        messages = f"its latest {scope.messages:,} messages"
+        on = f"this conversation, {messages}, {calls}"
+    elif scope.conversations == 1:
+        on = f"1 conversation, {calls}"
+    else:
+        on = f"{scope.conversations:,} conversations, each counted alike, {calls}"
+    prices = scope.prices.source or ("prices of your own" if scope.prices.cached else "tokens only")
+    return f"Measured on {on}, at {prices}.{_apart(scope)}"
+
+
+def _apart(scope: Scope) -> str:
+    """Return the conversations that were not counted, by reason; the far larger ones are named."""
+    parts = []
+    for reason, ids in scope.left_out.items():
+        named = ""
+        if reason is LeftOut.OUTLIER:
+            more = len(ids) - NAMED
+            named = f" ({', '.join(ids[:NAMED])}{f' and {more:,} more' if more > 0 else ''})"
+        parts.append(f"{len(ids):,} {reason.value}{named}")
+    return f" Not counted: {'; '.join(parts)}." if parts else ""
+
+
+def dominated_words(advice: Advice) -> str:
+    """Return how many of the tried windows are not offered; empty if all are."""
+    if not advice.dominated:
+        return ""
+    one = advice.dominated == 1
+    windows = "1 other window" if one else f"{advice.dominated:,} other windows"
+    return f"{windows} {'costs' if one else 'cost'} more and {'holds' if one else 'hold'} no more."
+
+
+def sentence(advice: Advice) -> str:
+    """Return the advice in one line, for commands and programs, without its last full stop."""
+    parts = [headline(advice), effect(advice), why(advice), measured_words(advice.measured)]
+    return ". ".join(part.rstrip(".") for part in parts if part)

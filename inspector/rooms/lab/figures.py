@@ -1,0 +1,261 @@
+"""The figures of each conversation, from which advice is derived: kept, or computed for a policy.
+
+They are numbers only. Beside them, the cost of a conversation is kept for each provider with a
+price, so that lists can be filtered by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+from django.db.models import BooleanField, ExpressionWrapper, Q
+
+from chatmemory import database
+from chatmemory.advice import DecidedBy, Measured
+from chatmemory.conf import fact_words
+from chatmemory.exceptions import ChatMemoryError, CorruptRow, InvalidValue
+from chatmemory.flags import flags
+from chatmemory.keeper import QUICK_MESSAGES, Keeper, version_of
+from chatmemory.kept import KeptRow
+from chatmemory.ledger.keeping import current
+from chatmemory.models import Memory, Stay
+from chatmemory.reading.history import estimator_of
+from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.recall.cost import ONE, Bill, CacheRules, Call, Prices, Provider, bill_of, providers
+from chatmemory.recall.frontier import (
+    FEWEST_CALLS,
+    FIGURES_RULES,
+    Figures,
+    TriedPolicies,
+    figures_of,
+    tried_of_kind,
+    tried_policies,
+)
+from chatmemory.recall.history import History
+from chatmemory.recall.incidents import INCIDENT_RULES
+from chatmemory.recall.tallies import Tallies
+from chatmemory.rooms import known_incidents
+from chatmemory.windows.policies import Policy, TokenWindow
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.written_policies import measured, policies_from_text, text_of_policy
+from inspector.rooms.lab.adoption import decided_by_clients
+from inspector.rooms.lab.models import KeptCost
+from inspector.shell.prices import ChosenPrices, usual
+
+OVER = 105  # percent of sending everything
+RULES = 4  # raise it with each change of the kept columns
+PRICED = ("openai", "anthropic", "gemini")
+KEEPING = 8  # the latest incidents, whose limits are tried as well
+ROWS_AT_ONCE = 500
+SECONDS = 1.0
+REFUSING = "A provider in use"
+
+
+class FiguresKeeper(Keeper):
+    """Keeps the figures of each conversation, from which advice is derived, and its cost beside
+    sending everything. Both are of its newest 10,000 messages, or of fewer if each policy has to be
+    replayed.
+    """
+
+    model = KeptCost
+
+    def version(self) -> str:
+        prices = ChosenPrices.read({})
+        priced = [_priced(name) for name in PRICED]
+        return version_of(
+            RULES, FIGURES_RULES, INCIDENT_RULES, OVER, priced, prices.rules, fact_words()
+        )
+
+    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+        kind = kind_of(memory)
+        try:
+            history = recall_history(memory.pk, kind.estimator, latest=COMPARED_MAX)
+        except CorruptRow:
+            return {"content": written(kind, Figures(is_unreadable=True))}
+        today = kind if _decides(memory.policy) else None
+        tried = tried_of_kind(kind, _limits(memory, kind), ChosenPrices.read({}).rules)
+        figures = figures_of(history, tried, today)
+        content = {"content": written(kind, figures)}
+        if today is None or figures.calls < FEWEST_CALLS:
+            return content
+        history = history.newest(figures.messages)
+        tallies = Tallies(history, today, tried.rules)
+        return content | _columns(memory, history, tallies.calls(today), tallies.calls(None))
+
+
+def _decides(policy: Policy | None) -> bool:
+    return can_decide(policy) and not policy.meters_only
+
+
+def kind_of(memory: Memory) -> Policy:
+    """Return the kind of policy whose windows are tried for a conversation: its own, or a token
+    window where none decides.
+    """
+    policy = memory.policy
+    if can_decide(policy):
+        return policy.enforced()
+    return measured(TokenWindow(1, estimator=estimator_of(memory)))
+
+
+def _limits(memory: Memory, kind: Policy) -> set[int]:
+    """Return the limits that are tried beside the usual ones: today's, and those that would have
+    kept what came up again lately.
+    """
+    found = {kind.limit} if _decides(memory.policy) else set()
+    for incident in list(known_incidents(memory.pk))[-KEEPING:]:
+        keeping = incident.shown.keeping
+        if keeping is not None and keeping.limit is not None:
+            found.add(keeping.limit)
+    return found
+
+
+def written(kind: Policy, figures: Figures) -> str:
+    """Return figures as JSON, with the policy under whose kind they are."""
+    value = {"kind": text_of_policy(kind), **figures.to_dict()}
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _columns(
+    memory: Memory, history: History, sent: Sequence[Call], everything: Sequence[Call]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in PRICED:
+        percents = relative_costs(sent, everything, _priced(name))
+        found[name] = percents[-1]
+        if percents[-1] >= OVER:
+            first = max((n + 1 for n, each in enumerate(percents) if each < OVER), default=0)
+            found[f"{name}_step"] = _step_of(memory, history.numbers[sent[first].position])
+    return found
+
+
+def _priced(name: str) -> Provider:
+    """Return a provider with the details of the model in use, if that is known."""
+    found, usually = providers()[name], usual()
+    return found.for_model(usually.model) if usually.provider == name else found
+
+
+def relative_costs(
+    sent: Sequence[Call], everything: Sequence[Call], provider: Provider
+) -> list[int]:
+    """Return the cost of the calls up to each one, in whole percent of the cost of sending
+    everything, rounded as comparisons show it: 1.21 is 121.
+    """
+    prices = Prices(ONE, provider.cached, provider.write)
+
+    def sums(calls: Sequence[Call]) -> list[Bill]:
+        return list(accumulate(bill_of([call], provider.rules) for call in calls))
+
+    pairs = zip(sums(sent), sums(everything), strict=True)
+    costs = (prices.relative(part, whole) or 0 for part, whole in pairs)
+    return [round(100 * round(cost, 2)) for cost in costs]
+
+
+def _step_of(memory: Memory, seq: int) -> int | None:
+    entered = Stay.objects.filter(memory=memory, seq=seq).order_by("n")
+    return entered.values_list("entered_step", flat=True).first()
+
+
+# Reading
+
+
+def figures_now(
+    ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
+) -> list[Measured]:
+    """Return conversations with their kept figures, by id. Those of one conversation are made at
+    once if it is short. With `policies`, a conversation has the figures of its own policy instead,
+    and with other `rules` than the usual ones those under these, computed for about a second: the
+    ones that are not reached have none.
+    """
+    if len(ids) == 1:
+        with suppress(ChatMemoryError):
+            current(FiguresKeeper(), next(iter(ids)), QUICK_MESSAGES)
+    found = list(kept_figures(ids))
+    is_usual = rules in (None, ChosenPrices.read({}).rules)
+    if is_usual and not policies:
+        return found
+    done = {each.id: each for each in found}
+    waiting = [each for each in found if not is_usual or each.id in policies]
+    done |= {each.id: each._replace(figures=None) for each in waiting}
+    for each in database.for_seconds(SECONDS, waiting):
+        if each.figures is None or each.tried is None:
+            continue
+        usual_ones = each.tried if rules is None else replace(each.tried, rules=rules)
+        done[each.id] = _computed(each, usual_ones, policies.get(each.id))
+    return list(done.values())
+
+
+def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Measured:
+    """Return a conversation with figures under one policy, or under all that are `tried`: the kept
+    ones if they have it, else of the same messages.
+    """
+    assert each.figures is not None
+    if policy is not None:
+        policy = measured(policy)
+        if tried == each.tried and each.tally(policy) is not None:
+            return each
+        tried = tried_policies([policy], tried.rules)
+    try:
+        history = recall_history(each.id, tried.kind.estimator, latest=COMPARED_MAX)
+    except ChatMemoryError:
+        return each._replace(figures=None)
+    own = each.policy if _decides(each.policy) else None
+    figures = figures_of(history.newest(each.figures.messages), tried, own)
+    return each._replace(figures=figures, tried=tried)
+
+
+def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
+    """Yield conversations with their kept figures, by id; without figures where none are kept."""
+    version, rules = FiguresKeeper().version(), ChosenPrices.read({}).rules
+    chosen = sorted(ids)
+    for first in range(0, len(chosen), ROWS_AT_ONCE):
+        some = database.in_list("id", chosen[first : first + ROWS_AT_ONCE])
+        rows = Memory.objects.filter(some).select_related("keptcost").order_by("id")
+        rows = rows.annotate(by_client=_is(decided_by_clients()), is_refused=_is(_refused()))
+        for memory in rows:
+            row = getattr(memory, "keptcost", None)
+            known = row if row is not None and row.version == version else None
+            figures, tried = _read(known, rules)
+            yield Measured(
+                memory.pk,
+                figures,
+                tried,
+                memory.policy,
+                DecidedBy.CLIENT if memory.by_client else DecidedBy.POLICY,
+                REFUSING if memory.is_refused else "",
+                str(known.step) if known else "",
+            )
+
+
+def _is(condition: Q) -> ExpressionWrapper[Q]:
+    return ExpressionWrapper(condition, output_field=BooleanField())
+
+
+def _refused() -> Q:
+    """Return the condition for windows that a provider in use would refuse now."""
+    flag = next((each for each in flags() if each.name == "refused"), None)
+    return flag.where if flag is not None and flag.counts else Q(pk__in=[])
+
+
+def _read(row: KeptRow | None, rules: CacheRules) -> tuple[Figures | None, TriedPolicies | None]:
+    """Return the figures of a kept row, and the policies tried; none of an altered row."""
+    if row is None:
+        return None, None
+    with suppress(CorruptRow), row.reading() as values:
+        tried = _tried(values.pop("kind"), rules)
+        return (Figures.from_dict(values), tried) if tried else (None, None)
+    return None, None
+
+
+@lru_cache(maxsize=256)
+def _tried(kind: str, rules: CacheRules) -> TriedPolicies | None:
+    try:
+        policy = policies_from_text(kind)[0]
+    except InvalidValue:
+        return None
+    return tried_of_kind(policy, (), rules) if policy else None

@@ -1,0 +1,254 @@
+"""The advice about conversations, as every page shows it: one card, and effects in previews.
+
+The figures come from the room that measures them; without it, there is no advice. Prices are those
+of the provider in use, and everything must fit the models in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from chatmemory import InvalidValue, Policy
+from chatmemory.advice import (
+    Advice,
+    Effect,
+    Goals,
+    Option,
+    Verdict,
+    advise,
+    effect_of,
+    words,
+)
+from chatmemory.advice.values import DEARER
+from chatmemory.known_models import smallest_prompt
+from chatmemory.rooms import providers_in_use
+from inspector.conf import inspector_configuration
+from inspector.shell.prices import ChosenPrices
+from inspector.shell.rooms import measured, page_url
+
+if TYPE_CHECKING:
+    from inspector.conversation.state import ConversationState
+
+
+def models_in_use() -> list[str]:
+    """Return the names of the models in use, as far as somebody has chosen them."""
+    return sorted({each for names in (providers_in_use() or {}).values() for each in names})
+
+
+def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
+    """Return the goals of this site, for a model that takes a `context` of tokens, by default the
+    smallest of the models in use.
+    """
+    saving = inspector_configuration().LEAST_SAVING / 100
+    takes = context or smallest_prompt(models_in_use())
+    return Goals(saving=saving, context=takes, spares_users=spares_users)
+
+
+@dataclass(frozen=True)
+class AdviceCard:
+    """The presenter of advice. `is_one` is about one conversation, whose id is `memory_id`."""
+
+    advice: Advice
+    prices: ChosenPrices
+    memory_id: str = ""
+
+    @property
+    def title(self) -> str:
+        return words.headline(self.advice)
+
+    @property
+    def effect(self) -> str:
+        return words.effect(self.advice)
+
+    @property
+    def why(self) -> str:
+        return words.why(self.advice)
+
+    @property
+    def measured_on(self) -> str:
+        return words.measured_words(self.advice.measured, bool(self.memory_id))
+
+    @property
+    def cost_of_today(self) -> str:
+        """By how much today's costs more or less than sending everything, with the cause, if it was
+        measured, as a sentence; empty if it is not known.
+        """
+        cost = words.cost_of_today(self.advice)
+        cause = self.cause
+        return f"It {cost}{f': {cause}' if cause else ''}." if cost else ""
+
+    @property
+    def cause(self) -> str:
+        chosen = self.prices.chosen
+        name = chosen.label.partition(",")[0] if chosen else ""
+        return words.cause_words(self.advice, name, chosen.rules.least if chosen else 0)
+
+    @property
+    def how_much_more(self) -> str:
+        """`11 % more at OpenAI’s prices`, with the cause if it was measured; empty if today's costs
+        no more than sending everything, or if it is not known.
+        """
+        today = self.advice.today
+        if today is None or today.cost < DEARER:
+            return ""
+        more = f"{words.more_or_less(today.cost)} than sending everything"
+        at = f" at {self.prices.prices_of}" if self.prices.prices_of else ""
+        return f"{more}{at}{f': {self.cause}' if self.cause else ''}"
+
+    @property
+    def policy(self) -> str:
+        """The text of the advised policy, for the form of its verb; empty if there is no verb."""
+        pick = self.advice.pick
+        return pick.text if pick and self.advice.is_change else ""
+
+    @property
+    def to_copy(self) -> str:
+        """The policy that a client could use, as text."""
+        pick = self.advice.pick
+        return pick.text if pick and self.advice.verdict is Verdict.CLIENT else ""
+
+    @property
+    def is_worth_a_line(self) -> bool:
+        """Whether the page of a conversation shows the card: a change is advised, or today's loses
+        facts or costs more than sending everything.
+        """
+        today = self.advice.today
+        if today is not None and (today.lost or today.cost >= DEARER):
+            return True
+        return self.advice.verdict in (Verdict.CHANGE, Verdict.SEND_EVERYTHING)
+
+    @property
+    def adopt_url(self) -> str:
+        """The URL of the preview of a policy; empty without one, or of several conversations."""
+        return page_url("adopt", self.memory_id) if self.memory_id else ""
+
+    def keeping(self, policy: Policy) -> AdviceCard:
+        """Return the card with the option of a policy, such as the limit that keeps a fact."""
+        option = self.advice.at(policy)
+        if option is None and (preview := preview_of({self.memory_id: policy})):
+            option = preview.effect.after
+        return replace(self, advice=replace(self.advice, keeps=option))
+
+    @property
+    def keeps(self) -> str:
+        """The cost of the limit that was asked for, beside today's; empty if it is not known."""
+        keeps, today = self.advice.keeps, self.advice.today
+        if keeps is None:
+            return ""
+        beside = f", today’s {words.cost_words(today.cost)}" if today else ""
+        what = "It costs" if self.advice.measured.prices.priced == "cache" else "It sends"
+        tokens = "" if what == "It costs" else " of the tokens"
+        return f"{what} {words.cost_words(keeps.cost)}{tokens} of sending everything{beside}."
+
+    @property
+    def offers_kept(self) -> bool:
+        """Whether the limit that was asked for may be offered: no option dominates it."""
+        keeps = self.advice.keeps
+        return keeps is None or not self.advice.is_dominated(keeps)
+
+    @property
+    def offers_pin(self) -> bool:
+        """Whether a pin may be offered: everything does not fit the model."""
+        return self.advice.everything is not None and not self.advice.everything.fits
+
+    @property
+    def others(self) -> list[OtherWay]:
+        """The other options that are offered."""
+        return [OtherWay(self.advice, each) for each in self.advice.others]
+
+    @property
+    def dominated(self) -> str:
+        return words.dominated_words(self.advice)
+
+
+@dataclass(frozen=True)
+class OtherWay:
+    """Another option of a card."""
+
+    advice: Advice
+    option: Option
+
+    @property
+    def name(self) -> str:
+        return words.policy_short(self.option.policy)
+
+    @property
+    def effect(self) -> str:
+        return words.effect_words(self.advice.today, self.option, self.advice.measured.prices)
+
+    @property
+    def policy(self) -> str:
+        return self.option.text
+
+
+def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard | None:
+    """Return the advice about one conversation; None without a room that measures. The prices are
+    those of the provider in use by default.
+    """
+    prices = prices or ChosenPrices.read({})
+    found = measured([memory_id], rules=prices.rules)
+    if found is None:
+        return None
+    return AdviceCard(advise(found, goals_in_use(), prices.named), prices, memory_id)
+
+
+def advice_of(view: ConversationState) -> AdviceCard | None:
+    """Return the advice about the conversation of a page, read once."""
+    if "advice" not in view.read:
+        view.read["advice"] = advice_on(view.memory.id)
+    found: AdviceCard | None = view.read["advice"]
+    return found
+
+
+def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
+    """Return the policy that a change sets: sending everything (None) is the policy in force, which
+    then only measures. Raises InvalidValue if a client decides.
+    """
+    if in_force is None:
+        raise InvalidValue("Only your client can change this: it decides what is in memory.")
+    return in_force.metering() if policy is None else policy
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The effect of other policies in conversations, for a preview before they are set."""
+
+    effect: Effect
+    prices: ChosenPrices
+
+    @cached_property
+    def sums(self) -> list[tuple[str, str]]:
+        """The facts and the cost, each with its name."""
+        return words.effect_sums(self.effect)
+
+    @property
+    def warning(self) -> str:
+        """That sending everything would be better, or how many conversations would then cost more
+        than that; empty if neither is so.
+        """
+        return words.effect_warning(self.effect)
+
+    @property
+    def unknown(self) -> str:
+        """Why no effect is shown."""
+        return words.unknown_effect(self.effect)
+
+    @property
+    def measured_on(self) -> str:
+        return words.measured_words(self.effect.measured, self.effect.measured.of == 1)
+
+
+def preview_of(policies: Mapping[str, Policy | None]) -> Preview | None:
+    """Return the effect of other policies, by the ids of conversations; None sends everything. None
+    without a room that measures.
+    """
+    limits = {id: each for id, each in policies.items() if each is not None}
+    found = measured(list(policies), limits)
+    if found is None:
+        return None
+    prices = ChosenPrices.read({})
+    pairs = [(each, policies[each.id]) for each in found]
+    return Preview(effect_of(pairs, goals_in_use(), prices.named), prices)
