@@ -52,19 +52,27 @@ def advise(
     the limit that would have kept a fact.
     """
     counted, left_out = _sorted(list(measured))
-    all_of_them = len(counted) + sum(map(len, left_out.values()))
-    scope = Scope(
-        len(counted),
-        all_of_them,
-        left_out,
-        sum(_figures(each).messages for each in counted),
-        sum(_figures(each).calls for each in counted),
-        prices,
-        FIGURES_RULES,
-    )
+    scope = scope_of(counted, left_out, prices)
     if not counted:
         return Advice(Verdict.TOO_FEW, scope, goals=goals)
     return _Choice(counted, scope, goals, prices, keeps).advice()
+
+
+def scope_of(
+    counted: Sequence[Measured], left_out: Mapping[LeftOut, Sequence[str]], prices: Prices
+) -> Scope:
+    """Return the scope of the conversations that count."""
+    known = [(each, _figures(each)) for each in counted]
+    return Scope(
+        len(counted),
+        len(counted) + sum(map(len, left_out.values())),
+        left_out,
+        sum(figures.messages for _, figures in known),
+        sum(max(each.said, figures.messages) for each, figures in known),
+        sum(figures.calls for _, figures in known),
+        prices,
+        FIGURES_RULES,
+    )
 
 
 def advise_groups(
@@ -527,15 +535,24 @@ class _Choice:
         ]
         beside = pick.cost if pick else 1.0
         found.sort(key=lambda each: (each.policy is not None, abs(each.cost - beside)))
-        return sorted(_apart(found)[:MOST_OTHERS], key=cheapest)
+        return sorted(_apart(found, named)[:MOST_OTHERS], key=cheapest)
 
 
-def _apart(options: Iterable[Option]) -> list[Option]:
-    """Return options whose effects differ: the first one of each effect as it is shown."""
-    found: dict[tuple[int, str], Option] = {}
+def _apart(options: Iterable[Option], named: Iterable[Option]) -> list[Option]:
+    """Return the options whose effects, as they are shown, differ from each other and from those
+    that are named already.
+    """
+    seen = {_shown(each) for each in named}
+    found = []
     for each in options:
-        found.setdefault((each.held, f"{each.cost:.2f}"), each)
-    return list(found.values())
+        if _shown(each) not in seen:
+            seen.add(_shown(each))
+            found.append(each)
+    return found
+
+
+def _shown(option: Option) -> tuple[int, int, str]:
+    return option.held, option.repeated, f"{option.cost:.2f}"
 
 
 def _is_same(option: Option, other: Option) -> bool:

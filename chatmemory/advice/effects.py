@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from chatmemory.advice.choosing import Counted, Sums, option_of
+from chatmemory.advice.choosing import Counted, Sums, option_of, scope_of
 from chatmemory.advice.values import (
     DEARER,
     USUAL,
@@ -17,7 +17,7 @@ from chatmemory.advice.values import (
     Scope,
 )
 from chatmemory.recall.cost import NO_PRICES, Prices
-from chatmemory.recall.frontier import FEWEST_CALLS, FIGURES_RULES
+from chatmemory.recall.frontier import FEWEST_CALLS
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import Policy
 
@@ -57,16 +57,7 @@ def effect_of(
         else:
             found.append((Counted.of(each, prices), now, then, policy))
     counted = [each for each, *_ in found]
-    number = len(counted)
-    scope = Scope(
-        number,
-        number + sum(map(len, left_out.values())),
-        left_out,
-        sum(each.figures.messages for each in counted),
-        sum(each.figures.calls for each in counted),
-        prices,
-        FIGURES_RULES,
-    )
+    scope = scope_of([each.measured for each in counted], left_out, prices)
     if not counted:
         return Effect(scope)
     before, after, everything = Sums(), Sums(), Sums()

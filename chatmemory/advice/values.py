@@ -74,7 +74,8 @@ class Measured(NamedTuple):
     known yet.
 
     `policy` is the one in force, or None if the conversation has none. `refused` names who would
-    refuse its window now. `state` tells of which state of the conversation the figures are.
+    refuse its window now. `state` tells of which state of the conversation the figures are, which
+    has `said` messages in all.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Measured(NamedTuple):
     decided_by: DecidedBy = DecidedBy.POLICY
     refused: str = ""
     state: str = ""
+    said: int = 0
 
     @property
     def needed_limit(self) -> int:
@@ -168,14 +170,16 @@ class Option:
 
 @dataclass(frozen=True)
 class Scope:
-    """What was measured: so many `conversations` of all, with so many messages, at these prices and
-    by a version of the rules. `left_out` has the ids of the others, by reason.
+    """What was measured: so many `conversations` of all, with so many messages of those that were
+    `said`, at these prices and by a version of the rules. `left_out` has the ids of the others, by
+    reason.
     """
 
     conversations: int = 0
     of: int = 0
     left_out: Mapping[LeftOut, Sequence[str]] = field(default_factory=dict)
     messages: int = 0
+    said: int = 0
     calls: int = 0
     prices: Prices = NO_PRICES
     rules: str = ""

@@ -272,7 +272,9 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
         return ""
     calls = f"{scope.calls:,} {'call' if scope.calls == 1 else 'calls'}"
     if is_one:
-        messages = f"its latest {scope.messages:,} messages"
+        is_part = scope.messages < scope.said
+        of = f"the latest {scope.messages:,} of its " if is_part else ""
+        messages = f"{of}{scope.said:,} messages"
         on = f"this conversation, {messages}, {calls}"
     elif scope.conversations == 1:
         on = f"1 conversation, {calls}"

@@ -139,9 +139,10 @@ class AdviceCard:
         if keeps is None:
             return ""
         beside = f", today’s {words.cost_words(today.cost)}" if today else ""
-        what = "It costs" if self.advice.measured.prices.priced == "cache" else "It sends"
-        tokens = "" if what == "It costs" else " of the tokens"
-        return f"{what} {words.cost_words(keeps.cost)}{tokens} of sending everything{beside}."
+        is_priced = self.advice.measured.prices.priced == "cache"
+        verb, of = ("cost", "") if is_priced else ("send", " of the tokens")
+        cost = words.cost_words(keeps.cost)
+        return f"It would {verb} {cost}{of}{beside}, where sending everything is 1.00."
 
     @property
     def offers_kept(self) -> bool:

@@ -79,6 +79,7 @@ FOLDERS_OF_THE_INSPECTOR = (
     "explain",
     "flags",
     "formats",
+    "known_models",
     "live",
     "managers",
     "messages",

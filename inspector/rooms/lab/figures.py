@@ -229,6 +229,7 @@ def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
                 DecidedBy.CLIENT if memory.by_client else DecidedBy.POLICY,
                 REFUSING if memory.is_refused else "",
                 str(known.step) if known else "",
+                memory.said_count,
             )
 
 
@@ -239,7 +240,7 @@ def _is(condition: Q) -> ExpressionWrapper[Q]:
 def _refused() -> Q:
     """Return the condition for windows that a provider in use would refuse now."""
     flag = next((each for each in flags() if each.name == "refused"), None)
-    return flag.where if flag is not None and flag.counts else Q(pk__in=[])
+    return flag.where if flag is not None and flag.counts else Q(id="")  # no id is empty
 
 
 def _read(row: KeptRow | None, rules: CacheRules) -> tuple[Figures | None, TriedPolicies | None]:

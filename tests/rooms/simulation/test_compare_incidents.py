@@ -16,7 +16,7 @@ from chatmemory.recall.incidents import incidents_under
 from inspector import demo
 from inspector.rooms.simulation.comparison import comparison
 from inspector.shell.advice import advice_on
-from tests.conversations import create_and_add, users
+from tests.conversations import create_and_add
 from tests.inspector.markup import words
 from tests.properties import examples
 from tests.recall.test_incidents import conversations, installed_policies
@@ -133,9 +133,12 @@ def turns(n: int, order: str = "ORD-77"):
     return [*each, *each, *each, UserMessage(order)]
 
 
-def test_a_limit_that_is_good_enough_is_kept(page):
-    create_and_add("m", MessageWindow(2), turns(10))
-    assert "Keep 2 messages sliding" in page(memory_id="m")
+def test_a_comparison_opens_with_the_advice_and_its_policy(page):
+    create_and_add("m", MessageWindow(3), turns(10))
+    card = advice_on("m")
+    html = page(memory_id="m")
+    assert card.title in html
+    assert card.measured_on in html
     create_and_add("few", MessageWindow(120), turns(2))
     assert "too few to choose by facts." in page(memory_id="few")
 
