@@ -124,12 +124,11 @@ def _sorted(measured: list[Measured]) -> tuple[list[Measured], dict[LeftOut, lis
                 kept.append(each)
         return kept
 
-    found = keep(measured, LeftOut.UNREAD, (each.figures is None for each in measured))
+    of_client = [each.decided_by is DecidedBy.CLIENT for each in measured]
+    found = measured if all(of_client) else keep(measured, LeftOut.CLIENT, of_client)
+    found = keep(found, LeftOut.UNREAD, [each.figures is None for each in found])
     found = keep(found, LeftOut.UNREADABLE, [_figures(each).is_unreadable for each in found])
     found = keep(found, LeftOut.TOO_SHORT, [_figures(each).calls < FEWEST_CALLS for each in found])
-    of_client = [each.decided_by is DecidedBy.CLIENT for each in found]
-    if not all(of_client):
-        found = keep(found, LeftOut.CLIENT, of_client)
     units = [_unit(each) for each in found]
     usual = max(Counter(units).items(), key=lambda item: (item[1], item[0]), default=(None, 0))[0]
     found = keep(found, LeftOut.OTHER_UNIT, [unit != usual for unit in units])

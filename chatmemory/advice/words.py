@@ -64,6 +64,12 @@ def name_of(option: Option) -> str:
     return "their own limits" if option.mixed else policy_short(option.policy)
 
 
+def share_words(option: Option) -> str:
+    """Return the share of facts that an option holds, in percent: 100 only if it loses none."""
+    percent = round(100 * option.share)
+    return f"{min(max(percent, 1), 99) if 0 < option.held < option.needed else percent} %"
+
+
 def cost_words(cost: float) -> str:
     """Return a relative cost with two decimals."""
     return f"{cost:.2f}"
@@ -126,8 +132,8 @@ def more_or_less(cost: float) -> str:
 
 
 def cost_of_today(advice: Advice) -> str:
-    """Return what is in force compared with sending everything; empty if it is not known, or if
-    everything is sent.
+    """Return the cost of what is in force compared with sending everything; empty if it is not
+    known, or if everything is sent.
     """
     today, prices = advice.today, advice.measured.prices
     if today is None or (today.policy is None and not today.mixed):
@@ -269,7 +275,7 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
     conversation.
     """
     if not scope.conversations:
-        return ""
+        return _apart(scope).strip()
     calls = f"{scope.calls:,} {'call' if scope.calls == 1 else 'calls'}"
     if is_one:
         is_part = scope.messages < scope.said
@@ -280,8 +286,13 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
         on = f"1 conversation, {calls}"
     else:
         on = f"{scope.conversations:,} conversations, each counted alike, {calls}"
-    prices = scope.prices.source or ("prices of your own" if scope.prices.cached else "tokens only")
-    return f"Measured on {on}, at {prices}.{_apart(scope)}"
+    return f"Measured on {on}, {_prices_words(scope.prices)}.{_apart(scope)}"
+
+
+def _prices_words(prices: Prices) -> str:
+    if prices.priced == "tokens":
+        return "in tokens, because no price of cached input is chosen"
+    return f"at {prices.source or 'prices of your own'}"
 
 
 def _apart(scope: Scope) -> str:

@@ -78,7 +78,8 @@ class AdviceCard:
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
-        return f"It {cost}{f': {cause}' if cause else ''}." if cost else ""
+        subject = "It" if self.memory_id else "What is in force"
+        return f"{subject} {cost}{f': {cause}' if cause else ''}." if cost else ""
 
     @property
     def cause(self) -> str:
@@ -242,14 +243,16 @@ class Preview:
         return words.measured_words(self.effect.measured, self.effect.measured.of == 1)
 
 
-def preview_of(policies: Mapping[str, Policy | None]) -> Preview | None:
+def preview_of(
+    policies: Mapping[str, Policy | None], prices: ChosenPrices | None = None
+) -> Preview | None:
     """Return the effect of other policies, by the ids of conversations; None sends everything. None
-    without a room that measures.
+    without a room that measures. The prices are those of the provider in use by default.
     """
+    prices = prices or ChosenPrices.read({})
     limits = {id: each for id, each in policies.items() if each is not None}
-    found = measured(list(policies), limits)
+    found = measured(list(policies), limits, prices.rules)
     if found is None:
         return None
-    prices = ChosenPrices.read({})
     pairs = [(each, policies[each.id]) for each in found]
     return Preview(effect_of(pairs, goals_in_use(), prices.named), prices)

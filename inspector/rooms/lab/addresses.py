@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
 from chatmemory.recall.frontier import ANY_LIMIT
-from inspector.forms.fields import number_in_text
+from inspector.forms.fields import number_in_text, searchable
 from inspector.rooms.lab.reads import FleetQuery, usual_kind
 from inspector.shell.chosen import ChosenConversations, wrong_number
 from inspector.shell.prices import ChosenPrices, wrong_price
@@ -22,6 +22,7 @@ DIGITS = 9
 @dataclass(frozen=True)
 class FleetAddress(ChosenConversations):
     """An address of the lab: conversations, kind of policy, and prices; `sample` 0 means all.
+    `members` names a group of these conversations, whose members are chosen.
 
     An address without a kind gets the `usual_kind`, which most of the conversations have. `problem`
     describes an error in the address; the rest of it is used.
@@ -35,7 +36,7 @@ class FleetAddress(ChosenConversations):
     sample: int = SAMPLE
     seed: int = 1
     context: int | None = None
-    everyone: str = ""
+    members: str = ""
     prices: ChosenPrices = field(default_factory=ChosenPrices)
 
     @classmethod
@@ -58,7 +59,7 @@ class FleetAddress(ChosenConversations):
             sample=cls.sample if numbers["sample"] is None else numbers["sample"],
             seed=cls.seed if numbers["seed"] is None else numbers["seed"],
             context=numbers["context"] or None,
-            everyone="1" if parameters.get("everyone") else "",
+            members=searchable(parameters.get("members", "")),
             prices=ChosenPrices.read(parameters),
         )
         try:
@@ -90,7 +91,8 @@ class FleetAddress(ChosenConversations):
     @property
     def query(self) -> FleetQuery:
         kind = self.policy(ANY_LIMIT)
-        return FleetQuery(self.which, kind, self.sample, self.seed, self.limit, self.prices.rules)
+        rules = self.prices.rules
+        return FleetQuery(self.which, kind, self.sample, self.seed, self.limit, rules, self.members)
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +22,7 @@ from chatmemory.services import change
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import NOTHING, Entry, Totals
 from chatmemory.windows.written_policies import measured
+from inspector.shell.advice import policy_to_set
 
 ROWS_AT_ONCE = 500
 ADOPTION_SECONDS = 2.0
@@ -44,17 +45,24 @@ class PolicyAdoption:
     of_clients: int
 
 
-def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
-    """Return the changes that a policy would make. Raises UnknownEstimator."""
+def adopting(
+    which: MemoryFilter, policy: Policy | None, apart: Collection[str] = ()
+) -> PolicyAdoption:
+    """Return the changes that a policy would make, or sending everything (None), to all but the
+    conversations `apart`. Raises UnknownEstimator.
+    """
+    of_clients = which.rows().filter(decided_by_clients()).count()
+    matching = which.rows().exclude(database.in_list("id", list(apart))).count() - of_clients
+    found = having_another(which, policy).exclude(database.in_list("id", list(apart)))
+    if policy is None or policy.meters_only:
+        return PolicyAdoption(matching, found.count(), 0, 0, of_clients)
     policy = measured(policy)
     differing = over = recounted = 0
     family = family_named(policy.estimator)
-    evicts_by_tokens = policy.unit == "tokens" and not policy.meters_only
-    rows = having_another(which, policy).iterator(ROWS_AT_ONCE)
+    evicts_by_tokens = policy.unit == "tokens"
+    rows = found.iterator(ROWS_AT_ONCE)
     while some := list(islice(rows, ROWS_AT_ONCE)):
         differing += len(some)
-        if policy.meters_only:
-            continue
         known = []
         for row in some:
             if evicts_by_tokens and family_named(row.policy_estimator) != family:
@@ -62,8 +70,6 @@ def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
             else:
                 known.append(row)
         over += sum(map(policy.is_exceeded_by, _windows_under(policy, known)))
-    of_clients = which.rows().filter(decided_by_clients()).count()
-    matching = which.rows().count() - of_clients
     return PolicyAdoption(matching, differing, over, recounted, of_clients)
 
 
@@ -80,20 +86,27 @@ def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
 
 
 def adopt_policy(
-    which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
+    which: MemoryFilter,
+    policy: Policy | None,
+    *,
+    actor: str = "",
+    seconds: float = ADOPTION_SECONDS,
+    apart: Collection[str] = (),
 ) -> int:
-    """Set a policy for conversations that have another one, and return how many were changed.
+    """Set a policy for conversations that have another one, and return how many were changed. None
+    sends everything: the policy in force then only measures. Those `apart` stay as they are.
 
     Conversations whose clients decide their windows are left out, and those that cannot be changed,
     such as one that is being imported or cannot be read. The call ends after about `seconds`; call
     it again for the rest. Raises InvalidValue, UnknownEstimator.
     """
-    policy = check_policy(policy)
+    policy = check_policy(policy) if policy is not None else None
     changed = 0
-    ids = list(having_another(which, policy).values_list("id", flat=True))
-    for memory_id in database.for_seconds(seconds, ids):
+    rows = having_another(which, policy).exclude(database.in_list("id", list(apart)))
+    to_set = {row.id: policy_to_set(policy, row.policy) for row in rows}
+    for memory_id in database.for_seconds(seconds, list(to_set)):
         with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
-            change(memory_id, policy=policy, actor=actor)
+            change(memory_id, policy=to_set[memory_id], actor=actor)
             changed += 1
     return changed
 
@@ -106,15 +119,17 @@ def decided_by_clients() -> Q:
     return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")
 
 
-def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:
-    """Return the conversations that have another policy than this one, by id. Those whose clients
-    decide their windows are left out.
+def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
+    """Return the conversations that have another policy than this one, by id; for None those that
+    do not send everything. Those whose clients decide their windows are left out.
     """
+    rows: MemoryQuerySet = which.rows().exclude(decided_by_clients()).order_by("id")
+    if policy is None:
+        return rows.exclude(policy_options__has_key="meters_only")
     same = Q(
         policy_kind=policy.kind,
         policy_limit=policy.limit,
         policy_estimator=policy.estimator,
         policy_options=policy.options,
     )
-    rows: MemoryQuerySet = which.rows().exclude(decided_by_clients()).exclude(same)
-    return rows.order_by("id")
+    return rows.exclude(same)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
-from textwrap import wrap
 from typing import NamedTuple
 
-from chatmemory.recall.advice import Advice, Chooser, CostedPolicy, percent_of
-from chatmemory.windows.policies import WHOLE
-from inspector.rooms.lab.words import HALF, dominated_words, policy_short
+from chatmemory.advice import Advice, Option
+from chatmemory.advice.words import HALF, name_of, policy_short, share_words
+from chatmemory.windows.policies import WHOLE, written_share
 
 LETTER = 6.6  # pixels
 ROW = 15.0
-ROW_LENGTH = 32  # characters
+LOWER = (0.0, ROW, 2 * ROW, -ROW)  # pixels by which a label is lower than its place
 Box = tuple[float, float, float, float]  # left, top, right, foot
 Segment = tuple[float, float, float, float]  # from x, y to x, y
 EVERYTHING = "sending everything"  # above the line of its cost
@@ -68,31 +68,25 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """The policies of a frontier drawn in a size."""
+    """The options of an advice drawn in a size."""
 
-    def __init__(self, chooser: Chooser, advice: Advice, yours: str, size: Size = WIDE) -> None:
-        self.size, self._advice, self._chooser = size, advice, chooser
-        self._recalls = chooser.sums.recalls
+    def __init__(self, advice: Advice, everything: Option, size: Size = WIDE) -> None:
+        self.size, self._advice = size, advice
         today = advice.today
-        lowest = min(LEAST_HELD, self._share_held(today) - 0.02 if today else 1)
-        shown = [
-            each
-            for each in chooser.points
-            if self._share_held(each) >= lowest and each.cost <= MOST_COST
-        ]
-        everything = chooser.everything
+        lowest = min(LEAST_HELD, today.share - 0.02 if today else 1)
+        shown = sorted(
+            (each for each in advice.options if each.share >= lowest and each.cost <= MOST_COST),
+            key=lambda each: each.policy.limit if each.policy else 0,
+        )
         costs = [each.cost for each in (*shown, everything, *([today] if today else []))]
         self._least_cost, self._most_cost = min(costs) - 0.03, max(costs) + 0.05
-        self._least_share = max(0.0, min(map(self._share_held, [*shown, everything])) - 0.03)
+        self._least_share = max(0.0, min(each.share for each in (*shown, everything)) - 0.03)
         self.one = self._x(1.0)
         self.foot, self.right = _px(size.foot), _px(size.width - size.right)
         self.left = _px(size.left)
         self.zone = _px(size.width - size.right - float(self.one))
         self.zone_height = _px(size.foot - size.top)
-        self._draw(shown, everything, today, yours)
-
-    def _share_held(self, point: CostedPolicy) -> float:
-        return point.tally.held / self._recalls
+        self._draw(shown, everything, today)
 
     def _x(self, cost: float) -> str:
         width = self.size.width - self.size.left - self.size.right
@@ -104,15 +98,14 @@ class Frontier:
         share = (share_held - self._least_share) / (1 - self._least_share)
         return _px(self.size.foot - height * min(1.0, max(0.0, share)))
 
-    def _at(self, point: CostedPolicy) -> tuple[str, str]:
-        return self._x(point.cost), self._y(self._share_held(point))
+    def _at(self, point: Option) -> tuple[str, str]:
+        return self._x(point.cost), self._y(point.share)
 
     def _draw(
         self,
-        shown: Sequence[CostedPolicy],
-        everything: CostedPolicy,
-        today: CostedPolicy | None,
-        yours: str,
+        shown: Sequence[Option],
+        everything: Option,
+        today: Option | None,
     ) -> None:
         sliding = [each for each in shown if self._is_as_today(each, str(WHOLE))]
         blocks = [each for each in shown if self._is_as_today(each, HALF)]
@@ -138,56 +131,55 @@ class Frontier:
         if pick is not None:
             self.rings.append(self._dot("ring-in", pick, r + 6))
         if today is not None:
-            self._draw_today(today, pick, yours)
+            self._draw_today(today, pick)
         if pick is not None and pick.policy is not None:
             self._label(pick, [("t-in", policy_short(pick.policy))])
         for each in (*blocks[::-1], *sliding[::-1]):
-            is_named = pick is not None and each.policy == pick.policy
-            is_yours = today is not None and each[1:] == today[1:]
-            if each.policy and not is_named and not is_yours and self._share_held(each) < 1:
+            if each in self._advice.others and each.policy:
                 self._label(each, [("", f"{each.policy.limit:,}")])
 
-    def _draw_today(self, today: CostedPolicy, pick: CostedPolicy | None, yours: str) -> None:
-        is_out = self._advice.beaten_by is not None
+    def _draw_today(self, today: Option, pick: Option | None) -> None:
+        is_out = self._advice.is_change
         self.rings.append(self._dot("ring" if is_out else "ring-in", today, self.size.r + 5.5))
         self.dots.append(self._dot("d-you" if is_out else "d-block", today, self.size.r + 1.5))
         if pick is not None:
             self.move = self._path([today, pick])
             self._lines += self._segments([today, pick])
-        css = "t-you" if is_out else "t-in"
-        rows = [(css, f"yours today{f': {yours}' if yours else ''}")]
-        if self._advice.beaten_by is not None and self.size is WIDE:
-            reason = dominated_words(today, self._advice.beaten_by, self._chooser.prices)
-            rows += [("t-mid", line) for line in wrap(reason, ROW_LENGTH)]
+        yours = "" if today.mixed or self.size is PHONE else f": {name_of(today)}"
+        rows = [("t-you" if is_out else "t-in", f"yours today{yours}")]
         # Below the point, because the line to what is suggested leads upwards
         below = float(self._at(today)[1]) + len(rows) * ROW
         self._label(today, rows, ROW if below < self.size.foot else 0)
 
-    def _is_as_today(self, point: CostedPolicy, low_water: str) -> bool:
-        kind = self._chooser.sums.tried.kind
-        variant = replace(kind, low_water=low_water)  # type: ignore[arg-type]
-        return point.policy is not None and replace(point.policy, limit=kind.limit) == variant
+    def _is_as_today(self, point: Option, low_water: str) -> bool:
+        """Return whether a window has this depth, and no other option."""
+        policy = point.policy
+        if policy is None or policy.snap_to_user or policy.whole_results:
+            return False
+        return written_share(policy.low_water) == written_share(Decimal(low_water))
 
-    def _path(self, points: Sequence[CostedPolicy]) -> str:
+    def _path(self, points: Sequence[Option]) -> str:
         return "M" + "L".join(" ".join(self._at(each)) for each in points)
 
-    def _segments(self, points: Sequence[CostedPolicy]) -> Iterator[Segment]:
+    def _segments(self, points: Sequence[Option]) -> Iterator[Segment]:
         places = [tuple(map(float, self._at(each))) for each in points]
         for (x, y), (to_x, to_y) in pairwise(places):
             yield x, y, to_x, to_y
 
-    def _dot(self, css: str, point: CostedPolicy, r: float) -> Dot:
-        percent = f"{percent_of(point.tally.held, self._recalls)} %"
-        if self.size is not WIDE:
+    def _dot(self, css: str, point: Option, r: float) -> Dot:
+        """Return a circle, on a wide screen with a title; an option that is dominated has none."""
+        advice = self._advice
+        if self.size is not WIDE or point not in (advice.today, advice.pick, *advice.others):
             return Dot(css, *self._at(point), _px(r), "")
-        title = f"{policy_short(point.policy)}: {percent} held, cost {point.cost:.2f}"
+        title = f"{name_of(point)}: {share_words(point)} held, cost {point.cost:.2f}"
         return Dot(css, *self._at(point), _px(r), title)
 
-    def _label(self, point: CostedPolicy, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
+    def _label(self, point: Option, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
         """Add a label of rows, each with its class, at the first place around a point where it
         touches no other label and no line. A line may cross a row that has a class, if need be.
         """
-        places = [each for each in self._places(point, rows, dy) if self._is_free(each[1])]
+        found = (each for more in LOWER for each in self._places(point, rows, dy + more))
+        places = [each for each in found if self._is_free(each[1])]
         clear = [each for each in places if not self._is_crossed(each[1])]
         chosen = clear or [each for each in places if rows[0][0]]
         if not chosen:
@@ -199,7 +191,7 @@ class Frontier:
             self.texts.append(Text(_px(at), _px(box[1] + 12 + n * ROW), anchor, css, text))
 
     def _places(
-        self, point: CostedPolicy, rows: Sequence[tuple[str, str]], dy: float
+        self, point: Option, rows: Sequence[tuple[str, str]], dy: float
     ) -> Iterator[tuple[str, Box]]:
         """Yield the places of a label right and left of a point, above and below it."""
         x, y = map(float, self._at(point))
@@ -243,10 +235,10 @@ class Frontier:
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
         """Where a window is worth it: x, y, width and height; None if that is not in the frame."""
-        most = 1 - self._chooser.goals.saving
+        most = 1 - self._advice.goals.saving
         if most <= self._least_cost:
             return None
-        bottom = float(self._y(self._chooser.goals.share))
+        bottom = float(self._y(self._advice.goals.share))
         width = float(self._x(most)) - self.size.left
         return self.left, _px(self.size.top), _px(width), _px(bottom - self.size.top)
 
@@ -257,8 +249,8 @@ class Frontier:
         pick = self._advice.pick
         if pick is None or pick.policy is None:
             return f"{everything} Sending everything is suggested."
-        held = percent_of(pick.tally.held, self._recalls)
-        return f"{everything} Suggested: {policy_short(pick.policy)}, {held} % for {pick.cost:.2f}."
+        held = share_words(pick)
+        return f"{everything} Suggested: {policy_short(pick.policy)}, {held} for {pick.cost:.2f}."
 
 
 def _touch(box: Box, other: Box) -> bool:

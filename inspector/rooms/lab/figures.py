@@ -209,6 +209,15 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
     return each._replace(figures=figures, tried=tried)
 
 
+def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
+    """Return whether the kept figures of a conversation with this policy answer a question."""
+    kind = policy.enforced() if can_decide(policy) else None
+    own = tried_of_kind(kind or tried.kind, (), tried.rules)
+    is_alike = own.kind.estimator == tried.kind.estimator and not tried.also
+    is_usual = tried.rules == ChosenPrices.read({}).rules
+    return is_alike and is_usual and set(tried.variants) <= set(own.variants)
+
+
 def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
     """Yield conversations with their kept figures, by id; without figures where none are kept."""
     version, rules = FiguresKeeper().version(), ChosenPrices.read({}).rules

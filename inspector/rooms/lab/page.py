@@ -1,45 +1,38 @@
-"""The page of many conversations, with advice about the window that is worth its cost."""
+"""The page of many conversations, with the advice for all of them and for each group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from django.utils.http import urlencode
-from django.utils.text import Truncator
 
 from chatmemory import Policy, policy_kinds, text_of_policy
+from chatmemory.advice import (
+    Advice,
+    Goals,
+    LeftOut,
+    Measured,
+    Option,
+    Verdict,
+    advise_groups,
+    words,
+)
+from chatmemory.advice.values import DEARER
 from chatmemory.explain import wording
-from chatmemory.explain.wording import in_unit
 from chatmemory.known_models import known_model, smallest_prompt
-from chatmemory.recall.advice import Advice, AdviceReason, Chooser, CostedPolicy, Goals
-from chatmemory.recall.comparison import FACTS_ENOUGH
 from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
-from chatmemory.recall.tallies import Tally
-from chatmemory.rooms import providers_in_use
-from chatmemory.windows.policies import WHOLE
-from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.chart import PHONE, TABLET, WIDE, Frontier
-from inspector.rooms.lab.reads import Fleet, Group, Loser, Measured
-from inspector.rooms.lab.words import (
-    Headline,
-    cost_words,
-    enough_words,
-    limits_words,
-    policy_long,
-    policy_short,
-    share_words,
-)
+from inspector.rooms.lab.reads import OTHERS, Fleet, Loser, is_label, needs_of
+from inspector.shell.advice import AdviceCard, Preview, goals_in_use, models_in_use, preview_of
 from inspector.shell.prices import Preset
 from inspector.shell.rooms import page_url
 
-NAMED = 3
+APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed with the others
 
 
 class Way(NamedTuple):
@@ -63,88 +56,84 @@ class Figure(NamedTuple):
     css: str = ""
 
 
-class Change(NamedTuple):
-    """The facts held, incidents and costs of groups now, and with the advice for them; costs, also
-    the cost of sending `everything`, are in tokens at the input price.
+class GroupRow:
+    """A group with its needs and the advice for it; `policy` is the text of the advice."""
+
+    def __init__(self, name: str, members: Sequence[Measured], advice: Advice, link: str) -> None:
+        self.key, self.members, self.advice, self.link = name, members, advice, link
+        self.name = name if name != OTHERS else "all others"
+        self.what = "" if name == OTHERS else "label" if is_label(name) else "id begins with"
+        pick, today, scope = advice.pick, advice.today, advice.measured
+        counted, number = scope.conversations, len(members)
+        self.count = f"{number:,}" if counted == number else f"{counted:,} of {number:,}"
+        half, most = needs_of(members, scope)
+        self.needs = f"{half:,} · {most:,}" if half and most else ""
+        self.today = words.name_of(today) if today else ""
+        self.policy = pick.text if pick and advice.is_change else ""
+        self.suggested, self.note = _suggested(advice)
+        self.held = self.incidents = self.cost = ""
+        if pick is not None:
+            self.held = _change(today, pick, lambda each: f"{each.held:,}")
+            self.incidents = _change(today, pick, lambda each: f"{each.repeated:,}")
+            self.cost = _change(today, pick, lambda each: words.cost_words(each.cost))
+
+    @property
+    def effect(self) -> str:
+        return words.effect(self.advice)
+
+    @property
+    def changed(self) -> list[str]:
+        """The ids of the conversations that a change for the group reaches."""
+        return reached(self.members, self.advice)
+
+
+def _suggested(advice: Advice) -> tuple[str, str]:
+    """Return what is suggested for a group, and a note about it."""
+    if advice.verdict is Verdict.KEEP:
+        return "as today", ""
+    if advice.verdict is Verdict.CLIENT or advice.pick is None:
+        return "no advice", words.headline(advice).removeprefix("No advice: ")
+    few = "few facts" if advice.is_few else ""
+    return words.policy_short(advice.pick.policy), few or ("" if advice.needed else "by cost alone")
+
+
+def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) -> str:
+    return f"{shown(today)} → {shown(pick)}" if today else shown(pick)
+
+
+def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
+    """Return the ids of the conversations that a change reaches: not those that stand apart, count
+    in another unit, or are decided by their clients.
     """
-
-    was: Tally = Tally()
-    then: Tally = Tally()
-    cost_was: Decimal = Decimal(0)
-    cost_then: Decimal = Decimal(0)
-    everything: Decimal = Decimal(0)
-
-    def plus(self, other: Change) -> Change:
-        return Change(
-            self.was.plus(other.was),
-            self.then.plus(other.then),
-            self.cost_was + other.cost_was,
-            self.cost_then + other.cost_then,
-            self.everything + other.everything,
-        )
-
-
-class GroupRow(NamedTuple):
-    """A group with its needs, its policies and the advice for it; `policy` is the text of the
-    advice.
-    """
-
-    group: Group
-    name: str
-    what: str
-    link: str
-    needs: str
-    today: str
-    suggested: str
-    note: str = ""
-    held: str = ""
-    incidents: str = ""
-    cost: str = ""
-    policy: str = ""
-    only_measures: bool = False
-    change: Change = Change()
+    apart = {id for reason in APART for id in advice.measured.left_out.get(reason, ())}
+    return [each.id for each in members if each.id not in apart]
 
 
 class FleetPage:
-    """The presenter of a fleet: its answer, its chart, its panel and its tables."""
+    """The presenter of a fleet: its advice, its chart, its panel and its tables."""
 
     def __init__(self, found: Fleet, address: FleetAddress) -> None:
         self.found, self.address = found, address
-        self.models = sorted(
-            {each for names in (providers_in_use() or {}).values() for each in names}
-        )
+        self.models = models_in_use()
         # The context of the model in tokens: the number in the address, else the one of the models
         # in use
         self.known_context = smallest_prompt(self.models)
         self.context = address.context or self.known_context
         self.kind = found.tried.kind
         self.losers_of: Sequence[Loser] = ()
-        left_out = {each.chosen.id for each in found.left_out}
-        self.is_everyone = bool(address.everyone)
-        self.measured = [
-            each for each in found.deciding if self.is_everyone or each.chosen.id not in left_out
-        ]
-        self.chooser = self._chooser(self.measured)
-        self.sums = self.chooser.sums
-        self.advice = self.chooser.advice()
-        recalls = self.sums.recalls
-        self.too_few = wording.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
-        in_force = {each.chosen.policy for each in self.measured}
-        self.today_policy = next(iter(in_force)) if len(in_force) == 1 else None
+        self.advice, self.of_groups = advise_groups(found.groups, self.goals, address.prices.named)
+        self.card = AdviceCard(self.advice, address.prices)
         self.csv = address.link(**{"as": "csv"})
         self.stop = address.link(stop="1")
-        self.counted = address.link(everyone="1")
         self.kinds = [
             (name, kind.unit, address.link(kind=name, limit=""), name == address.kind)
             for name, kind in policy_kinds().items()
         ]
 
-    def _chooser(self, measured: Sequence[Measured]) -> Chooser:
-        saving = inspector_configuration().LEAST_SAVING / 100
+    @property
+    def goals(self) -> Goals:
         repeats = self.address.flagged == "user_repeated"
-        goals = Goals(saving=saving, context=self.context, spares_users=repeats)
-        figures = [each.figures for each in measured]
-        return Chooser(self.found.tried, figures, self.address.prices.prices, goals)
+        return goals_in_use(self.address.context, spares_users=repeats)
 
     # The prices
 
@@ -178,260 +167,154 @@ class FleetPage:
 
     @property
     def has_answer(self) -> bool:
-        return self.found.is_done and bool(self.sums.recalls)
+        return self.found.is_done and bool(self.found.known)
 
-    @cached_property
-    def headline(self) -> Headline:
-        policies = (each.chosen.policy for each in self.measured)
-        return Headline(self.chooser, self.advice, limits_words(policies), self.today_policy)
+    @property
+    def everything(self) -> Option | None:
+        return self.advice.everything
 
     @cached_property
     def charts(self) -> list[Frontier]:
-        yours = policy_short(self.today_policy) if self.today_policy else ""
-        sizes = ((WIDE, yours), (TABLET, yours), (PHONE, ""))
-        return [Frontier(self.chooser, self.advice, name, size) for size, name in sizes]
+        """The chart for each width of a screen; none without needed facts."""
+        if not self.advice.needed or self.everything is None:
+            return []
+        return [Frontier(self.advice, self.everything, size) for size in (WIDE, TABLET, PHONE)]
 
     # The panel
 
     @property
-    def suggested(self) -> str:
-        pick = self.advice.pick
-        return policy_long(pick.policy) if pick else "No advice"
-
-    @property
-    def note(self) -> str:
-        """The sentence about sending everything: the longest prompt, and whether it fits."""
-        pick, longest = self.advice.pick, self.sums.longest
-        if pick is None or pick.policy is not None:
-            return ""
-        context = self.context
-        fits = f", fits the model’s {context:,}" if context and longest <= context else ""
-        return f"The longest prompt has {longest:,} tokens{fits}."
-
-    @property
     def figures(self) -> Iterator[Figure]:
-        pick, today = self.advice.pick, self.advice.today
-        if pick is None:
+        """Yield the figures of what is in force beside those of the advice."""
+        pick, today, everything = self.advice.pick, self.advice.today, self.everything
+        if pick is None or everything is None:
             return
-        recalls = self.sums.recalls
 
-        def line(name: str, was: object, now: object, css: str = "") -> Figure:
-            return Figure(name, str(was) if today else "", str(now), css)
+        def line(name: str, shown: Callable[[Option], str], css: str = "") -> Figure:
+            return Figure(name, shown(today) if today else "", shown(pick), css)
 
-        was = today.tally if today else Tally()
-        yield line("Held", share_words(today or pick, recalls), share_words(pick, recalls))
-        yield line(f"Facts, of {recalls:,}", f"{was.held:,}", f"{pick.tally.held:,}")
-        now = pick.tally
-        by_user = KIND_WORDS[IncidentKind.USER_REPEATED].title
-        yield line(by_user, f"{was.user_repeated:,}", f"{now.user_repeated:,}")
-        by_call = KIND_WORDS[IncidentKind.CALL_REPEATED].title
-        yield line(by_call, f"{was.call_repeated:,}", f"{now.call_repeated:,}")
-        yield line(self.cost_name, cost_words(today.cost) if today else "", cost_words(pick.cost))
-        if self.advice.checked is not None:
-            checked = "checked on the half not used for choosing"
-            yield Figure(checked, "", cost_words(self.advice.checked), "sub")
+        if pick.needed:
+            yield line("Held", words.share_words)
+            yield line(f"Facts, of {pick.needed:,}", lambda each: f"{each.held:,}", "sub")
+        by_user, by_call = (
+            KIND_WORDS[kind].title
+            for kind in (IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED)
+        )
+        yield line(by_user, lambda each: f"{each.tally.user_repeated:,}")
+        yield line(by_call, lambda each: f"{each.tally.call_repeated:,}")
+        yield line(self.cost_name, lambda each: words.cost_words(each.cost))
         if self.address.prices.has_money:
-            yield line("1,000 calls", self._money(was), self._money(pick.tally))
+            yield line("1,000 calls", self._money)
 
     @property
     def cost_name(self) -> str:
-        return "Cost" if self.chooser.prices.priced == "cache" else "Tokens"
-
-    @property
-    def option(self) -> str:
-        """The cheapest window that holds enough, and its losses, where everything is sent today;
-        where everything does not fit the model, the window that holds most.
-        """
-        option = self.advice.option
-        if option is None or option.policy is None:
-            return ""
-        less = round(100 * (1 - option.cost))
-        lost = wording.counted(self.sums.recalls - option.tally.held, "fact")
-        than = f"{abs(less)} % {'less' if less > 0 else 'more'}" if less else "about as much"
-        return f"{policy_long(option.policy)}: {than}, {lost} lost"
-
-    @property
-    def option_policy(self) -> str:
-        option = self.advice.option
-        return text_of_policy(option.policy) if option and option.policy else ""
+        return words.cost_name(self.address.prices.prices).capitalize()
 
     @property
     def pick_policy(self) -> str:
-        """The text of the suggested policy, if it is not in force already; empty for none."""
-        pick = self.advice.pick
-        policy = (pick.policy or self._everything(self.measured)) if pick else None
-        return "" if policy in (None, self.today_policy) else text_of_policy(policy)
+        """The text of the policy that is advised for all; empty if there is no change for all."""
+        return self.card.policy if self.reached else ""
 
-    def _everything(self, measured: Iterable[Measured]) -> Policy | None:
-        """The policy with which everything is sent: the highest limit in force, which then only
-        measures; None where no limit is in force.
+    @cached_property
+    def reached(self) -> list[str]:
+        """The ids of the conversations that a change for all reaches."""
+        return reached((each.measured for each in self.found.known), self.advice)
+
+    @property
+    def apart(self) -> list[str]:
+        """The ids of the matching conversations that a change for all leaves as they are: those
+        that stand apart or count in another unit, and those outside of the group.
         """
-        in_force = (each.chosen.policy for each in measured)
-        limits = [each.limit for each in in_force if each and each.unit == self.kind.unit]
-        return replace(self.kind, limit=max(limits)).metering() if limits else None
+        reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
+        left_out = self.advice.measured.left_out
+        found = [id for reason in reasons for id in left_out.get(reason, ())]
+        if self.address.members:
+            members = {each.chosen.id for each in self.found.known}
+            ids = self.address.which.rows().values_list("id", flat=True)
+            found += [id for id in ids if id not in members]
+        return found
+
+    def effect_of(self, policy: Policy | None) -> Preview | None:
+        """Return the effect of a policy on the conversations that a change for all reaches."""
+        return preview_of(dict.fromkeys(self.reached, policy), self.address.prices)
 
     # The table
 
     @cached_property
     def ways(self) -> list[Way]:
-        advice, sums = self.advice, self.sums
-        found: list[tuple[CostedPolicy, str, str]] = []
-        if advice.today:
-            found.append((advice.today, "yours today", "is-you"))
-        found += self._others()
-        rows, names = [], set()
-        for point, note, css in found:
-            name = policy_short(point.policy)
-            if css == "is-you":
-                name = policy_short(self.today_policy) if self.today_policy else "their own"
-            if name not in names:
-                names.add(name)
-                rows.append(self._way(point, name, note, css))
-        if sums.calls:
-            is_pick = advice.pick is not None and advice.pick.policy is None
-            suggested = ("suggested", "is-pick") if is_pick else ("", "")
-            rows.append(self._way(self.chooser.everything, "Everything", *suggested))
+        """What is in force, the advice, the other ways, and everything; and the limit that the
+        address asks for.
+        """
+        advice, rows, named = self.advice, list[Way](), set[str]()
+        for option, note, css in self._named():
+            name = words.name_of(option)
+            if name not in named:
+                named.add(name)
+                rows.append(self._way(option, name, note, css))
+        everything = advice.everything
+        if everything is not None and "Everything" not in named:
+            rows.append(self._way(everything, "Everything", "", ""))
         return rows
 
-    def _others(self) -> Iterator[tuple[CostedPolicy, str, str]]:
-        """Yield the policies that are worth a row, the cheapest first."""
-        points, advice = self.chooser.points, self.advice
-        named: list[tuple[CostedPolicy, str, str]] = []
-        limit = self.address.limit
-        if limit:
-            chosen = [each for each in points if each.policy == self.address.policy(limit)]
-            named += [(each, "chosen", "") for each in chosen]
-        if advice.pick and advice.pick.policy:
-            named.append((advice.pick, "suggested", "is-pick"))
-        if advice.option:
-            named.append((advice.option, f"cheapest with {self._share}", ""))
-        as_today = self.chooser.as_today().pick if advice.today else None
-        if as_today and as_today.policy:
-            named.append((as_today, "as much as you hold today, cheapest", ""))
-        sliding = [each for each in points if each.policy and each.policy.low_water == WHOLE]
-        enough = list(filter(self.chooser.is_enough, sliding))
-        if enough:
-            cheapest = min(enough, key=lambda each: each.cost)
-            named.append((cheapest, f"the cheapest sliding one with {self._share}", ""))
-        yield from sorted(named, key=lambda row: row[0].cost)
+    def _named(self) -> Iterator[tuple[Option, str, str]]:
+        advice, limit = self.advice, self.address.limit
+        if advice.today:
+            yield advice.today, "yours today", "is-you"
+        rest: list[tuple[Option, str, str]] = []
+        if limit and (chosen := advice.at(self.address.policy(limit))):
+            rest.append((chosen, "chosen", ""))
+        if advice.pick and advice.verdict is not Verdict.KEEP:
+            rest.append((advice.pick, "suggested", "is-pick"))
+        rest += [(each, "", "") for each in advice.others]
+        yield from sorted(rest, key=lambda row: row[0].cost)
 
-    @property
-    def _share(self) -> str:
-        return enough_words(self.chooser.goals)
-
-    def _way(self, point: CostedPolicy, name: str, note: str, css: str) -> Way:
-        tally, calls = point.tally, self.sums.calls
+    def _way(self, option: Option, name: str, note: str, css: str) -> Way:
+        tally, calls = option.tally, option.calls
         cells = [
-            share_words(point, self.sums.recalls),
-            f"{self.sums.recalls - tally.held:,}",
+            words.share_words(option) if option.needed else "",
+            f"{option.lost:,}",
             f"{tally.user_repeated:,}",
             f"{tally.call_repeated:,}",
             f"{round(tally.tokens / calls):,}" if calls else "",
             wording.percent(tally.read, tally.tokens),
         ]
-        cost = cost_words(point.cost)
-        return Way(name, note, cells, cost, self._money(tally), css, point.cost > 1.005)
+        cost, money = words.cost_words(option.cost), self._money(option)
+        return Way(name, note, cells, cost, money, css, option.cost >= DEARER)
 
-    def _money(self, tally: Tally) -> str:
-        calls = self.sums.calls
-        weight = self.chooser.prices.weight(self.sums.bill(tally))
-        return self.address.prices.money(weight, 1_000 / calls) if calls else ""
+    def _money(self, option: Option) -> str:
+        prices, calls = self.address.prices, option.calls
+        weight = prices.prices.weight(option.tally.bill(calls))
+        return prices.money(weight, 1_000 / calls) if calls else ""
 
     # The groups
 
     @cached_property
     def groups(self) -> list[GroupRow]:
         """The rows of the groups; none if there is only one."""
-        groups = self.found.groups
-        return list(map(self._group_row, groups)) if len(groups) > 1 else []
+        found = self.found.groups
+        if len(found) < 2:
+            return []
+        return [
+            GroupRow(name, members, self.of_groups[name], self.address.link(members=name))
+            for name, members in found.items()
+        ]
 
-    def _group_row(self, group: Group) -> GroupRow:
-        chooser = self._chooser(group.members)
-        advice, today = chooser.as_today(), chooser.today
-        name = group.name or "all others"
-        what = "label" if group.is_label else "id begins with" if group.name else ""
-        group_filter = {"label" if group.is_label else "prefix": group.name} if group.name else {}
-        link = self.address.link(**group_filter) if group.name else ""
-        needs = f"{group.half:,} · {group.nine_in_ten:,}" if group.half else ""
-        policies = [each for each in group.policies if each is not None]
-        in_force = policy_short(policies[0]) if len(policies) == 1 else "various"
-        row = GroupRow(group, name, what, link, needs, in_force if policies else "", "no advice")
-        pick = today if advice.why is AdviceReason.NOTHING_CHEAPER else advice.pick
-        if pick is None:
-            why = "nothing was needed in three calls or more"
-            return row._replace(note=why if advice.why is AdviceReason.NOTHING_NEEDED else "")
-        advised = pick.policy or self._everything(group.members)
-        is_same = pick is today or (advised is not None and policies == [advised])
-        row = row._replace(
-            suggested="as today" if is_same else policy_short(pick.policy),
-            note=_group_note(advice),
-            policy="" if is_same or advised is None else text_of_policy(advised),
-            only_measures=pick.policy is None,
-            held=f"{pick.tally.held:,}",
-            incidents=f"{pick.tally.again:,}",
-            cost=cost_words(pick.cost),
-        )
-        if today is None:
-            return row
-        weight, bill = chooser.prices.weight, chooser.sums.bill
-        tallies = (today.tally, pick.tally, chooser.sums.everything)
-        was, then, everything = (weight(bill(each)) for each in tallies)
-        row = row._replace(change=Change(today.tally, pick.tally, was, then, everything))
-        return row._replace(
-            held=f"{today.tally.held:,} → {row.held}",
-            incidents=f"{today.tally.again:,} → {row.incidents}",
-            cost=f"{cost_words(today.cost)} → {row.cost}",
-        )
+    @property
+    def of_clients(self) -> int:
+        """The number of conversations that are left out of a change, because clients decide."""
+        left_out = (each.measured.left_out for each in self.of_groups.values())
+        return sum(len(ids.get(LeftOut.CLIENT, ())) for ids in left_out)
 
     @property
     def fixable(self) -> list[GroupRow]:
         """The groups for which another policy is advised."""
-        return [row for row in self.groups if row.policy]
+        return [row for row in self.groups if row.policy and row.changed]
 
-    def fixing(self, rows: Iterable[GroupRow]) -> list[tuple[str, str]]:
-        """Return the sums of the suggestions of some groups, each with its name."""
-        change = Change()
-        for row in rows:
-            change = change.plus(row.change)
-        if not change.everything:
-            return []
-        was, then = (each / change.everything for each in (change.cost_was, change.cost_then))
-        found = [
-            ("Facts held", f"{change.was.held:,} → {change.then.held:,}"),
-            ("Incidents gone", f"{change.was.again - change.then.again:,} of {change.was.again:,}"),
-            (self.cost_name, f"{was:.2f} → {then:.2f} of sending everything"),
-        ]
-        if self.address.prices.has_money and self.sums.calls:
-            saved = self.address.prices.money(change.cost_was - change.cost_then, 1)
-            found.append(("Saved on these prompts", saved))
-        return found
-
-    @property
-    def left_out(self) -> str:
-        """The ids of the first few conversations that need far more than the others."""
-        return _ids(self.found.left_out)
-
-    @property
-    def left_out_words(self) -> str:
-        count = len(self.found.left_out)
-        is_one = count == 1
-        limits = [each.figures.need or 0 for each in self.found.left_out]
-        most = in_unit(max(limits, default=0), self.kind)
-        more = f" and {count - NAMED:,} more" if count > NAMED else ""
-        verb = "is left out: it needs" if is_one else "are left out: they need up to"
-        return f"{more} {verb} {most}, over four times what nine in ten of the others need."
-
-    @property
-    def of_clients(self) -> str:
-        return _ids(self.found.of_clients)
-
-    @property
-    def of_clients_words(self) -> str:
-        count = len(self.found.of_clients)
-        more = f" and {count - NAMED:,} more" if count > NAMED else ""
-        has_limit = any(each.chosen.policy for each in self.found.of_clients)
-        why = "no limit is enforced" if has_limit else "the client decides"
-        return f"{more} {'is' if count == 1 else 'are'} left out: {why}."
+    def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
+        """Return the effect of the advice for some groups."""
+        return preview_of(
+            {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},
+            self.address.prices,
+        )
 
     # The list
 
@@ -443,13 +326,12 @@ class FleetPage:
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose losses are listed: the one in the address, yours, or the suggestion."""
+        """The policy whose losses are listed: the one in the address, the advice, or today's."""
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)
             return self.address.policy(limit)
-        pick = self.advice.pick or self.advice.option
-        policy = (pick and pick.policy) or (self.advice.option and self.advice.option.policy)
-        return policy or None
+        options = (self.advice.pick, self.advice.today)
+        return next((each.policy for each in options if each and each.policy), None)
 
     def _compared(self, each: Loser) -> str:
         """Return the address that compares a conversation, or shows it."""
@@ -458,16 +340,3 @@ class FleetPage:
             return conversation_url(each.id, msg=each.needed)
         policies = (("policy", text) for text in (text_of_policy(self.shown_policy), "everything"))
         return f"{address}?{urlencode([*policies, ('at', each.at), ('phrase', each.fact)])}"
-
-
-def _ids(measured: Sequence[Measured]) -> str:
-    """Return the ids of the first few conversations."""
-    return ", ".join(Truncator(each.chosen.id).chars(40) for each in measured[:NAMED])
-
-
-def _group_note(advice: Advice) -> str:
-    if advice.pick and advice.pick.policy is None:
-        return (
-            "no limit saves 10 %" if advice.why is AdviceReason.NOTHING_SAVES else advice.why.value
-        )
-    return ""

@@ -56,7 +56,8 @@ def _address_in(parameters: Mapping[str, str]) -> FleetAddress:
 def _shown(request: HttpRequest, address: FleetAddress) -> HttpResponse:
     page = FleetPage(reads.fleet(address.query), address)
     if page.has_answer and page.shown_policy:
-        page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
+        measured = (each.measured for each in page.found.known)
+        page.losers_of = reads.losers(measured, page.shown_policy)
     budget = BudgetBar(budget_of_all(address.which), page.kind.estimator)
     context = {
         "page": page,
@@ -70,21 +71,21 @@ def _shown(request: HttpRequest, address: FleetAddress) -> HttpResponse:
 
 def _csv(address: FleetAddress) -> HttpResponse:
     page = FleetPage(reads.fleet(address.query), address)
-    sums = page.sums
-    points = [*page.chooser.points, *([page.chooser.everything] if sums.calls else [])]
+    everything = page.everything
+    options = [*page.advice.options, *([everything] if everything else [])]
     rows = (
         (
-            text_of_policy(each.policy),
-            each.tally.held,
-            sums.recalls,
-            sums.count,
+            each.text,
+            each.held,
+            each.needed,
+            each.from_conversations,
             each.tally.user_repeated,
             each.tally.call_repeated,
             each.tally.tokens,
             each.tally.read,
             round(each.cost, 4),
         )
-        for each in points
+        for each in options
     )
     return csv_file(COLUMNS, [dict(zip(COLUMNS, row, strict=True)) for row in rows], "recall")
 
@@ -96,35 +97,43 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     if address.problem:
         return _shown(request, address)
     try:
-        policy = _policy_of(request, address)
+        policies = _policy_of(request, address)
     except InvalidValue as error:
         return _shown(request, replace(address, problem=str(error)))
-    if policy is None:
+    if not policies:
         return redirect(address.link())
+    policy, page = policies[0], FleetPage(reads.fleet(address.query), address)
+    apart = page.apart
     is_confirmed = "confirmed" in request.POST
     changed = 0
     if is_confirmed:
-        changed = adoption.adopt_policy(address.which, policy, actor=actor_of(request))
-    preview = adoption.adopting(address.which, policy)
+        actor = actor_of(request)
+        changed = adoption.adopt_policy(address.which, policy, actor=actor, apart=apart)
+    preview = adoption.adopting(address.which, policy, apart)
     if is_confirmed and not preview.differing:
         return redirect(address.link())
+    only_measures = policy is None or policy.meters_only
     context = {
         "address": address,
         "policy": text_of_policy(policy),
-        "name": policy_words(policy),
-        "only_measures": policy.meters_only,
-        "preview": preview,
+        "name": "" if policy is None else policy_words(policy),
+        "only_measures": only_measures,
+        "adoption": preview,
+        "apart": len(apart),
+        "preview": None if is_confirmed else page.effect_of(None if only_measures else policy),
         "changed": changed,
         "confirmed": is_confirmed,
     }
     return render(request, "rooms/lab/adopt_for_many.html", context)
 
 
-def _policy_of(request: HttpRequest, address: FleetAddress) -> Policy | None:
-    """Return the policy of the form, or the policy of the address. Raises InvalidValue."""
+def _policy_of(request: HttpRequest, address: FleetAddress) -> list[Policy | None]:
+    """Return the policy of the form, or the policy of the address; an empty list without any.
+    Raises InvalidValue.
+    """
     if text := request.POST.get("policy", ""):
-        return policies_from_text(text)[0]
-    return address.policy(address.limit) if address.limit is not None else None
+        return policies_from_text(text)[:1]
+    return [address.policy(address.limit)] if address.limit is not None else []
 
 
 @require_POST
@@ -136,17 +145,13 @@ def fix(request: HttpRequest) -> HttpResponse:
     page = FleetPage(reads.fleet(address.query), address)
     if not page.found.is_done:
         return redirect(address.link())
-    chosen = [row for row in page.fixable if row.name in request.POST.getlist("group")]
+    chosen = [row for row in page.fixable if row.key in request.POST.getlist("group")]
     rows = chosen or page.fixable
     is_confirmed = "confirmed" in request.POST
     remaining = 0
     if is_confirmed:
         policies = {
-            each.chosen.id: policy
-            for row in chosen
-            for policy in [policies_from_text(row.policy)[0]]
-            for each in row.group.members
-            if policy is not None
+            id: row.advice.pick.policy for row in chosen if row.advice.pick for id in row.changed
         }
         remaining = writes.adopt(policies, actor=actor_of(request))
         if not remaining:
@@ -154,9 +159,9 @@ def fix(request: HttpRequest) -> HttpResponse:
     context = {
         "address": address,
         "rows": rows,
-        "sums": page.fixing(rows),
+        "preview": page.previewed(rows),
         "remaining": remaining,
         "confirmed": is_confirmed,
-        "of_clients": reads.decided_by_clients_in(page.found, {row.group.name for row in rows}),
+        "of_clients": page.of_clients,
     }
     return render(request, "rooms/lab/fix.html", context)

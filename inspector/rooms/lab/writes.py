@@ -27,7 +27,17 @@ from chatmemory.recall.frontier import Figures, TriedPolicies, figures_of
 from chatmemory.windows.policies import Policy
 from inspector.rooms.lab import models
 from inspector.rooms.lab.adoption import decided_by_clients
-from inspector.rooms.lab.reads import Chosen, FleetQuery, chosen_of, missing, state_of, tried_of
+from inspector.rooms.lab.figures import answers_of, kept_figures
+from inspector.rooms.lab.reads import (
+    Chosen,
+    FleetQuery,
+    answers,
+    chosen_of,
+    missing,
+    state_of,
+    tried_of,
+)
+from inspector.shell.advice import policy_to_set
 
 SECONDS = 1.0
 KEPT_FOR = timedelta(days=30)
@@ -42,14 +52,30 @@ def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
     """
     tried = tried_of(query)
     key = query.key(tried)
-    waiting = missing(key, chosen_of(query)[1])
+    waiting = missing(query, chosen_of(query)[1])
     found: dict[Chosen, Figures] = {}
+    done = 0
     for each in database.for_seconds(seconds, waiting):
-        figures = _figures(each, tried)
-        if figures is not None:
+        if _is_kept(each, tried):
+            done += 1
+        elif (figures := _figures(each, tried)) is not None:
             found[each] = figures
     _keep_figures(key, found)
-    return len(waiting) - len(found)
+    return len(waiting) - len(found) - done
+
+
+def _is_kept(each: Chosen, tried: TriedPolicies) -> bool:
+    """Let the keeper make the figures of a conversation, and return whether they answer the
+    question.
+    """
+    if not answers_of(each.policy, tried):
+        return False
+    try:
+        keep(each.id)
+    except ChatMemoryError:
+        return False
+    known = next(kept_figures([each.id]), None)
+    return known is not None and known.state == each.step and answers(known, tried)
 
 
 def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
@@ -102,18 +128,21 @@ def _is_unchanged(each: Chosen) -> bool:
     return row is not None and state_of(Memory(head=row[0], last_step=row[1])) == each.state
 
 
-def adopt(policies: Mapping[str, Policy], actor: str = "", seconds: float = SECONDS) -> int:
-    """Set the policy of each conversation by its id; return how many remain.
+def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
+    """Set the policy of each conversation by its id; return how many remain. None sends everything:
+    the policy in force then only measures.
 
     Those that cannot be changed are left out, such as one that is being imported, and those whose
     clients decide their windows. The call ends after about `seconds`; call it again for the rest.
     """
-    rows = Memory.objects.filter(id__in=list(policies)).exclude(decided_by_clients())
+    chosen = database.in_list("id", list(policies))
+    rows = Memory.objects.filter(chosen).exclude(decided_by_clients())
+    to_set = {row.id: policy_to_set(policies[row.id], row.policy) for row in rows}
     in_force = {row.id: row.policy for row in rows}
-    waiting = [id for id, policy in policies.items() if id in in_force and in_force[id] != policy]
+    waiting = [id for id, policy in to_set.items() if in_force[id] != policy]
     done = 0
     for memory_id in database.for_seconds(seconds, waiting):
         done += 1
         with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
-            services.change(memory_id, policy=policies[memory_id], actor=actor)
+            services.change(memory_id, policy=to_set[memory_id], actor=actor)
     return len(waiting) - done

@@ -8,7 +8,6 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from chatmemory.recall.frontier import Sums
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.stored import recall_of_stored
@@ -33,11 +32,11 @@ def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     query = replace(asked.query, kind=replace(policy, limit=10**9))
     writes.compute_figures(query, 60)
     fleet = reads.fleet(query)
-    sums = Sums(fleet.tried, [each.figures for each in fleet.known])
+    (known,) = (each.measured for each in fleet.known)
     (found,) = comparison(memory_id, [policy]).policies
     (told,) = recall_of_stored(query.which, [policy]).rows
-    assert (sums.recalls, sums.today.held) == (found.recalls, found.held)
+    assert (known.figures.recalls, known.today.held) == (found.recalls, found.held)
     assert (told.recalls, told.held) == (found.recalls, found.held)
-    assert sums.today.again == len(found.incidents) == told.user_repeated + told.call_repeated
-    at = sums.at(policy)
+    assert known.today.again == len(found.incidents) == told.user_repeated + told.call_repeated
+    at = known.tally(policy)
     assert (at.held, at.again) == (found.held, len(found.incidents))

@@ -26,7 +26,6 @@ from chatmemory.reading.overview import all_memories
 from inspector.rooms.lab import adoption, reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
-from inspector.rooms.lab.words import policy_long, policy_short
 from inspector.shell.files import csv_file
 from tests.conversations import create_and_add, keep, numbered
 from tests.inspector.markup import tree, words
@@ -119,31 +118,32 @@ def crossed_labels(chart) -> list[str]:
 def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_client, airline):
     """Without a price of cached input, tokens are compared."""
     text = computed(operator_client, "input=2.5")
-    assert "Your 2,000 tokens cost 8 % more than sending everything, and hold" in text
-    assert "Sending everything costs about the same as the cheapest limit that holds 95 %" in text
-    assert "Suggested Send everything" in text
-    measures = "token_window:2000,meters_only=true"
+    assert re.search(r"What is in force costs \d+ % more than sending everything", text)
+    assert "No window that holds 95 %, and as much as today, saves 10 % in each half" in text
+    assert "Measured on " in text
     html = operator_client.get("/lab/?input=2.5").text
-    assert f'value="{measures}"' in html
+    assert 'name="policy" value="everything"' in html
     wide, tablet, phone = tree(html).findall(".//div[@class='bill__plot']//svg[@role='img']")
     assert [crossed_labels(wide), crossed_labels(tablet)] == [[], []]
-    assert len(labels(phone)) > 5
-    preview = operator_client.post("/lab/adopt/", {"input": "2.5", "policy": measures}).text
+    assert "yours today" in " ".join("".join(each.itertext()) for each in labels(phone))
+    preview = operator_client.post("/lab/adopt/", {"input": "2.5", "policy": "everything"}).text
     assert "From then on nothing leaves memory: the limit only measures." in preview
+    assert re.search(r"\d+ → (\d+) of \1", preview), "the facts"
+    assert re.search(r"1\.\d\d → 1\.00", preview), "the cost"
     rows = table(operator_client, "input=2.5")
     assert rows["Everything suggested"][-2] == "1.00"
     held, *_, cost, money = rows["2,000 sliding yours today"]
-    assert held == "73 %"
+    assert int(held.removesuffix(" %")) < 95
     assert float(cost) > 1
     assert money.startswith("$")
     text = computed(operator_client, "provider=own")
-    assert "Tokens are compared, because no price of cached input is chosen." in text
+    assert "in tokens, because no price of cached input is chosen" in text
     assert float(table(operator_client, "provider=own")["2,000 sliding yours today"][-1]) < 1
     cached = table(operator_client, "provider=own&input=2.5&cached=0.25")
     assert float(cached["2,000 sliding yours today"][-2]) > 1
     small = computed(operator_client, "provider=own&input=2.5&cached=0.25&context=3000")
-    assert "No window that fits the model holds 95 %." in small
-    assert re.search(r"Or 3,000 tokens.*: \d+ % more, \d+ facts lost", small)
+    assert "No window that fits the model holds 95 %" in small
+    assert re.search(r"holds most: \d+ of \d+ facts\.", small)
 
 
 def long_session(n: int) -> list:
@@ -155,13 +155,12 @@ def long_session(n: int) -> list:
 
 
 def test_a_window_in_blocks_is_suggested_where_it_saves(operator_client, db):
-    for n in range(4):
+    for n in range(4, 8):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
     text = computed(operator_client, "provider=own&input=2.5&cached=0.25")
-    assert "Cut in blocks, they cost" in text or "in blocks" in text.partition("Prices")[0]
-    assert "Blocks make room rarely" in text
-    assert "From 4 conversations." in text
-    assert "checked on the half not used for choosing" in text
+    assert "Cut in blocks at" in text
+    assert "Measured on 4 conversations, each counted alike" in text
+    assert re.search(r"It saves in both halves of the conversations, too: cost 0\.\d\d and", text)
     assert "Preview the change" in text
 
 
@@ -194,10 +193,10 @@ def test_a_branch_is_in_the_group_of_its_labels_and_id_and_makes_none(
     computed(operator_client, MESSAGES)
     groups = table(operator_client, MESSAGES, "Groups")
     assert {name: row[0] for name, row in groups.items()} == {
-        "team:b label": "4",
+        "team:b label": "3 of 4",
         "team:a label": "3",
         "from:the desk label": "1",
-        "shop/ id begins with": "1",
+        "shop/ id begins with": "0 of 1",
     }
 
 
@@ -224,8 +223,8 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     computed(operator_client, "provider=own&input=2.5&cached=0.25")
     preview = words(operator_client.post("/lab/fix/", form).content)
     assert "team:agents 4 conversations: 1,500 sliding →" in preview
-    assert "Incidents gone" in preview
-    assert "of sending everything" in preview
+    assert "Facts needed again, and held" in preview
+    assert re.search(r"Cost, where sending everything is 1 \d\.\d\d → \d\.\d\d", preview)
     one = words(operator_client.post("/lab/fix/", {**form, "group": "other-"}).content)
     assert "other- 4 conversations" in one
     assert "team:agents" not in one
@@ -239,17 +238,19 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
 
 
 def test_sending_everything_can_be_adopted_for_a_group(operator_client, db):
-    """As the highest limit in force, which then only measures."""
+    """As their own limits, which then only measure."""
+    session = [each for n in range(4) for each in long_session(n)[2:8]]
     for n in range(4):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
-        create_and_add(f"bot-{n}", TokenWindow(500 + 100 * n), SAID)
+        create_and_add(f"bot-{n}", TokenWindow(500 + 100 * n), [*SAID, *session, *SAID])
     computed(operator_client)
     assert "Everything" in table(operator_client, "", "Groups")["bot- id begins with"][3]
     assert "Preview bot-" in operator_client.get("/lab/").text
     form = {"group": "bot-"}
     assert "the limit only measures." in words(operator_client.post("/lab/fix/", form).content)
     assert operator_client.post("/lab/fix/", form | {"confirmed": "1"}).status_code == 302
-    assert {policy(f"bot-{n}") for n in range(4)} == {TokenWindow(800).metering()}
+    limits = [TokenWindow(500 + 100 * n).metering() for n in range(4)]
+    assert [policy(f"bot-{n}") for n in range(4)] == limits
     assert policy("long-0") == TokenWindow(1_500)
 
 
@@ -263,12 +264,11 @@ def test_outliers_and_conversations_that_clients_decide_are_left_out(operator_cl
     create_and_add("bot-agent", TokenWindow(90_000), [*session, *[AiMessage("C-9000")] * 2])
     protocol.update_messages("client-1", session)
     text = computed(operator_client)
-    assert "bot-agent is left out: it needs" in text
-    assert "over four times what nine in ten of the others need" in text
-    assert "client-1 is left out: the client decides." in text
+    assert "1 apart (bot-agent)" in text
+    assert "1 decided by the client" in text
     assert table(operator_client, "") == usual
-    everyone = computed(operator_client, "everyone=1")
-    assert "Counted all the same." in everyone
+    alone = computed(operator_client, "q=C-9000")
+    assert "Measured on 1 conversation" in alone
 
 
 def test_figures_are_kept_until_the_conversation_changes(conversations):
@@ -277,14 +277,15 @@ def test_figures_are_kept_until_the_conversation_changes(conversations):
     services.add("shop/1", [AiMessage("A-1182 again")])
     assert len(reads.fleet(query).known) == COUNT - 1
     assert writes.compute_figures(query, 0) == 0
-    assert sum(each.figures.recalls for each in reads.fleet(query).known) == 2 * COUNT + 1
+    known = [each.measured.figures for each in reads.fleet(query).known]
+    assert sum(each.recalls for each in known) == 2 * COUNT + 1
     for other in (f"{MESSAGES}&estimator=gpt-4", f"{MESSAGES}&provider=gemini"):
         assert writes.compute_figures(address_of(other).query, 0) == COUNT - 1
     assert writes.compute_figures(address_of(f"{MESSAGES}&input=5&cached=1").query, 0) == 0
 
 
 def test_figures_go_with_a_redaction_and_with_the_conversation(conversations, monkeypatch):
-    writes.compute_figures(address_of().query, 60)
+    writes.compute_figures(address_of(f"{MESSAGES}&limit=3").query, 60)
     services.redact("shop/1", 1)
     assert not Figures.objects.filter(memory_id="shop/1").exists()
     services.delete("shop/2")
@@ -302,7 +303,7 @@ def test_a_conversation_that_changes_while_it_is_computed_is_left_out(conversati
         return compute(*arguments)
 
     monkeypatch.setattr(writes, "figures_of", meanwhile)
-    writes.compute_figures(address_of().query, 60)
+    writes.compute_figures(address_of(f"{MESSAGES}&limit=3").query, 60)
     assert set(Figures.objects.values_list("memory_id", flat=True)) == {
         f"shop/{n}" for n in range(1, COUNT)
     }
@@ -313,8 +314,9 @@ def test_csv_has_the_frontier(operator_client, lab):
     text = operator_client.get(f"/lab/?{MESSAGES}&as=csv").content.decode()
     rows = {row["policy"]: row for row in csv.DictReader(io.StringIO(text))}
     assert rows["everything"]["relative_cost"] == "1.0"
-    assert (rows["message_window:2"]["held"], rows["message_window:3"]["held"]) == ("0", "12")
-    assert "message_window:4,low_water=0.5" in rows
+    assert "message_window:2" not in rows, "it has no room for the largest turn"
+    assert rows["message_window:3"]["held"] == "12"
+    assert "message_window:4,low_water=0.8" in rows
 
 
 @pytest.mark.parametrize(
@@ -350,14 +352,14 @@ def test_what_is_wrong_is_said_and_nothing_is_sent_or_adopted(
 def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db):
     create_and_add("m", TWO, [*SAID[:3], AiMessage("Well"), UserMessage("It was that")])
     text = computed(operator_client)
-    assert "The assistant used no fact of earlier messages again." in text
+    assert "No advice: under three calls" in text
     assert "Preview the change" not in text
     assert "Lost most" not in text
 
 
 def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     create_and_add("m", TWO, SAID)
-    assert "2 facts: too few to choose by." in computed(operator_client)
+    assert "2 facts: too few to choose by facts." in computed(operator_client)
 
 
 def test_a_group_whose_limit_only_measures_sends_everything_today(operator_client, conversations):
@@ -368,11 +370,11 @@ def test_a_group_whose_limit_only_measures_sends_everything_today(operator_clien
     assert [row[2] for row in groups.values()] == ["Everything", "Everything"]
 
 
-def test_without_a_fact_there_is_no_table_of_ways(operator_client, db):
-    create_and_add("m", TWO, numbered(8))
+def test_without_a_fact_cost_decides_alone(operator_client, db):
+    create_and_add("m", TWO, [each for n in numbered(4) for each in (n, AiMessage("Fine."))])
     page = computed(operator_client)
-    assert "The assistant used no fact of earlier messages again." in page
-    assert "Ways on the same" not in page
+    assert "No fact was needed again: chosen by cost alone." in page
+    assert "Lost most" not in page
 
 
 def test_without_any_conversation_it_leads_to_where_they_come_in(operator_client, db):
@@ -391,13 +393,13 @@ def test_a_limit_that_is_asked_for_has_a_row(operator_client, lab):
 
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
     monkeypatch.setattr(writes, "QUESTIONS_KEPT", 2)
-    for share in ("0.5", "0.6", "0.7"):
-        writes.compute_figures(address_of(f"{MESSAGES}&options=low_water={share}").query, 60)
+    for limit in (5, 6, 7):
+        writes.compute_figures(address_of(f"{MESSAGES}&limit={limit}").query, 60)
     keys = Figures.objects.values_list("key", flat=True).distinct()
     assert len(keys) == 3, "two, and the newest beside them"
-    assert writes.compute_figures(address_of(f"{MESSAGES}&options=low_water=0.7").query, 60) == 0
+    assert writes.compute_figures(address_of(f"{MESSAGES}&limit=7").query, 60) == 0
     Figures.objects.update(computed_at=timezone.now() - timedelta(days=31))
-    writes.compute_figures(address_of(f"{MESSAGES}&options=low_water=0.8").query, 0)
+    writes.compute_figures(address_of(f"{MESSAGES}&limit=8").query, 0)
     assert Figures.objects.count() == 1
     Figures.objects.update(computed_at=timezone.now() - timedelta(days=31))
     writes.forget_old_figures()
@@ -443,7 +445,7 @@ def test_it_opens_in_the_unit_of_most_conversations(operator_client, db):
 
 def test_the_lab_counts_unreadable_conversations(lab):
     Message.objects.filter(memory_id__in=["shop/1", "shop/2"], seq=1).update(frame="{")
-    assert "2 conversations could not be read and are left out." in lab()
+    assert "Not counted: 2 unreadable." in lab()
 
 
 @pytest.mark.parametrize(
@@ -508,11 +510,10 @@ def test_a_limit_for_users_who_repeated_themselves_ends_that(operator_client, db
     computed(operator_client, query)
     (suggested,) = (row for name, row in table(operator_client, query).items() if "sugg" in name)
     assert suggested[2] == "2"
-    text = computed(operator_client, f"{query}&flagged=user_repeated")
+    computed(operator_client, f"{query}&flagged=user_repeated")
     rows = table(operator_client, f"{query}&flagged=user_repeated")
     (suggested,) = (row for name, row in rows.items() if "suggested" in name)
     assert suggested[2] == "0"
-    assert "95 % without a repetition by users" in text
 
 
 @pytest.fixture
@@ -544,9 +545,9 @@ def test_conversations_that_clients_decide_are_left_out_of_a_fix_for_all(
     computed(operator_client, MESSAGES)
     preview = words(operator_client.post("/lab/fix/", {"kind": "message_window"}).content)
     assert "2 conversations are left out: the client decides what is in memory." in preview
-    form = {"kind": "message_window", "group": ["team:a", "team:b"], "confirmed": "1"}
-    assert operator_client.post("/lab/fix/", form).status_code == 302
-    assert TWO not in {policy(f"shop/{n}") for n in range(COUNT)}
+    chosen = [*of_clients, *(f"shop/{n}" for n in range(COUNT))]
+    assert writes.adopt(dict.fromkeys(chosen, MessageWindow(3)), seconds=60) == 0
+    assert {policy(f"shop/{n}") for n in range(COUNT)} == {MessageWindow(3)}
     assert {id: policy(id) for id in of_clients} == of_clients
 
 
@@ -621,9 +622,3 @@ def test_the_former_name_of_a_flag_chooses_the_same(operator_client, db):
     page = operator_client.get("/lab/?flagged=said_again")
     assert page.status_code == 200
     assert "flagged “Users repeated themselves”" in words(page.content)
-
-
-def test_a_limit_that_clears_tool_results_is_named_so():
-    policy = TokenWindow(2_000, clear_tool_results=3)
-    assert policy_short(policy) == "2,000 sliding, old tool results cleared first"
-    assert policy_long(policy) == "2,000 tokens, old tool results cleared first"

@@ -1,0 +1,53 @@
+"""Advice in words."""
+
+from __future__ import annotations
+
+from chatmemory import MessageWindow, TokenWindow
+from chatmemory.advice import advise, words
+from chatmemory.advice.words import policy_long, policy_short
+from tests.advice.fleets import PRICES, all_hold
+
+
+def test_a_limit_that_clears_tool_results_is_named_so():
+    policy = TokenWindow(2_000, clear_tool_results=3)
+    assert policy_short(policy) == "2,000 sliding, old tool results cleared first"
+    assert policy_long(policy) == "Set the limit to 2,000 tokens, old tool results cleared first"
+
+
+def test_blocks_and_what_only_measures_are_named():
+    blocks = TokenWindow(80_000, low_water="0.7")
+    assert policy_short(blocks) == "80,000, down to 0.7"
+    assert policy_long(blocks) == "Cut in blocks at 80,000 tokens, down to 0.7"
+    assert policy_short(TokenWindow(500, low_water="0.5")) == "500 in blocks"
+    assert policy_long(MessageWindow(20).metering()) == "Send everything"
+
+
+def test_the_effect_is_written_as_a_change():
+    advice = advise([all_hold("a", [1_400, 1_430, 1_500], 1_430)])
+    assert words.headline(advice) == "Send everything"
+    assert words.effect(advice) == "facts 20 → 20 of 20; tokens 1.43 → 1.00"
+    assert words.cost_of_today(advice) == "sends 43 % more tokens than sending everything"
+    assert words.dominated_words(advice) == "3 other windows cost more and hold no more."
+
+
+def test_what_was_measured_is_said_with_what_was_left_out():
+    fleet = [all_hold(f"c{n}", [700, 800, 850], 800) for n in range(12)]
+    huge = all_hold("huge", [990, 2_000, 3_000], 2_000, size=40_000, need=100)
+    short = all_hold("short", [700, 800, 850], calls=2)
+    told = words.measured_words(advise([*fleet, huge, short], prices=PRICES).measured)
+    assert told == (
+        "Measured on 12 conversations, each counted alike, 96 calls, at prices of your own. "
+        "Not counted: 1 under 3 calls; 1 apart (huge)."
+    )
+
+
+def test_a_change_says_that_it_saves_in_both_halves():
+    fleet = [all_hold(f"c{n}", [700, 800, 850], 800) for n in range(12)]
+    said = words.why(advise(fleet))
+    assert "It saves in both halves of the conversations, too: tokens 0.70 and 0.70." in said
+
+
+def test_why_nothing_is_advised_is_said():
+    assert words.headline(advise([])) == "No advice: no conversations"
+    short = all_hold("short", [700, 800, 850], calls=2)
+    assert words.headline(advise([short])) == "No advice: under three calls"
