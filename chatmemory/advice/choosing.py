@@ -131,7 +131,10 @@ def _sorted(measured: list[Measured]) -> tuple[list[Measured], dict[LeftOut, lis
     found = keep(found, LeftOut.TOO_SHORT, [_figures(each).calls < FEWEST_CALLS for each in found])
     units = [_unit(each) for each in found]
     usual = max(Counter(units).items(), key=lambda item: (item[1], item[0]), default=(None, 0))[0]
-    found = keep(found, LeftOut.OTHER_UNIT, [unit != usual for unit in units])
+    is_other = (
+        unit != usual or not _counts_alike(each) for each, unit in zip(found, units, strict=True)
+    )
+    found = keep(found, LeftOut.OTHER_UNIT, is_other)
     no_facts = [not _figures(each).recalls for each in found]
     if not all(no_facts):
         found = keep(found, LeftOut.NO_FACTS, no_facts)
@@ -144,6 +147,11 @@ def _unit(each: Measured) -> tuple[str, str]:
     """Return what the limits of a conversation count: only these compare."""
     kind = each.tried.kind if each.tried else None
     return (kind.unit, kind.estimator) if kind else ("", "")
+
+
+def _counts_alike(each: Measured) -> bool:
+    """Return whether the policy in force counts what was tried."""
+    return each.policy is None or each.tried is None or each.policy.unit == each.tried.kind.unit
 
 
 def outliers(measured: Sequence[Measured]) -> set[str]:

@@ -53,7 +53,8 @@ class ChosenPrices:
     """Prices of a million tokens, and the provider whose cache is used.
 
     A missing price of cached or written tokens is the provider's share of the input price. `source`
-    and `as_of` are the place and the date of the reader's own prices.
+    and `as_of` are the place and the date of the reader's own prices. `usual` is the cache that is
+    used if the URL names none.
     """
 
     input: Decimal | None = None
@@ -64,32 +65,35 @@ class ChosenPrices:
     currency: str = "$"
     source: str = ""
     as_of: str = ""
+    usual: UsualCache = UsualCache()
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> ChosenPrices:
         """Return the prices of a URL. Invalid prices are left out."""
-        provider = parameters.get("provider") or usual().provider
+        usually = usual()
+        provider = parameters.get("provider") or usually.provider
         texts = {name: searchable(parameters.get(name, ""))[:80] for name in TEXTS}
         return cls(
             **{name: price_in(parameters.get(name, "")) for name in PRICES},  # type: ignore[arg-type]
             provider=provider if provider in providers() else OWN,
+            usual=usually,
             **{**texts, "currency": texts["currency"] or cls.currency},  # type: ignore[arg-type]
         )
 
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters that differ from the usual ones."""
-        usually = {each.name: each.default for each in fields(self)}
-        usually["provider"] = usual().provider
+        usually = {each.name: each.default for each in fields(self) if each.name != "usual"}
+        usually["provider"] = self.usual.provider
         values = {name: getattr(self, name) for name in usually}
         return {name: str(value) for name, value in values.items() if value != usually[name]}
 
     @property
     def chosen(self) -> Provider | None:
         """The cache, with the details of the model in use."""
-        found, usually = providers().get(self.provider), usual()
-        is_usual = found is not None and usually.provider == self.provider
-        return found.for_model(usually.model) if found and is_usual else found
+        found = providers().get(self.provider)
+        is_usual = found is not None and self.usual.provider == self.provider
+        return found.for_model(self.usual.model) if found and is_usual else found
 
     @property
     def rules(self) -> CacheRules:

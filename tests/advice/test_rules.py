@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chatmemory import TokenWindow
 from chatmemory.advice import (
     Advice,
     DecidedBy,
@@ -337,6 +338,12 @@ def test_conversations_that_needed_no_fact_are_named_apart() -> None:
     advice = advise([with_facts, without])
     assert advice.measured.left_out == {LeftOut.NO_FACTS: ["b"]}
     assert advice.today.cost == 0.8
+
+
+def test_limits_in_another_unit_are_named_apart() -> None:
+    tokens = all_hold("b", [600, 700, 800], 800)._replace(policy=TokenWindow(500))
+    advice = advise([all_hold("a", [600, 700, 800], 800), tokens])
+    assert advice.measured.left_out == {LeftOut.OTHER_UNIT: ["b"]}
 
 
 def test_no_less_is_held_than_today() -> None:

@@ -46,7 +46,7 @@ from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.written_policies import measured, policies_from_text, text_of_policy
 from inspector.rooms.lab.adoption import decided_by_clients
 from inspector.rooms.lab.models import KeptCost
-from inspector.shell.prices import ChosenPrices, usual
+from inspector.shell.prices import ChosenPrices, UsualCache, usual
 
 OVER = 105  # percent of sending everything
 RULES = 4  # raise it with each change of the kept columns
@@ -67,7 +67,7 @@ class FiguresKeeper(Keeper):
 
     def version(self) -> str:
         prices = ChosenPrices.read({})
-        priced = [_priced(name) for name in PRICED]
+        priced = [_priced(name, prices.usual) for name in PRICED]
         return version_of(
             RULES, FIGURES_RULES, INCIDENT_RULES, OVER, priced, prices.rules, fact_words()
         )
@@ -125,8 +125,9 @@ def _columns(
     memory: Memory, history: History, sent: Sequence[Call], everything: Sequence[Call]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    usually = usual()
     for name in PRICED:
-        percents = relative_costs(sent, everything, _priced(name))
+        percents = relative_costs(sent, everything, _priced(name, usually))
         found[name] = percents[-1]
         if percents[-1] >= OVER:
             first = max((n + 1 for n, each in enumerate(percents) if each < OVER), default=0)
@@ -134,9 +135,9 @@ def _columns(
     return found
 
 
-def _priced(name: str) -> Provider:
+def _priced(name: str, usually: UsualCache) -> Provider:
     """Return a provider with the details of the model in use, if that is known."""
-    found, usually = providers()[name], usual()
+    found = providers()[name]
     return found.for_model(usually.model) if usually.provider == name else found
 
 
