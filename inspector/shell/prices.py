@@ -29,12 +29,15 @@ class UsualCache(NamedTuple):
     model: str = ""
 
 
+OPENAI = UsualCache()
+
+
 def usual() -> UsualCache:
     """Return the first provider in use with a known cache, and its model if one is chosen."""
     use = providers_in_use() or {}
     found = next((name for name in use if name in CACHES), None)
     if found is None:
-        return UsualCache()
+        return OPENAI
     models = use[found]
     return UsualCache(CACHES[found], models[0] if len(models) == 1 else "")
 
@@ -65,7 +68,7 @@ class ChosenPrices:
     currency: str = "$"
     source: str = ""
     as_of: str = ""
-    usual: UsualCache = UsualCache()
+    usual: UsualCache = OPENAI
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> ChosenPrices:
