@@ -528,9 +528,9 @@ class _Choice:
 
     def _others(self, pick: Option | None) -> list[Option]:
         """Return at most three other options that none dominates: everything, then those that hold
-        nearly enough, nearest to the pick first.
+        nearly enough, nearest to the pick first; without a pick, those that hold most.
         """
-        least = self._goals.share * (1 if self._is_few else NEARLY) * bool(self._needed)
+        least = self._goals.share * (1 if self._is_few else NEARLY) * bool(self._needed and pick)
         named = [each for each in (pick, self.today) if each is not None]
         found = [
             each
@@ -538,10 +538,12 @@ class _Choice:
             if each is not self.today
             and each.share >= least - CLOSE
             and not any(_is_same(each, other) for other in named)
-            and not (self._is_few and (each.lost or each.repeated))
+            and not (pick and self._is_few and (each.lost or each.repeated))
         ]
-        beside = pick.cost if pick else 1.0
-        found.sort(key=lambda each: (each.policy is not None, abs(each.cost - beside)))
+        if pick is None:
+            found.sort(key=lambda each: -each.share)
+        else:
+            found.sort(key=lambda each: (each.policy is not None, abs(each.cost - pick.cost)))
         return sorted(_apart(found, named)[:MOST_OTHERS], key=cheapest)
 
 
