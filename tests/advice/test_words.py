@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chatmemory import MessageWindow, TokenWindow
-from chatmemory.advice import advise, words
+from chatmemory.advice import Goals, advise, words
 from chatmemory.advice.words import policy_long, policy_short
-from tests.advice.fleets import PRICES, all_hold
+from chatmemory.recall.tallies import Tally
+from tests.advice.fleets import PRICES, all_hold, conversation
 
 
 def test_a_limit_that_clears_tool_results_is_named_so():
@@ -45,6 +46,15 @@ def test_a_change_says_that_it_saves_in_both_halves():
     fleet = [all_hold(f"c{n}", [700, 800, 850], 800) for n in range(12)]
     said = words.why(advise(fleet))
     assert "It saves in both halves of the conversations, too: tokens 0.70 and 0.70." in said
+
+
+def test_where_nothing_fits_the_window_that_holds_most_is_named():
+    losing = {(0, 4): Tally(10, tokens=300), (0, 8): Tally(18, tokens=600)}
+    advice = advise([conversation("a", losing)], Goals(context=150))
+    assert words.why(advice) == (
+        "8 messages sliding holds most: 18 of 20 facts. The longest prompt has 200 tokens: "
+        "everything does not fit the model’s 150."
+    )
 
 
 def test_why_nothing_is_advised_is_said():
