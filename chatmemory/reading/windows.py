@@ -117,6 +117,12 @@ class WindowView:
         """The messages of interrupted tool calls, in the order of the window."""
         return tuple(entry.seq for call in self.interrupted for entry in call.entries)
 
+    def interrupted_call_of(self, seq: int) -> InterruptedCall | None:
+        """Return the interrupted call to which a message belongs, or None."""
+        if seq not in self.interrupted_seqs:
+            return None
+        return next(each for each in self.interrupted if seq in [e.seq for e in each.entries])
+
     @cached_property
     def totals(self) -> Totals:
         return total_under(self.policy, self.rows)

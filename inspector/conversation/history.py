@@ -16,6 +16,7 @@ from django.utils.text import Truncator
 from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
 from chatmemory.columns import shown_columns, shown_values, words_in
 from chatmemory.explain.causes import reason_of, short_reason
+from chatmemory.explain.interruptions import state_of
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.messages.texts import named
 from chatmemory.models import Message
@@ -198,6 +199,8 @@ def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | N
     if departure is not None and departure.reason is not None:
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
         return f"forgotten at step {departure.left_step:,} · {cause}"
+    if call := state.window.interrupted_call_of(row.seq):
+        return state_of(call)
     if state.window.no_room:  # a limit hides it
         return "would be over the limit" if state.is_simulated else "over the limit"
     return "would leave" if state.is_simulated else "leaves at the next add"

@@ -127,7 +127,7 @@ def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     if not injected and not original_tokens:
         return window.stored
     totals = Totals()
-    for row in (*window.rows, *window.over_limit):
+    for row in window.in_order:
         if row.seq not in injected:
             original = row._replace(tokens=original_tokens.get(row.seq, row.tokens))
             totals = totals.plus(original, measure.weigh(original))

@@ -9,7 +9,9 @@ from typing import ClassVar
 from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
 from chatmemory.explain.causes import note_of, short_reason
+from chatmemory.explain.interruptions import state_of, unseen
 from chatmemory.explain.wording import in_unit
+from chatmemory.messages.texts import named
 from chatmemory.reading.windows import MessageView
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Eviction
@@ -17,7 +19,7 @@ from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_n
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure, unit_of
-from inspector.conversation.state import ConversationState
+from inspector.conversation.state import WINDOW_SIZE, ConversationState
 
 EVICTED_MAX = 5
 BAR_HEIGHT = 3
@@ -46,12 +48,13 @@ class MemoryPaneRow(MessageLine):
         this: int = 0,
         soon: str = "",
         is_over: bool = False,
+        is_unseen: bool = False,
         width: int = 0,
     ) -> None:
         super().__init__(state, message, *classes)
         self.text = state.cleared.get(message.seq, self.text)
         self.amount, self.note, self.past, self.this = amount, note, past, this
-        self.soon, self.is_over = soon, is_over
+        self.soon, self.is_over, self.is_unseen = soon, is_over, is_unseen
         self.list = "pinned" if width else "kept"
         self.bar = (width, past, this) if width else None
 
@@ -143,10 +146,42 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below the system message, or a part of them in a long window."""
+        """The rows below the system message, or a part of them in a long window. Interrupted tool
+        calls are in their places.
+        """
         rows, part = self._window.rows, self._state.part
         past = self._measure.overhead + self._measure.cost_of_all(rows[: part.start])
-        return self._rows(rows[part], past)
+        shown = self._rows(rows[part], past)
+        return self._with_unseen(shown, past) if self._window.interrupted else shown
+
+    def _with_unseen(self, shown: list[MemoryPaneRow], past: int) -> list[MemoryPaneRow]:
+        """Return rows of the pane with those of interrupted tool calls between them."""
+        window, part = self._window, self._state.part
+        places = {row.seq: place for place, row in enumerate(window.in_order)}
+        first = places[window.rows[part.start - 1].seq] if part.start else -1
+        last = places[window.rows[part.stop].seq] if part.stop < len(window.rows) else len(places)
+        unseen = [each for each in window.in_order if each.seq in window.interrupted_seqs]
+        between = [each for each in unseen if first < places[each.seq] < last][-WINDOW_SIZE:]
+        found = [*shown, *map(self._unseen_row, between)]
+        found.sort(key=lambda row: places[row.seq])
+        for row in found:
+            row.past, past = (past, past) if row.is_unseen else (row.past, row.past + row.this)
+        return found
+
+    def _unseen_row(self, place: MessageView) -> MemoryPaneRow:
+        call = self._window.interrupted_call_of(place.seq)
+        assert call is not None
+        is_call = place.seq == call.call.seq
+        note = state_of(call) if is_call else f"result of {named(call.call.seq)}"
+        return MemoryPaneRow(
+            self._state,
+            place,
+            "is-unseen",
+            place.seq in self._related and "is-rel",
+            amount=place.tokens,
+            note=note,
+            is_unseen=True,
+        )
 
     @property
     def load_bars(self) -> LoadBars:
@@ -211,6 +246,11 @@ class MemoryPane:
         sees.
         """
         return beyond_limit(self._window)
+
+    @property
+    def unseen(self) -> str:
+        """Sentences about interrupted tool calls, or ""."""
+        return " ".join(unseen(self._window))
 
     @property
     def room(self) -> int | None:

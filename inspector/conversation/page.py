@@ -14,6 +14,7 @@ from chatmemory.explain import captions, wording
 from chatmemory.explain.captions import Caption
 from chatmemory.explain.wording import option_words
 from chatmemory.reading import feed
+from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.window import Totals
 from inspector.conversation.budget import BudgetBar
 from inspector.conversation.costs import costs_by_step
@@ -175,7 +176,20 @@ class ConversationPage:
     def hidden(self) -> Amount | None:
         """The totals of the messages that a lowered limit hides until the next add, or None."""
         window = self.window
-        return self._difference(window.stored, window.totals) if window.over_limit else None
+        return self._difference(self._limited, window.totals) if window.over_limit else None
+
+    @property
+    def interrupted(self) -> Amount | None:
+        """The totals of interrupted tool calls with their results, which are hidden, or None."""
+        window = self.window
+        return self._difference(window.stored, self._limited) if window.interrupted else None
+
+    @property
+    def _limited(self) -> Totals:
+        """The totals of the messages that the model sees, or that only a limit hides."""
+        window = self.window
+        rows = window.rows + window.over_limit if window.interrupted else window.in_order
+        return total_under(window.policy, rows)
 
     @property
     def forgotten(self) -> Amount:

@@ -20,6 +20,7 @@ from chatmemory import (
     message_to_dict,
 )
 from chatmemory.explain import wording
+from chatmemory.explain.interruptions import why_unseen
 from chatmemory.explain.reasons import (
     Explanation,
     not_in_replay,
@@ -127,6 +128,8 @@ class Why:
         if self.row.stays and self.row.stays[0].entered_step > state.at:
             then = f"It arrives at step {self.row.stays[0].entered_step:,}."
             return Explanation(f"Where is #{seq}?", "Not said yet.", then)
+        if call := state.window.interrupted_call_of(seq):
+            return Explanation(f"Why does the model not see #{seq}?", *why_unseen(call, seq))
         if seq in state.outlook.leaving:
             detail = beyond_tried_limit(state.window.no_room)
             return Explanation(f"Would #{seq} still count?", "It would be over the limit.", detail)

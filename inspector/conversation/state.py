@@ -180,8 +180,9 @@ class ConversationState:
     @property
     def waiting_call(self) -> int | None:
         """The tool call that awaits results at the end of the window."""
-        position = waiting_turn(self._turn(*each) for each in enumerate(self.window.rows))
-        return None if position is None else self.window.seqs[position]
+        rows = self.window.in_order
+        position = waiting_turn(self._turn(*each) for each in enumerate(rows))
+        return None if position is None else rows[position].seq
 
     def _turn(self, index: int, row: MessageView) -> Turn:
         ids = self.calls.get(row.seq, (None,))
@@ -235,7 +236,7 @@ def _stored_state(
         samples=samples,
         evictions=evictions_around(memory.pk, row.n),
         stored=stored,
-        calls=calls_in(memory.pk, window.rows),
+        calls=calls_in(memory.pk, window.in_order),
         selected=selected,
         left_by=left_by,
         clearing=find_clearing(selected, row.n) if selected else None,
@@ -344,7 +345,8 @@ def texts_of(
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
-    missing = {*shown, *evicted} - known.keys()
+    unseen = window.interrupted_seqs[-WINDOW_SIZE:]
+    missing = {*shown, *evicted, *unseen} - known.keys()
     return {**known, **(beginnings(memory_id, sorted(missing), TEXT_SIZE) if missing else {})}
 
 

@@ -12,6 +12,7 @@ from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import captions, wording
 from chatmemory.explain.causes import short_reason
+from chatmemory.explain.interruptions import state_of
 from chatmemory.explain.wording import window_size_words
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.message import MessageType
@@ -116,7 +117,7 @@ def _rows(
         yield from (_beside(row, summaries) for row in waiting.get(each.seq, ()))
         role = wording.role(each.type, each.has_calls)
         inside = in_memory.get(each.seq)
-        text = _in_memory(inside) if inside else _left(each, window.step, each.seq in window.hidden)
+        text = _in_memory(inside) if inside else _left(each, window)
         yield ShownRow(each.seq, role, each.readable, text, inside is not None)
     yield from (_beside(row, summaries) for row in pending)
 
@@ -135,10 +136,12 @@ def _in_memory(row: MessageView) -> str:
     return f"{wording.counted(row.tokens, 'token')}{', pinned' if row.pinned else ''}"
 
 
-def _left(message: MessageDetail, at: int, is_hidden: bool) -> str:
-    if is_hidden:
+def _left(message: MessageDetail, window: WindowView) -> str:
+    if call := window.interrupted_call_of(message.seq):
+        return f"hidden, {state_of(call)}"
+    if message.seq in window.hidden:
         return "hidden, over the limit"
-    stay = message.departure(at)
+    stay = message.departure(window.step)
     if stay is None or stay.left_step is None or stay.reason is None:
         return "never in memory"
     why = short_reason(stay.reason, stay.misfit, stay.is_left_out)

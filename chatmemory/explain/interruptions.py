@@ -1,0 +1,54 @@
+"""The words of tool calls that were not answered completely, and that the model does not see."""
+
+from __future__ import annotations
+
+from chatmemory.explain.wording import counted, seqs
+from chatmemory.messages.texts import named
+from chatmemory.reading.windows import WindowView
+from chatmemory.windows.recovery import InterruptedCall
+
+LISTED_CALLS = 3
+
+
+def state_of(call: InterruptedCall) -> str:
+    """Return `in flight`, or `interrupted: 1 of 2 results came`."""
+    return "in flight" if call.is_last else f"interrupted: {results_of(call)}"
+
+
+def results_of(call: InterruptedCall) -> str:
+    """Return how many results of a call came, such as `1 of 2 results came`."""
+    if len(call.results) == call.calls:
+        return "its results have other ids"
+    came = len(call.results) or "none"
+    return f"{came} of {counted(call.calls, 'result')} came"
+
+
+def unseen(window: WindowView) -> list[str]:
+    """Return sentences about the interrupted calls of a window: what the model does not see."""
+    calls = window.interrupted
+    if not calls:
+        return []
+    if len(calls) > LISTED_CALLS:
+        names = seqs([call.call.seq for call in calls])
+        first = f"The tool calls {names} were not answered completely."
+    else:
+        first = " ".join(map(_sentence, calls))
+    is_one = len(window.interrupted_seqs) == 1
+    which = "it" if is_one else "them"
+    removes = f"the next message that is no tool result removes {which} from memory"
+    return [first, f"The model does not see {which}, and {removes}."]
+
+
+def _sentence(call: InterruptedCall) -> str:
+    state = "is in flight" if call.is_last else "was interrupted"
+    return f"Tool call {named(call.call.seq)} {state}: {results_of(call)}."
+
+
+def why_unseen(call: InterruptedCall, seq: int) -> tuple[str, str]:
+    """Return the cause and the detail for which the model does not see a message of a call."""
+    cause = "No answer yet." if call.is_last else "The call was not answered completely."
+    of = "" if call.call.seq == seq else f"It is a result of {named(call.call.seq)}. "
+    came = f"{results_of(call)[:1].upper()}{results_of(call)[1:]}."
+    until = "The policy hides it until all have come; the" if call.is_last else "The"
+    removes = f"{until} next message that is no tool result removes it. History keeps it."
+    return cause, f"{of}{came} {removes}"
