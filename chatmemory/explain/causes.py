@@ -84,7 +84,7 @@ CAUSES = {
         other="another one",
     ),
     Reason.INTERRUPTED: Cause(
-        "call not answered",
+        "not answered",
         "The call was not answered completely.",
         "The call would not be answered completely.",
         listed="{messages} belonged to a call that was not answered completely",
@@ -134,13 +134,38 @@ _REPAIRED = Cause(
     listed="{messages} left out",
     detail="{Then} memory was repaired without {message}.",
 )
-_LEFT_OUT = Cause(
-    "left out",
-    "The client left it out of its list.",
-    listed=CAUSES[Reason.CAPACITY].listed,
-    line=CAUSES[Reason.CAPACITY].line,
-    detail="It left the head of the list {then}.",
-)
+# What a client did is known from its lists alone. One add explains the first ones, and any change
+# the last.
+_BY_CLIENT = {
+    Reason.CAPACITY: replace(
+        CAUSES[Reason.CAPACITY],
+        short="left out",
+        sentence="The client left it out of its list, as its policy would have.",
+        detail="It left the head of the list {then}.",
+    ),
+    Reason.ORPHANED: replace(
+        CAUSES[Reason.ORPHANED],
+        short="left out with its call",
+        sentence="The client left it out with its tool call, as its policy would have.",
+    ),
+    Reason.REPLACED: replace(
+        CAUSES[Reason.REPLACED],
+        short="replaced in its list",
+        sentence="The client put another system message in its place, as its policy would have.",
+    ),
+    Reason.INTERRUPTED: replace(
+        CAUSES[Reason.INTERRUPTED],
+        short="left out, not answered",
+        sentence="The client left out a call that was not answered completely, as its policy would "
+        "have.",
+    ),
+    Reason.SET: Cause(
+        "left out",
+        "The client left it out of its list.",
+        listed="{messages} {was} left out by the client",
+        detail="{Then} its list was without {message}.",
+    ),
+}
 _MISFITS = {
     CannotFit.TOO_BIG: Cause(
         "too big", "It was too big on its own.", "It would be too big on its own."
@@ -174,11 +199,11 @@ def cause_of(
 ) -> Cause:
     """Return the cause of a reason, or of a message that left in the step that added it.
 
-    In a change `by_client`, the cause of missing room is unknown: the limit is the client's own. In
-    a repair, which has the `kind` "repair", what is not in the new list was left out by it.
+    In a change `by_client`, causes are inferred: the limit is the client's own. In a repair, which
+    has the `kind` "repair", what is not in the new list was left out by it.
     """
-    if by_client and reason is Reason.CAPACITY:
-        return _LEFT_OUT
+    if by_client and reason in _BY_CLIENT:
+        return _BY_CLIENT[reason]
     if kind == "repair" and reason is Reason.SET:
         return _REPAIRED
     return _MISFITS[misfit] if misfit else CAUSES[reason]
@@ -202,7 +227,8 @@ def reason_of(evicted: Eviction) -> str:
 
 def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
     """Return the cause for which a change let a message leave."""
-    if evicted.reason is Reason.INTERRUPTED and not evicted.has_calls:
+    is_result = evicted.reason is Reason.INTERRUPTED and not evicted.has_calls
+    if is_result and not change.by_client:
         return _OF_INTERRUPTED
     return cause_of(evicted.reason, evicted.misfit, change.by_client, change.kind)
 
@@ -229,6 +255,8 @@ def own_choice(change: ChangeResult) -> str:
 
 def note_of(change: ChangeResult, evicted: Eviction) -> str:
     """Return a few words for a list of messages that just left: `oldest`, or the cause."""
+    if change.by_client:
+        return cause_in(change, evicted).short
     if evicted.reason is Reason.CAPACITY and not evicted.misfit:
         return choice(change).removeprefix("the ")
     return reason_of(evicted)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.folding import fold
+from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.window import Entry, Window
 
@@ -146,7 +147,10 @@ class Loads:
             if change.ignored:
                 left[position] = position
             for eviction in change.evictions:
-                left[places[eviction.entry]] = position
+                place = places[eviction.entry]
+                # No prompt ever had an interrupted call
+                is_unseen = eviction.reason is Reason.INTERRUPTED
+                left[place] = place if is_unseen else position
         return Departures(left, stubs)
 
     def _by_loads(self, policy: Policy) -> list[int]:

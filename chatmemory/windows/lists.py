@@ -3,7 +3,8 @@ moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. Its limit is not known here. An add is inferred if exactly one add,
-decided by `admit` under any limit, results in the list. If no add or more than one explains a list,
+decided by `admit` under any limit, results in the list; first one of a policy without options, and
+then one of a policy that recovers interrupted calls. If no add or more than one explains a list,
 the list was set as a whole. So was a list that only lost its end: its last message is where it was
 before, so that no message need have been added. A list that was set is aligned with the previous
 list.
@@ -103,23 +104,26 @@ def inferred_add(
     payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
     the new list with one of the old list. The transition has no policy, since the client's is
     unknown. It has no arrival if the added message left at once; then all messages that could leave
-    are evicted.
+    are evicted. If no add explains the list, the client's policy may recover interrupted calls.
     """
-    found: dict[Hashable, Transition] = {}
     is_beginning = _are_same(after, before[: len(after)], is_same)
-    candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
-    for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
-        made = _list_after(transition, window, before, after)
-        if made is not None and _are_same(after, made, is_same):
-            evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
-            found.setdefault((transition.arrivals, evicted), transition)
+    candidates = [(_UNSEEN, False)] if is_beginning else list(_possible_arrivals(arrivals))
+    for recovers in (False, True):
+        found: dict[Hashable, Transition] = {}
+        for transition in _possible_adds(window, len(before), candidates, len(arrivals), recovers):
+            made = _list_after(transition, window, before, after)
+            if made is not None and _are_same(after, made, is_same):
+                evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
+                found.setdefault((transition.arrivals, evicted), transition)
+        if found or not any(entry.has_calls for entry in window):
+            break
     return _by_client(*found.values()) if len(found) == 1 else None
 
 
 def appended(window: Window, arrival: Entry) -> Transition:
     """Return the add of a client that appended a message to its list without evicting anything."""
     length = window.totals.count
-    return _by_client(_admit(window, arrival, False, length, length + 1))
+    return _by_client(_admit(window, arrival, length, length + 1))
 
 
 def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame) -> bool:
@@ -127,7 +131,11 @@ def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame)
 
 
 def _possible_adds(
-    window: Window, length: int, candidates: Iterable[tuple[Entry, bool]], remaining: int
+    window: Window,
+    length: int,
+    candidates: Iterable[tuple[Entry, bool]],
+    remaining: int,
+    recovers: bool,
 ) -> Iterator[Transition]:
     """Yield the adds of these messages after which the window may have as many messages as the new
     list.
@@ -137,14 +145,28 @@ def _possible_adds(
     """
     for arrival, is_first in candidates:
         for limit_before in (length, remaining, remaining - 1):
-            transition = _admit(window, arrival, is_first, limit_before, remaining)
+            limits = limit_before, remaining
+            transition = _admit(window, arrival, *limits, is_first=is_first, recovers=recovers)
             if not transition.ignored:
                 yield transition
 
 
-def _admit(window: Window, arrival: Entry, is_first: bool, *limits: int) -> Transition:
+def _admit(
+    window: Window,
+    arrival: Entry,
+    *limits: int,
+    is_first: bool = False,
+    recovers: bool = False,
+) -> Transition:
     """Return the add under a limit before the message is appended and another after it."""
-    before, after = (_DownTo(limit, always_keep_system_message_first=is_first) for limit in limits)
+    before, after = (
+        _DownTo(
+            limit,
+            always_keep_system_message_first=is_first,
+            auto_recover_orphaned_tool_messages=recovers,
+        )
+        for limit in limits
+    )
     return admit(window, arrival, before, lambda: after)
 
 

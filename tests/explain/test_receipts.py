@@ -199,15 +199,21 @@ def assert_arrivals_come_first(change: ChangeResult, lines: list[ReceiptLine]) -
 def check_cause(change: ChangeResult, why: Explanation, message) -> None:
     is_own = change.kind == "add" and [message.seq] == [each.seq for each in change.arrived]
     causes = {
-        Reason.CAPACITY: "There was no room."
-        if not change.by_client
-        else "The client left it out of its list.",
+        Reason.CAPACITY: "There was no room.",
         Reason.ORPHANED: "Its tool call left.",
         Reason.REPLACED: "Another system message took its place.",
         Reason.CLEARED: "Memory was cleared.",
         Reason.SET: "The list was set.",
         Reason.TURN: "Its turn had lost its beginning.",
     }
+    if change.by_client:
+        causes |= {
+            Reason.CAPACITY: "The client left it out of its list, as its policy would have.",
+            Reason.ORPHANED: "The client left it out with its tool call, as its policy would have.",
+            Reason.REPLACED: "The client put another system message in its place, as its policy "
+            "would have.",
+            Reason.SET: "The client left it out of its list.",
+        }
     if change.by_client and message.reason is Reason.CAPACITY:
         assert str(change.policy.limit) not in why.detail.replace(f"step {change.step}", "")
         assert all(line.kind != "ahead" for line in why.receipt)
@@ -311,7 +317,9 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
     assert captions.caption(change).summary == (
         f"A message came that left at once. 2 messages left −{tokens}: #1 and #2 were the oldest."
     )
-    assert why_left(change, 1).cause == "The client left it out of its list."
+    assert (
+        why_left(change, 1).cause == "The client left it out of its list, as its policy would have."
+    )
     assert step("client", 3).change == change
     samples = step_samples(Memory.objects.get(pk="client"), 3).part
     assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
@@ -328,7 +336,8 @@ def test_a_message_that_a_client_leaves_out_has_not_left_for_the_limit(db, polic
     for seq in (1, 2, 3):
         why = why_left(change, seq)
         assert why.summary == (
-            "The client left it out of its list. It left the head of the list at step 4."
+            "The client left it out of its list, as its policy would have. It left the head of the "
+            "list at step 4."
         )
         over = [line.amount for line in why.receipt if line.kind in ("over", "ahead")]
         assert over == ([4] if isinstance(policy, MessageWindow) else [])

@@ -84,6 +84,11 @@ _SNAPPING = (
     "with a user message."
 )
 
+_RECOVERING = (
+    "The option auto_recover_orphaned_tool_messages of the policy: your memory could leave such a "
+    "call out by itself, until its results have come."
+)
+
 SHAPE = [
     Rule(
         checks.nothing_to_send,
@@ -198,6 +203,7 @@ SHAPE = [
         began="another message followed a tool call before its result",
         since=since.when_it_was_passed,
         repairs=("add_placeholder",),
+        prevention=_RECOVERING,
     ),
     Rule(
         checks.results_apart,

@@ -47,7 +47,8 @@ _LEFT_STEP = _COLUMNS.index("left_step")
 def diagnosis_of(
     state: StoredState, messages: MessagesBySeq | None = None, for_answers: bool = False
 ) -> Diagnosis:
-    """Return the diagnosis of the stored window, including messages that a lowered limit hides.
+    """Return the diagnosis of the stored window, including messages that a lowered limit hides, and
+    without the interrupted tool calls that its policy leaves out.
     `messages` are its messages by number, if the caller has read them. A diagnosis `for_answers`
     is less complete, see `diagnose`, and has no times.
 
@@ -72,7 +73,10 @@ def diagnosis_of(
 
 def _messages(state: StoredState) -> Iterable[tuple[int, ChatMessage]]:
     rows = window_messages(state.memory.pk, state.past_step)
-    return [(row.seq, shown_message(row, row.overrides)) for row in rows]
+    recovers = can_decide(state.policy) and state.policy.recovers
+    unseen = {*state.window.interrupted_seqs} if recovers else ()
+    shown = (row for row in rows if row.seq not in unseen)
+    return [(row.seq, shown_message(row, row.overrides)) for row in shown]
 
 
 def _past_of(state: StoredState, seqs: Collection[int]) -> Past:

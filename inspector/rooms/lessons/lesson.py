@@ -22,7 +22,7 @@ BYTES_MAX = 100_000
 # The fields of tables.
 COMPACTION = ("summary", "keep_last", "append_terms")
 LESSON = ("title", "lead", "script", "policy", "step", "remember", "practice")
-STEP = ("text", "said", "limit")
+STEP = ("text", "said", "limit", "recovers")
 QUESTION = ("ask", "question", "hint", "why", *COMPACTION, "adds", "becomes")
 OF_ASK = {"leaves": (), "choose": ("choice",), "limit": ("keep", "fact", "limits")}
 PRACTICE = ("text", "page", "memory_id", "query")
@@ -68,8 +68,9 @@ class LessonStep:
     """A step of a lesson: a text, and with `ask` a question about what happens next.
 
     Before the question, the limit becomes `limit`, and the script goes on until `said` messages
-    have been said; None changes nothing. With the answer, a `summary` replaces all but the last
-    `keep_last` messages, with up to `append_terms` exact terms that it would lose; without a
+    have been said; None changes nothing. If it `recovers`, memory leaves out tool calls that were
+    not answered completely, from this step on. With the answer, a `summary` replaces all but the
+    last `keep_last` messages, with up to `append_terms` exact terms that it would lose; without a
     summary, `append_terms` rewrites the last summary with these terms. Then `adds` messages arrive,
     and the limit becomes `becomes`; `why` explains the result. `choices` are the choices of CHOOSE;
     LIMIT asks for the smallest of `limits` that keeps the message `keep`, or a `fact` until it
@@ -79,6 +80,7 @@ class LessonStep:
     text: str
     said: int | None
     limit: int | None
+    recovers: bool = False
     ask: Ask | None = None
     question: str = ""
     hint: str = ""
@@ -193,11 +195,12 @@ def _policy(table: Table) -> Policy:
 
 def _step(table: Table) -> LessonStep:
     said, limit = table.optional_number("said"), table.optional_number("limit")
+    recovers: bool = table.value("recovers", bool, "true or false", False)
     if "ask" not in table:
         if "question" in table:
             raise table.invalid("question", f"needs ask beside it: {', '.join(Ask)}")
         table.only(STEP)
-        return LessonStep(text=table.line("text"), said=said, limit=limit)
+        return LessonStep(text=table.line("text"), said=said, limit=limit, recovers=recovers)
     ask = Ask(table.one_of("ask", list(Ask)))
     becomes = table.optional_number("becomes")
     table.only((*STEP, *QUESTION, *OF_ASK[ask]))
@@ -206,6 +209,7 @@ def _step(table: Table) -> LessonStep:
         text=table.line("text", default=""),
         said=said,
         limit=limit,
+        recovers=recovers,
         ask=ask,
         question=table.line("question"),
         why=table.line("why"),

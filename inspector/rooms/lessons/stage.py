@@ -173,6 +173,7 @@ class _Script:
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
         self._events: list[Event] = []
+        self._recovers = lesson.policy.auto_recover_orphaned_tool_messages
         self._message_count = 0
         self._summary: tuple[int, int, LessonStep] | None = None
 
@@ -199,7 +200,10 @@ class _Script:
         summarizing = self._go_back(i) if step.append_terms and not step.summary else step
         for limit in step.limits:
             self._policy(i, "limits", limit)
-        if step.limit:
+        if step.recovers:
+            self._recovers = True
+            self._events.append(self._policy(i, "recovers", step.limit))
+        elif step.limit:
             self._events.append(self._policy(i, "limit", step.limit))
         if step.said is not None:
             if step.said < self._message_count:
@@ -233,10 +237,15 @@ class _Script:
         self._events += messages
         self._message_count += count
 
-    def _policy(self, i: int, field: str, limit: int) -> Policy:
+    def _policy(self, i: int, field: str, limit: int | None) -> Policy:
         """Return the policy of the lesson with a limit, which its options may not allow."""
+        policy = self._lesson.policy
         try:
-            return replace(self._lesson.policy, limit=limit)
+            return replace(
+                policy,
+                limit=limit or policy.limit,
+                auto_recover_orphaned_tool_messages=self._recovers,
+            )
         except ChatMemoryError as error:
             raise InvalidLesson(("step", i, field), str(error)) from error
 

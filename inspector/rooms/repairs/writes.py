@@ -21,7 +21,7 @@ from chatmemory.models import Step
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-from chatmemory.windows.transitions import Transition
+from chatmemory.windows.transitions import Transition, recovered
 from chatmemory.windows.window import Entry
 from inspector.rooms.repairs.transitions import before_repair, repair_transition
 
@@ -214,7 +214,8 @@ def newest_repair(memory_id: str) -> int | None:
 
 def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Entry], list[Entry]]:
     """Return the plan, the current window, and the entries that it would have."""
-    memory, old = recorder.memory, _loaded(recorder)
+    memory, stored = recorder.memory, _loaded(recorder)
+    old, _ = recovered(stored, recorder.policy)
     messages, numbers = _messages(old), [each.seq for each in old]
     plan = repaired(messages, provider=provider, numbers=numbers)
     made = [each for each, at in zip(plan.messages, plan.sources, strict=True) if at is None]
@@ -236,7 +237,24 @@ def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Ent
         plan.left,
         _summary(provider, [(each.repair, numbers[each.position]) for each in plan.done]),
     )
-    return preview, old, new
+    return preview, stored, _with_interrupted(new, stored, old)
+
+
+def _with_interrupted(
+    new: list[Entry], stored: Iterable[Entry], seen: Iterable[Entry]
+) -> list[Entry]:
+    """Return a repaired window with the interrupted tool calls that the model does not see, each
+    behind the message that it was behind.
+    """
+    shown, kept = {*seen}, {*new}
+    behind: dict[Entry | None, list[Entry]] = {}
+    last = None
+    for entry in stored:
+        if entry not in shown:
+            behind.setdefault(last, []).append(entry)
+        elif entry in kept:
+            last = entry
+    return [*behind.get(None, ()), *(e for each in new for e in (each, *behind.get(each, ())))]
 
 
 _WORDS = {
@@ -270,7 +288,8 @@ def _repaired(recorder: Recorder, provider: str) -> tuple[Transition, str]:
         raise NotRepairable(_why_not(plan))
     transition = repair_transition(recorder.memory, recorder.window, old, new)
     left = {each.entry for each in transition.evictions}
-    entries = [each for each in transition.arrivals if each not in left]
+    remaining = [each for each in transition.arrivals if each not in left]
+    entries, _ = recovered(remaining, recorder.policy)
     numbers = [each.seq for each in entries]
     for finding in lint(_messages(entries), provider=provider, numbers=numbers):
         if finding.severity == "refused":
