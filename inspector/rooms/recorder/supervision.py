@@ -14,13 +14,16 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
+
+from inspector.rooms.recorder.proxy.handover import ANSWERING
 
 HOST = "127.0.0.1"
 TAKEN_SECONDS = 5.0  # in which an orphaned proxy notices that its supervisor has died
 AGAIN_SECONDS = 0.05  # between two starts of proxies that end at once
 QUEUE = 1024  # connections that wait for the proxy
-ENDED_SECONDS = 1.5  # in which calls in flight may end before this process does
+DISMISSED_SECONDS = 1.0  # between two looks for orphaned proxies
+ENDED_SECONDS = 1.0  # in which calls in flight may end before this process does
 _PATHS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
@@ -45,6 +48,8 @@ class Supervisor:
         self._next = self._started()
         self._thread = Thread(target=self._keep_running, daemon=True)
         self._thread.start()
+        self._stopped = Event()
+        Thread(target=self._dismiss, daemon=True).start()
 
     def _started(self, before: socket.socket | None = None) -> subprocess.Popen[bytes]:
         """Start a proxy that waits. A byte on its standard input lets it answer, and the end of the
@@ -75,10 +80,19 @@ class Supervisor:
                 self._next = self._started()
             time.sleep(AGAIN_SECONDS)
 
+    def _dismiss(self) -> None:
+        """Let orphaned proxies end: one may have noticed only now that its supervisor has died."""
+        while not self._stopped.wait(DISMISSED_SECONDS):
+            with suppress(OSError):
+                listening, orphan = _inherited(self._heir)
+                with listening, orphan:
+                    orphan.sendall(ANSWERING)
+
     def stop(self) -> None:
         """Let nobody connect any more. Calls in flight end in the proxy, which goes on for them."""
         with self._lock:
             self._is_stopping = True
+            self._stopped.set()
             self._socket.close()
             self._next.kill()
             self._proxy.terminate()

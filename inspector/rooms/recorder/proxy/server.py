@@ -16,9 +16,8 @@ from threading import Condition, Thread, stack_size
 from .handover import HandOver
 from .headers import Upstream
 from .recording import Unwritten
-from .session import Session
+from .session import IDLE_SECONDS, Session
 
-IDLE_SECONDS = 10  # in which a client may still send a request on its open connection
 ENDING_SECONDS = 600  # in which calls in flight may end
 _AT_ONCE = 64  # connections that are accepted before other events are seen
 _STACK = 2**19

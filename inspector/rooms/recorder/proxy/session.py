@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 READ = 2**16
 _CONNECT_SECONDS = 30
 _SEND_SECONDS = 600  # in which an upstream must take more of a request
+IDLE_SECONDS = 10  # in which a client may send a request to a proxy that has been replaced
 _LINGERING_SECONDS = 2  # in which a client that is refused may send the rest
 _LEAVING = getattr(select, "POLLRDHUP", 0)  # Linux
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -108,8 +109,8 @@ class Session:
             while (request := self._next()) and self._answer(request):
                 with self._turn:
                     self._is_busy = bool(self._reader.requests)
-                if self._proxy.is_stopping and not self._is_busy:
-                    break
+                if self._proxy.is_stopping:  # since the answer began, which has not said so
+                    self._client.settimeout(IDLE_SECONDS)
         except Malformed as error:
             with suppress(OSError):
                 self._refuse(error.status, str(error))

@@ -15,7 +15,7 @@ from inspector.rooms.recorder.apps import PORT
 from inspector.rooms.recorder.folders import spool_folder
 from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
 
-LAST_SECONDS = 1.0  # in which the calls that have just ended are stored
+LAST_SECONDS = 0.5  # in which the calls that have just ended are stored
 ENDING_SECONDS = 1.0  # in which the call ends that is being stored
 
 
