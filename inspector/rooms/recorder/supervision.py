@@ -49,7 +49,7 @@ class Supervisor:
         self._thread = Thread(target=self._keep_running, daemon=True)
         self._thread.start()
         self._stopped = Event()
-        Thread(target=self._dismiss, daemon=True).start()
+        Thread(target=self._dismiss_orphans, daemon=True).start()
 
     def _started(self, before: socket.socket | None = None) -> subprocess.Popen[bytes]:
         """Start a proxy that waits. A byte on its standard input lets it answer, and the end of the
@@ -80,16 +80,14 @@ class Supervisor:
                 self._next = self._started()
             time.sleep(AGAIN_SECONDS)
 
-    def _dismiss(self) -> None:
+    def _dismiss_orphans(self) -> None:
         """Let orphaned proxies end: one may have noticed only now that its supervisor has died."""
         while not self._stopped.wait(DISMISSED_SECONDS):
-            with suppress(OSError):
-                listening, orphan = _inherited(self._heir)
-                with listening, orphan:
-                    orphan.sendall(ANSWERING)
+            _dismiss(self._heir)
 
     def stop(self) -> None:
         """Let nobody connect any more. Calls in flight end in the proxy, which goes on for them."""
+        _dismiss(self._heir)
         with self._lock:
             self._is_stopping = True
             self._stopped.set()
@@ -123,6 +121,13 @@ def _listening(port: int, heir: Path) -> tuple[socket.socket, socket.socket | No
             if time.monotonic() > end:
                 raise PortTaken(f"port {port} is taken: {error.strerror}") from error
         time.sleep(0.02)
+
+
+def _dismiss(heir: Path) -> None:
+    with suppress(OSError):
+        listening, orphan = _inherited(heir)
+        with listening, orphan:
+            orphan.sendall(ANSWERING)
 
 
 def _inherited(heir: Path) -> tuple[socket.socket, socket.socket]:
