@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import heapq
 import json
+import os
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +44,7 @@ _KNOWN = {
     "generativelanguage.googleapis.com": "gemini",
 }
 _KILLED = {"how": "cut", "error": "the recorder was killed", "duration": None}
+EMPTY_SECONDS = 60  # after which an empty file that nobody has locked is removed
 _FRAME = 5  # bytes before the content of a frame
 
 
@@ -68,6 +71,9 @@ def waiting(folder: Path, size: int | None = None) -> list[Path]:
 
 
 def _is_left(path: Path) -> bool:
+    """Whether a file has a call of a proxy that was killed. A proxy opens files for its next calls:
+    they are empty, and not locked yet for a moment. Old ones are removed.
+    """
     if path.suffix != ".part":
         return False
     with suppress(OSError), path.open("rb") as file:
@@ -75,21 +81,20 @@ def _is_left(path: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        return path.exists()  # otherwise it has just been renamed to .call
+        about = os.fstat(file.fileno())
+        if about.st_size == 0 and time.time() - about.st_mtime > EMPTY_SECONDS:
+            path.unlink()
+        return about.st_size > 0 and path.exists()  # it may just have been renamed to .call
     return False
 
 
 def read(path: Path) -> RecordedExchange:
     """Read a file. An incomplete frame at its end is left out.
 
-    Raises FileNotFoundError, also for an empty file, which a proxy had opened for a call before it
-    was killed. Raises ValueError for a file that the proxy has not written.
+    Raises FileNotFoundError, and ValueError for a file that the proxy has not written.
     """
     frames: dict[str, list[bytes]] = {}
-    if not (data := path.read_bytes()):
-        path.unlink(missing_ok=True)
-        raise FileNotFoundError(path)
-    for kind, content in _frames(data):
+    for kind, content in _frames(path.read_bytes()):
         frames.setdefault(kind, []).append(content)
     parts = {kind: json.loads(frames[kind][0]) for kind in "HAE" if kind in frames}
     if not isinstance(parts.get("H"), dict):

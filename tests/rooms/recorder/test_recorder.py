@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import threading
@@ -389,6 +390,17 @@ def test_calls_that_a_killed_proxy_left_are_read(tmp_path):
     call = files.call_of(files.read(path))
     assert call.request == REQUEST
     assert (call.finish, call.response) == ("cut", None)
+
+
+def test_a_file_that_was_opened_for_the_next_call_is_left_alone(tmp_path):
+    """It is not locked yet for a moment. Hours later, its proxy has died."""
+    path = tmp_path / "1-1-1.part"
+    path.touch()
+    assert files.waiting(tmp_path) == []
+    assert path.exists()
+    os.utime(path, (1, 1))
+    assert files.waiting(tmp_path) == []
+    assert not path.exists()
 
 
 def response_of(id: str, *output: dict) -> dict:
