@@ -81,19 +81,6 @@ _SPAN = {
 CALL = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "app"}, "spans": [_SPAN]}]}]}
 
 
-@pytest.fixture(scope="module")
-def documents() -> dict:
-    """The document, which takes a while to make."""
-    return {}
-
-
-@pytest.fixture
-def document(api, documents) -> dict:
-    if not documents:
-        documents |= api.get("/api/v1/schema/?format=json").json()
-    return documents
-
-
 def operations(document) -> dict[str, dict]:
     """The operations of conversations by id."""
     return {

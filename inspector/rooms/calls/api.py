@@ -145,7 +145,7 @@ def whole(found: RebuiltCall) -> dict[str, Any]:
 
 
 class DroppedCallsSerializer(Json):
-    why = serializers.ChoiceField([each.value for each in DropReason], help_text="The reason.")
+    why = serializers.CharField(help_text=f"The reason: one of {', '.join(DropReason)}.")
     sender = serializers.CharField(
         help_text="The instrumentation, path, encoding or error, or empty."
     )
