@@ -74,11 +74,11 @@ class Memory(PolicyColumns):
         null=True, help_text="head of a deleted conversation with this id"
     )
 
-    # Bounds for reading past windows; see ledger.recorder.
+    # Bounds for reading past windows; see ledger.numbers.
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
-    # Changes that are made in several transactions; see services.erasure and services.slices.
+    # Changes that are made in several transactions; see ledger.erasure and ledger.slices.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
     imported = models.BigIntegerField(
         null=True, help_text="messages of an unfinished import that are stored"

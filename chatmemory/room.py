@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
-    from chatmemory.flags import Flag
+    from chatmemory.flag import Flag
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import LedgerCheck
     from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep

@@ -25,8 +25,9 @@ from chatmemory.ledger.numbers import (
     rank_of_summary,
 )
 from chatmemory.ledger.overrides import erased, overriding_text
+from chatmemory.ledger.pending import PendingRows
 from chatmemory.ledger.redaction import redacted
-from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep, PendingRows
+from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.validation import check_bounds
 from chatmemory.ledger.windows import read_message, stays_at, stored_window
 from chatmemory.messages.codec import frame_of

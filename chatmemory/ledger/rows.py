@@ -6,21 +6,15 @@ the model takes several times as long, and an import makes three rows of each me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.backends.utils import CursorWrapper
-
 from chatmemory.columns import fill_in, with_columns
-from chatmemory.ledger import sql
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.messages.codec import attributes_beside
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import Recorded
-from chatmemory.rooms import seal
 from chatmemory.windows.window import Entry, Totals
 
 
@@ -176,51 +170,3 @@ class InsertedStep:
         )
         fill_in(row, Step, memory)
         return row
-
-
-class PendingRows:
-    """The new rows of one conversation, which are written together."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._stored = sql.values_of(memory)
-        self._messages: list[InsertedMessage] = []
-        self._stays: dict[int, InsertedStay] = {}
-        self._steps: list[InsertedStep] = []
-        self._ended: dict[int, tuple[int, str]] = {}
-
-    def keep(
-        self,
-        step: InsertedStep,
-        messages: Sequence[InsertedMessage],
-        stays: Sequence[InsertedStay],
-        ended: Mapping[int, str],
-        redacted: Message | None = None,
-    ) -> None:
-        """Keep the rows of a step, once rooms have sealed them. `ended` has the reasons of the
-        stays that the step ends, by number; `redacted` is the message whose words it erases.
-
-        A stay that began since the last write ends before it is written.
-        """
-        seal(Recorded(self._memory, messages, stays, [step], sorted(ended.items()), redacted))
-        self._messages += messages
-        for stay in stays:
-            self._stays[stay.n] = stay
-        self._steps.append(step)
-        for n, reason in ended.items():
-            if begun := self._stays.get(n):
-                begun.left_step, begun.reason = step.n, reason
-            else:
-                self._ended[n] = step.n, reason
-
-    def write(self, cursor: CursorWrapper) -> None:
-        """Write the rows and the changed columns of the conversation, inside its transaction."""
-        sql.write(
-            self._memory,
-            self._stored,
-            self._ended,
-            messages=self._messages,
-            stays=self._stays.values(),
-            steps=self._steps,
-            cursor=cursor,
-        )

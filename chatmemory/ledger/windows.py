@@ -114,9 +114,9 @@ def open_stays(memory_id: str) -> QuerySet[Stay]:
 def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the stays that were open after a step, by rank.
 
-    The range from the step's `oldest` to its `last_stay` bounds the query (see `Recorder`). System
-    messages and pins may be older than that; an index finds them. The two bounds stand side by
-    side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
+    The range from the step's `oldest` to its `last_stay` bounds the query: see `ledger.numbers`.
+    System messages and pins may be older than that; an index finds them. The two bounds stand side
+    by side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)

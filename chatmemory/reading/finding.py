@@ -18,7 +18,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Greatest, Substr
 
 from chatmemory import search
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag
 from chatmemory.managers import MemoryQuerySet, of_policy
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import speaker_of

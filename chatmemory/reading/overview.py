@@ -23,7 +23,8 @@ from django.db.models import (
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.flags import ANY, Flag, flags
+from chatmemory.flag import Flag
+from chatmemory.flags import ANY, flags
 from chatmemory.ledger.keepers import keepers
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery
 
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag, Line
 from chatmemory.models import Memory, Step
 from chatmemory.reading.feed import microseconds, time_of
 
@@ -65,15 +65,15 @@ def cases_of(
 
     Days and times are known only of a flag that says when its cases began.
     """
-    rows = Memory.objects.filter(flag.where)
-    if not (flag.began_at or flag.step_column):
+    rows, line = Memory.objects.filter(flag.where), flag.line
+    if line is None or not (line.began_at or line.step_column):
         newest = rows.order_by("-updated_at", "-pk").values_list("pk", flat=True).first()
         return Cases(rows.count(), newest=newest or "")
-    rows = _with_times(rows, flag)
-    counts = {f"day_{n}": when for n, when in enumerate(_days(flag, midnights))}
+    rows = _with_times(rows, line)
+    counts = {f"day_{n}": when for n, when in enumerate(_days(line, midnights))}
     if changed:
-        counts["before"] = _between(flag, midnights[0], changed)
-        counts["after"] = _between(flag, changed, None)
+        counts["before"] = _between(line, midnights[0], changed)
+        counts["after"] = _between(line, changed, None)
     counted = {name: Count("pk", filter=when) for name, when in counts.items()}
     found = rows.aggregate(count=Count("pk"), since=Min("began"), **counted)
     newest = rows.order_by(F("began").desc(nulls_last=True), "-pk").values_list("pk", flat=True)
@@ -89,26 +89,26 @@ def cases_of(
     return Cases(found["count"], _time(found["since"]), by_day, newest.first() or "", change)
 
 
-def _with_times(rows: QuerySet[Memory], flag: Flag) -> QuerySet[Memory]:
-    if flag.began_at:
-        return rows.annotate(began=F(flag.began_at))
-    steps = Step.objects.filter(memory=OuterRef("pk"), n=OuterRef(flag.step_column))
+def _with_times(rows: QuerySet[Memory], line: Line) -> QuerySet[Memory]:
+    if line.began_at:
+        return rows.annotate(began=F(line.began_at))
+    steps = Step.objects.filter(memory=OuterRef("pk"), n=OuterRef(line.step_column))
     return rows.annotate(began=Subquery(steps.values("at")))
 
 
-def _days(flag: Flag, midnights: Sequence[datetime]) -> Iterator[Q]:
+def _days(line: Line, midnights: Sequence[datetime]) -> Iterator[Q]:
     """Yield the condition for each day; the last one goes on."""
     for begin, end in zip(midnights, [*midnights[1:], None], strict=True):
-        yield _between(flag, begin, end)
+        yield _between(line, begin, end)
 
 
-def _between(flag: Flag, begin: datetime, end: datetime | None) -> Q:
-    condition = Q(began__gte=_moment(flag, begin))
-    return condition & Q(began__lt=_moment(flag, end)) if end else condition
+def _between(line: Line, begin: datetime, end: datetime | None) -> Q:
+    condition = Q(began__gte=_moment(line, begin))
+    return condition & Q(began__lt=_moment(line, end)) if end else condition
 
 
-def _moment(flag: Flag, at: datetime) -> datetime | int:
-    return microseconds(at) if flag.began_at else at
+def _moment(line: Line, at: datetime) -> datetime | int:
+    return microseconds(at) if line.began_at else at
 
 
 def _time(began: Any) -> datetime | None:

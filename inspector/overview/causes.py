@@ -11,7 +11,8 @@ from django.core.cache import cache
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory.flags import Flag, flag_named, flags
+from chatmemory.flag import Flag, Line
+from chatmemory.flags import flag_named, flags
 from chatmemory.reading.overview import (
     OverviewStats,
     count_with_any,
@@ -157,7 +158,7 @@ def counted_headlines(moment: int) -> Headlines:
     """Count all conversations, in one state of the database."""
     at = timezone.now()
     stats = overview_stats(midnight())
-    shown = [flag for flag in flags() if flag.verb and flag.counts and _has(stats, flag)]
+    shown = [flag for flag in flags() if flag.line and flag.counts and _has(stats, flag)]
     muted = rooms.muted() if shown else {}
     lines = [flag for flag in shown if not _is_muted(flag, stats, muted)][:MOST_LINES]
     folded = [
@@ -198,7 +199,7 @@ def _resolved(stats: OverviewStats) -> Iterator[Folded]:
     """
     key = f"{COUNTED_AS}.{midnight():%Y-%m-%d}"
     before = cache.get(key, {})
-    now = {flag.name: stats.flagged[flag.name] for flag in flags() if flag.verb and flag.counts}
+    now = {flag.name: stats.flagged[flag.name] for flag in flags() if flag.line and flag.counts}
     cache.set(key, {name: now[name] or before.get(name, 0) for name in now}, DAY_SECONDS)
     for name, count in now.items():
         if not count and before.get(name):
@@ -217,9 +218,11 @@ def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
     days = [today - timedelta(days=n) for n in reversed(range(DAYS))]
     changed = newest_policy_change(days[0]) if lines else None
     for flag in lines:
+        assert flag.line is not None
         cases = _with_resolved(flag.name, cases_of(flag, days, now, changed), days)
-        words = flag.newest(cases.newest) if flag.newest and cases.newest else ""
-        yield Cause(flag.name, cases, words, _address(flag))
+        newest = flag.line.newest
+        words = newest(cases.newest) if newest and cases.newest else ""
+        yield Cause(flag.name, cases, words, _address(flag.name, flag.line))
 
 
 def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
@@ -237,7 +240,7 @@ def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
     return replace(cases, begun=begun, change=change)
 
 
-def _address(flag: Flag) -> str:
+def _address(name: str, line: Line) -> str:
     """Return the URL of a flag's verb, or "" if its room is not installed."""
-    address = rooms.page_url(flag.route)
-    return address and f"{address}?{urlencode({'flagged': flag.name})}"
+    address = rooms.page_url(line.route)
+    return address and f"{address}?{urlencode({'flagged': name})}"

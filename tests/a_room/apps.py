@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from django.db.models import Q
 
 from chatmemory.explain.captions import Caption
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import ListColumn

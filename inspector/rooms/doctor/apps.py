@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.core import checks
 from django.core.signals import request_finished, request_started
 
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag
 from inspector.rooms.doctor import flagged
 from inspector.shell import room
 

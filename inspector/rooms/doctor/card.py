@@ -23,10 +23,10 @@ from inspector.rooms.doctor.diagnosing import (
     diagnosis_of_rows,
     kept_diagnosis,
     known_diagnosis,
-    leading_system,
+    stay_of_system,
 )
-from inspector.rooms.doctor.flagged import LATELY_STEPS
 from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.rooms.doctor.reads import conversations_by_provider, missed_steps, would_find
 from inspector.rooms.doctor.using import ALL, InUse
 from inspector.shell.room import Badge, Fragment, Part, Place
@@ -130,7 +130,7 @@ def never_reached(memory_id: str) -> str:
     limit = in_unit(step.policy.limit, step.policy)
     if step.policy.unit != "tokens":
         return f"{named(stay.seq)} left in the step that added it: its window has {limit}"
-    system = leading_system(step)
+    system = stay_of_system(step)
     beside = f" beside {system.tokens:,} of the system message" if system else ""
     return f"{named(stay.seq)} has {stay.tokens:,} tokens{beside}, its window {limit}"
 

@@ -21,9 +21,9 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.transaction import audit
 from chatmemory.ledger.validation import ID_LENGTH, check_actor, check_text
 from chatmemory.lint import RULES
-from inspector.rooms.doctor.diagnosing import BITS
 from inspector.rooms.doctor.diagnosis import MARKS, mark
 from inspector.rooms.doctor.models import ProvidersInUse
+from inspector.rooms.doctor.providers import BITS
 from inspector.rooms.doctor.using import ALL, InUse, in_use
 
 NONE = Q(id="")  # no conversation has an empty id

@@ -20,7 +20,7 @@ from chatmemory.ledger.windows import (
     stays_at,
     totals_after,
 )
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import RULES
 from chatmemory.lint.since import CallIds, Past, PastStay
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
@@ -31,10 +31,11 @@ from chatmemory.signals import cases_found, problems_found
 from chatmemory.windows.eviction import IN_PLACE
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import is_oversized
+from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
 from inspector.rooms.doctor.largest import needed_by
 from inspector.rooms.doctor.models import KeptDiagnosis
-from inspector.rooms.doctor.providers import providers_of
+from inspector.rooms.doctor.providers import BITS, LATELY_STEPS, providers_of
 from inspector.rooms.doctor.using import InUse
 
 MessagesBySeq = Mapping[int, ChatMessage]
@@ -181,8 +182,6 @@ def _too_many(count: int) -> str:
 # Keeping diagnoses
 
 RULES_READ = 3  # raise it with each change of the linter's rules
-LATELY_STEPS = 40
-BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
 
 
 class DiagnosisKeeper(Keeper):
@@ -218,8 +217,6 @@ class DiagnosisKeeper(Keeper):
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
         """Send `problems_found` with the newly broken rules of the providers in use."""
-        from inspector.rooms.doctor.choosing import choices  # which imports BITS
-
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()
         if new := sorted(_rules_of(row, use) - known):
@@ -321,12 +318,12 @@ def _is_oversized(arrival: Stay, step: Step) -> bool:
     is_over = not policy.meters_only and policy.is_exceeded_by(after)
     if not is_over and arrival.left_step != step.n:
         return False
-    system = leading_system(step)
+    system = stay_of_system(step)
     beside = stay_entry(system) if system and system.n != arrival.n else None
     return is_oversized(policy, beside, stay_entry(arrival))
 
 
-def leading_system(step: Step) -> Stay | None:
+def stay_of_system(step: Step) -> Stay | None:
     """Return the stay of the system message at the head of the window after a step, or None."""
     first = stays_at(step).filter(pinned=False).order_by("rank").first()
     return first if first and first.type == MessageType.SYSTEM else None

@@ -9,10 +9,9 @@ from operator import or_
 
 from django.db.models import F, Q
 
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag, Line
+from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.shell.rooms import page_url
-
-LATELY_STEPS = 40
 
 
 def _lately(column: str) -> Q:
@@ -63,10 +62,12 @@ FLAGS = (
         icon="out",
         beside_doctor=True,
         place=30,
-        verb="Choose limits…",
-        route="lab",
-        newest=_never_reached,
-        began_step="keptdiagnosis__missed_step",
+        line=Line(
+            "Choose limits…",
+            "lab",
+            newest=_never_reached,
+            began_step="keptdiagnosis__missed_step",
+        ),
     ),
     Flag(
         "oversized",
@@ -103,10 +104,12 @@ FLAGS = (
         alarms=_are_chosen,
         is_any=False,
         place=5,
-        verb=_verb,
-        route="doctor",
-        title="Would fail now",
-        newest=_who_refuses,
-        began_at="keptdiagnosis__ill_at",
+        line=Line(
+            _verb,
+            "doctor",
+            title="Would fail now",
+            newest=_who_refuses,
+            began_at="keptdiagnosis__ill_at",
+        ),
     ),
 )

@@ -6,8 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chatmemory.lint import PROVIDERS
 from chatmemory.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES
 from chatmemory.messages.message import AiMessage, ChatMessage
+
+# The bit of each provider in a column of bits
+BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
+# Messages without room are looked for among so many of the last steps
+LATELY_STEPS = 40
 
 # The namespaces of attributes, which are the formats in which messages came
 _FORMATS = {

@@ -22,9 +22,10 @@ from chatmemory.models import Memory
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.reading.rows import MemoryRow, memory_row
 from inspector.rooms.doctor.choosing import Choices, choices
-from inspector.rooms.doctor.diagnosing import BITS, DiagnosisKeeper, kept_diagnosis
+from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem, listed_rules
 from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.providers import BITS
 from inspector.rooms.doctor.using import InUse
 
 READ_AT_ONCE = 20_000  # conversations that causes are made from, the newest cases

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag
 from inspector.rooms.evidence import flagged
 from inspector.shell import room
 

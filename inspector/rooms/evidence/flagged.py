@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag, Line
 from chatmemory.recall.kinds import FORCED
 
 _HAVING = Q(keptincidents__newest_at__isnull=False)
@@ -30,10 +30,12 @@ USER_REPEATED = Flag(
     icon="again",
     beside_doctor=True,
     place=10,
-    verb="Choose limits…",
-    route="lab",
-    newest=_newest_said_again,
-    began_at="keptincidents__newest_at",
+    line=Line(
+        "Choose limits…",
+        "lab",
+        newest=_newest_said_again,
+        began_at="keptincidents__newest_at",
+    ),
     newest_at="keptincidents__newest_at",
     former=("said_again",),
 )

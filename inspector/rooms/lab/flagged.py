@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from chatmemory.flags import Flag
+from chatmemory.flag import Flag, Line
 
 
 def _costs_more() -> Q:
@@ -40,10 +40,12 @@ FLAGS = (
         alarms=_has_price,
         is_fault=False,
         place=45,
-        verb="Lower the cost…",
-        route="lab",
-        title="Cost at least 5 % more than everything",
-        newest=_how_much_more,
-        began_step=_began_step,
+        line=Line(
+            "Lower the cost…",
+            "lab",
+            title="Cost at least 5 % more than everything",
+            newest=_how_much_more,
+            began_step=_began_step,
+        ),
     ),
 )

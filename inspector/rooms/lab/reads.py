@@ -37,7 +37,7 @@ from inspector.rooms.lab.figures import kept_figures
 LISTED = 5
 ROWS_AT_ONCE = 500
 OTHERS = "*"  # the group of conversations without a label, whose ids begin like no other
-BRANCH_LABEL = "from"  # `from: step 43`, see `services.branch`
+BRANCH_LABEL = "from"  # `from: step 43`, see `branches.branch`
 _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
 
 

@@ -159,7 +159,7 @@ def problems_found(new: tuple[str, ...], **_: Any) -> None:
 def begin_cases() -> None:
     """Let each red cause begin at 0, so that its first case is an increase."""
     for flag in flags():
-        if flag.verb and flag.is_fault:
+        if flag.line and flag.is_fault:
             _cases.labels(flag.name)
 
 

@@ -16,7 +16,8 @@ from mcp.server import MCPServer
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
 from chatmemory.explain.causes import short_reason
-from chatmemory.flags import Flag, flags
+from chatmemory.flag import Flag
+from chatmemory.flags import flags
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.lint import PROVIDERS, RULES, Rule

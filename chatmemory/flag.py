@@ -1,0 +1,81 @@
+"""A flag: a reason why a conversation needs attention. Rooms add some; `flags` has all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+
+@dataclass(frozen=True)
+class Line:
+    """The line of its own that a flag has on the overview, with its `title`, or the flag's words.
+
+    The verb, a text or a function that returns it, is a link to `route` of the inspector with the
+    same filter. `newest` returns a sentence about the latest case in a conversation. A case began
+    at the time in the column `began_at` (microseconds since 1970), or at the step whose number is
+    in the column `began_step`; if both are empty, that is not known.
+    """
+
+    verb: str | Callable[[], str]
+    route: str
+    title: str = ""
+    newest: Callable[[str], str] | None = None
+    began_at: str = ""
+    began_step: str | Callable[[], str] = ""
+
+    @property
+    def step_column(self) -> str:
+        """The column with the number of the step in which a case began, or ""."""
+        return self.began_step() if callable(self.began_step) else self.began_step
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A reason why a conversation needs attention, in `words`, with its condition, or a function
+    that returns the condition. Flags are ordered by `place`.
+
+    - `icon` is the name of its picture, and `line` its line on the overview, if it has one.
+    - Rows of the overview show it if it is `in_rows`; the flag `any` includes it if it `is_any`; it
+      is counted below the doctor's list if it is `beside_doctor`.
+    - It is red unless `is_fault` is False, such as for a price, or `alarms` returns False because
+      it does not count yet.
+    - Lists can be sorted by `newest_at`, a column of microseconds.
+    - `former` are its names in the previous release, which are still accepted.
+    """
+
+    name: str
+    words: str
+    condition: Q | Callable[[], Q]
+    place: int = 0
+    icon: str = ""
+    line: Line | None = None
+    in_rows: bool = False
+    beside_doctor: bool = False
+    is_any: bool = True
+    is_fault: bool = True
+    alarms: Callable[[], bool] | None = None
+    newest_at: str = ""
+    former: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """The words of its line, which may be others than in a row."""
+        return (self.line and self.line.title) or self.words
+
+    @property
+    def counts(self) -> bool:
+        """Whether the flag counts already: some count only once the providers in use are chosen."""
+        return self.alarms is None or self.alarms()
+
+    @property
+    def is_red(self) -> bool:
+        return self.is_fault and self.counts
+
+    @property
+    def where(self) -> Q:
+        return self.condition() if callable(self.condition) else self.condition
