@@ -19,7 +19,7 @@ from benchmarks.capabilities import (
 DOCS = ROOT / "docs/architecture.md"
 BEGIN = "<!-- made by tests/architecture/test_capabilities.py; the sizes are lines -->\n```text\n"
 END = "\n```\n<!-- end -->"
-FARTHEST = 0.2  # that a size may be from today's
+FARTHEST = 0.5  # that a size may be from that of today
 
 
 def test_every_line_of_the_product_is_in_one_part():
@@ -46,7 +46,7 @@ def test_the_docs_have_the_map():
     far = {
         part: (written[part], size)
         for part, size in counted.items()
-        if abs(written[part] - size) > max(200, FARTHEST * size)
+        if abs(written[part] - size) > max(500, FARTHEST * size)
     }
     assert far == {}, "draw the map again"
 
