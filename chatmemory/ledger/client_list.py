@@ -191,7 +191,8 @@ class Replacement:
         """
         if not self.by_client:
             return None
-        window = Window(replace(entry, pinned=False) for entry in self.old)
+        unpinned = (replace(each, pinned=False) if each.pinned else each for each in self.old)
+        window = Window(unpinned)
         lists = self.before, self.transition.arrivals, self.payloads
         add = inferred_add(window, *lists, is_same=Payload.counts_as)
         return add and add.with_entries({entry: entry for entry in self.old})
@@ -373,8 +374,16 @@ def _payloads(entries: Iterable[Entry]) -> list[Payload]:
 
 
 def _payload(message: ChatMessage) -> Payload:
+    known: Payload | None = message.__dict__.get("_payload")
+    if known is not None:
+        return known
     kind = OpenPayload if has_open_attributes(message) else Payload
     return kind.of(message_to_json(message), attributes_beside(message))
+
+
+def remember_payload(message: ChatMessage) -> None:
+    """Keep the payload of a message with it, because it will be in lists that are compared."""
+    message.__dict__["_payload"] = _payload(message)
 
 
 def _is_system(entry: Entry) -> bool:

@@ -43,8 +43,8 @@ class ChatMessage:
     type: ClassVar[MessageType]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the tokens that `count_tokens` remembers out of copies and pickles."""
-        return {name: value for name, value in self.__dict__.items() if name != "_tokens"}
+        """Leave what is remembered of a message, such as its tokens, out of copies and pickles."""
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
     @property
     def has_tool_execution_requests(self) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -148,6 +150,25 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
     """Return the call before this one whose messages are known."""
     rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
+
+
+_PROMPTS: OrderedDict[tuple[str, int, str], Prompt] = OrderedDict()
+KNOWN = 64  # prompts that this process has stored last
+
+
+def keep_prompt(call: ModelCall, prompt: Prompt) -> None:
+    """Keep the prompt of a call that was stored: the next one is compared with it."""
+    _PROMPTS[call.memory_id, call.n, call.key] = prompt
+    while len(_PROMPTS) > KNOWN:
+        with suppress(KeyError):  # another thread has removed it
+            _PROMPTS.popitem(last=False)
+
+
+def kept_prompt(call: ModelCall) -> Prompt | None:
+    """Return the prompt of a call that was kept, as it was stored. A redaction may have changed it
+    since.
+    """
+    return _PROMPTS.get((call.memory_id, call.n, call.key))
 
 
 def prompt_of(call: ModelCall) -> Prompt:

@@ -6,15 +6,19 @@ since. A call in any other conversation changes nothing of it (see `beside`).
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from copy import copy
+from threading import Lock
 from typing import NamedTuple
 
 from chatmemory import database
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats.runs import digest_of
 from chatmemory.ledger.adding import counted_entries
+from chatmemory.ledger.client_list import remember_payload
 from chatmemory.ledger.protocol import by_client, replace_window
-from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.validation import storable_messages
 from chatmemory.messages.message import AiMessage, ChatMessage
 from chatmemory.models import Memory, Step
@@ -22,12 +26,19 @@ from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry
 from inspector.rooms.calls.models import CallRun
 
+WINDOWS, BYTES = 64, 2**25  # that are known
+
 # Steps by which nobody decides about a memory
 _HARMLESS = (Step.Kind.LABELS, Step.Kind.POLICY, Step.Kind.REDACT)
 
 
 class OthersDecide(ChatMemoryError):
     """Somebody else decides the memory of the conversation."""
+
+
+def has_recorded(memory_id: str) -> bool:
+    """Return whether this process has just recorded a call in the ledger of a conversation."""
+    return memory_id in _WINDOWS
 
 
 def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
@@ -56,16 +67,69 @@ def run_of(memory_id: str) -> CallRun | None:
 
 class RecordedCall(NamedTuple):
     """The steps of a call: its request is the window after `step`, and the window after
-    `answer_step` has the answer, too.
+    `answer_step` has the answer, too. It `continues` the newest call that this process recorded if
+    nothing was changed since.
     """
 
     step: int | None = None
     answer_step: int | None = None
     request: Sequence[Entry] = ()
     answer: Sequence[Entry] = ()
+    continues: bool = False
 
 
 NOT_RECORDED = RecordedCall()
+
+
+class _KnownWindow(NamedTuple):
+    """The window of a conversation after its newest call, as this process has recorded it."""
+
+    memory: Memory
+    entries: Sequence[Entry]
+    size: int
+
+
+class _KnownWindows:
+    """The windows of the conversations whose calls this process has recorded last."""
+
+    def __init__(self) -> None:
+        self._windows: OrderedDict[str, _KnownWindow] = OrderedDict()
+        self._lock = Lock()
+        self._size = 0
+
+    def __contains__(self, memory_id: str) -> bool:
+        return memory_id in self._windows
+
+    def put_into(self, recorder: Recorder) -> bool:
+        """Put a known window into a recorder. Return False if none is known, or it has changed."""
+        known = self._windows.get(recorder.memory.pk)
+        if known is None or not is_unchanged(recorder.memory, known.memory):
+            return False
+        recorder.window.refill(known.entries)
+        return True
+
+    def keep(self, memory: Memory, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry.message is not None:
+                remember_payload(entry.message)
+        with self._lock:
+            if before := self._windows.pop(memory.pk, None):
+                self._size -= before.size
+            self._windows[memory.pk] = _KnownWindow(copy(memory), entries, memory.window_size)
+            self._size += memory.window_size
+            while self._windows and (len(self._windows) > WINDOWS or self._size > BYTES):
+                _, oldest = self._windows.popitem(last=False)
+                self._size -= oldest.size
+
+
+_WINDOWS = _KnownWindows()
+
+
+def content_digest(message: ChatMessage) -> bytes:
+    """Return the digest of the content of a message, which is remembered with it."""
+    found: bytes = message.__dict__.get("_digest") or digest_of(message)
+    message.__dict__["_digest"] = found
+    return found
 
 
 def record_call(
@@ -83,11 +147,13 @@ def record_call(
     of the token that sent the call.
     """
     request, answer = storable_messages(request), storable_messages(answer)
+    memories: list[Memory] = []
 
     def change(recorder: Recorder) -> RecordedCall:
         memory = None if recorder.is_new else recorder.memory
         if not calls_decide(memory, run_of(memory_id)):
             raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
+        continues = _WINDOWS.put_into(recorder)
         known = [each.message for each in recorder.window.with_messages() if each.message]
         replace_window(recorder, _with_known_answers(request, known))
         step, size = recorder.memory.last_step, recorder.window.totals.count
@@ -95,13 +161,15 @@ def record_call(
             recorder.append(entry)
         entries = recorder.window.with_messages()
         answer_step = recorder.memory.last_step if answer else None
-        return RecordedCall(step, answer_step, entries[:size], entries[size:])
+        memories.append(recorder.memory)
+        return RecordedCall(step, answer_step, entries[:size], entries[size:], continues)
 
     with database.atomic():
         recorded = by_client(memory_id, [*request, *answer], change, actor).write()
         last_step = recorded.answer_step or recorded.step or 0
         if not CallRun.objects.filter(memory_id=memory_id).update(last_step=last_step):
             CallRun.objects.create(memory_id=memory_id, prefix=prefix, last_step=last_step)
+    _WINDOWS.keep(memories[-1], [*recorded.request, *recorded.answer])
     return recorded
 
 
@@ -109,12 +177,12 @@ def _with_known_answers(
     messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
 ) -> list[ChatMessage]:
     """Return messages in which each answer in another spelling is replaced by the stored one."""
-    answers = {digest_of(each): each for each in known if isinstance(each, AiMessage)}
+    answers = {content_digest(each): each for each in known if isinstance(each, AiMessage)}
 
     def as_known(message: ChatMessage) -> ChatMessage:
         if not isinstance(message, AiMessage) or not answers:
             return message
-        answer = answers.get(digest_of(message), message)
-        return message if answer == message else answer  # which is counted already
+        answer = answers.get(content_digest(message), message)
+        return message if answer is message or answer == message else answer  # counted already
 
     return [*map(as_known, messages)]

@@ -52,3 +52,10 @@ def difference_and_style(
             if (same or is_sorted) and written(request, style) == body:
                 return each, style
     return plain, ""
+
+
+def style_of(body: bytes | None, request: Any) -> str:
+    """Return the style in which a request was written as these bytes; "" if there is none."""
+    if body is None:
+        return ""
+    return next((each for each in STYLES if written(request, each) == body), "")

@@ -18,22 +18,28 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory import database, services
 from chatmemory.conf import configuration
 from chatmemory.database import in_list
 from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
-from chatmemory.formats.runs import digests_of
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
-from chatmemory.messages.message import ChatMessage, ToolExecutionResultMessage, UserMessage
+from chatmemory.messages.message import (
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 from chatmemory.models import Memory
 from chatmemory.windows.window import Counted, Entry, total
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_ends, key_of
 from inspector.rooms.calls.beside import ListBeside, forget_unsent, list_beside
 from inspector.rooms.calls.bodies import (
+    OWN_FIELDS,
     answer_in,
     answer_made_of,
     content_at,
@@ -46,21 +52,38 @@ from inspector.rooms.calls.bodies import (
 )
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
+from inspector.rooms.calls.known import (
+    KnownList,
+    difference_of_groups,
+    keep_list,
+    read_list,
+    rendered_groups,
+    storable_list,
+)
 from inspector.rooms.calls.matching import forget_known
 from inspector.rooms.calls.models import CallRun, DroppedCalls, ModelCall
-from inspector.rooms.calls.patches import patch
+from inspector.rooms.calls.patches import Patch, patch
 from inspector.rooms.calls.places import encoded
-from inspector.rooms.calls.reads import call_after, call_compared_with, context_behind, prompt_of
+from inspector.rooms.calls.reads import (
+    call_after,
+    call_compared_with,
+    context_behind,
+    keep_prompt,
+    kept_prompt,
+    prompt_of,
+)
 from inspector.rooms.calls.recording import (
     NOT_RECORDED,
     OthersDecide,
     RecordedCall,
     calls_decide,
+    content_digest,
+    has_recorded,
     is_joined,
     record_call,
     run_of,
 )
-from inspector.rooms.calls.spelling import difference_and_style, plain
+from inspector.rooms.calls.spelling import difference_and_style, plain, style_of
 from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
 AWAITED = 500  # keys of dropped calls of one sender
@@ -84,21 +107,31 @@ def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     imported, and DatabaseError.
     """
     key = key_of(call.key, prefix)
-    if known := ModelCall.objects.without_bodies().filter(key=key).first():
-        return Stored(known.memory_id, known.n, is_new=False)
+    if stored := _stored(ModelCall.objects.filter(key=key)):
+        return stored
     before = continued_by(call, prefix)
-    sent = messages_in(call.request, call.format, context_behind(before) if before else ()) or ()
+    after = context_behind(before) if before else ()
+    known = None if after else read_list(call.request, call.format)
+    sent = known.messages if known else messages_in(call.request, call.format, after) or ()
     answer = answer_in(call.response, call.format) or ()
-    digests = digests_of([*sent, *answer])
+    digests = [
+        content_digest(each) for each in (*sent, *answer) if not isinstance(each, SystemMessage)
+    ]
     memory_id = conversation_of(call, prefix, digests, before)
-    new = _New(call, prefix, actor, memory_id, digests)
+    new = _New(call, prefix, actor, memory_id, digests, known)
     tools = sent_tools(memory_id, tools_in(call.request))
     while True:
         placed = _placed(new, sent, answer)
-        row = _row(call, memory_id, placed, tools)
+        row = _row(new, placed, tools)
         row.key, row.answer_key = key, _answer_key(call, prefix)
         with suppress(_Outdated):
             return _insert(new, row, placed, tools)
+
+
+def _stored(calls: QuerySet[ModelCall]) -> Stored | None:
+    """Return the place of the first of some calls, or None."""
+    place = next(iter(calls.values_list("memory_id", "n")[:1]), None)
+    return Stored(*place, is_new=False) if place else None
 
 
 class _Outdated(Exception):
@@ -106,13 +139,16 @@ class _Outdated(Exception):
 
 
 class _New(NamedTuple):
-    """A call that is being stored, its conversation, and the digests of its messages."""
+    """A call that is being stored, its conversation, the digests of its messages, and its list if
+    it was read in part.
+    """
 
     call: NewCall
     prefix: str
     actor: str
     memory_id: str
     digests: Sequence[bytes]
+    known: KnownList | None
 
 
 @dataclass(frozen=True)
@@ -161,9 +197,9 @@ def _placed_messages(
 ) -> _Placed:
     """Raises _NotStorable, and exceptions that may go away before the call comes again."""
     memory_id = new.memory_id
-    memory = Memory.objects.filter(pk=memory_id).first()
     try:
-        if calls_decide(memory, run_of(memory_id)):
+        sent = storable_list(new.known) if new.known else sent
+        if has_recorded(memory_id) or _calls_decide(memory_id):
             with suppress(OthersDecide):
                 return _Placed(
                     record_call(memory_id, sent, answer, actor=new.actor, prefix=new.prefix)
@@ -175,6 +211,10 @@ def _placed_messages(
         raise
 
 
+def _calls_decide(memory_id: str) -> bool:
+    return calls_decide(Memory.objects.filter(pk=memory_id).first(), run_of(memory_id))
+
+
 # Errors of the messages themselves. Other errors, such as an unfinished import, may go away before
 # the call comes again.
 _UNSTORABLE = ("MessageTooLarge", "UnstorableText", "WindowTooLarge", "InvalidMessage")
@@ -183,16 +223,12 @@ _UNSTORABLE = ("MessageTooLarge", "UnstorableText", "WindowTooLarge", "InvalidMe
 # The row
 
 
-def _row(call: NewCall, memory_id: str, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
+def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
     """Return the row of a call without its number. Everything slow is computed here."""
-    sent, recorded = placed.sent, placed.recorded
-    rendered = made_of(sent, call.format) if sent else {}
-    target: dict[str, Any] = dict(call.request)
-    if tools:
-        target["tools"] = None
-    difference, style = difference_and_style(rendered, target, call.body, dict(call.request))
+    call, sent, recorded = new.call, placed.sent, placed.recorded
+    difference, style = _difference(new, sent, has_tools=bool(tools))
     return ModelCall(
-        memory_id=memory_id,
+        memory_id=new.memory_id,
         source=call.source,
         format=call.format,
         provider=plain(call.provider, 64),
@@ -214,6 +250,25 @@ def _row(call: NewCall, memory_id: str, placed: _Placed, tools: Sequence[SentToo
         finish=plain(call.finish, 64),
         error=plain(call.error, ERROR),
     )
+
+
+def _difference(
+    new: _New, sent: Sequence[ChatMessage], has_tools: bool
+) -> tuple[Patch | None, str]:
+    """Return the patch from the messages to the request, and the style of its bytes."""
+    call, known = new.call, new.known
+    target: dict[str, Any] = dict(call.request)
+    if has_tools:
+        target["tools"] = None
+    groups = rendered_groups(sent, call.format, known.groups) if known and sent else None
+    if known is not None and groups is not None:
+        turns = known.turns[len(known.turns) - len(target[OWN_FIELDS[call.format][0]]) :]
+        found = difference_of_groups(groups, turns, target, call.format)
+        if found is not None:
+            keep_list(known, {id(each.messages[0]): each for each in groups})
+            return found, style_of(call.body, dict(call.request))
+    rendered = made_of(sent, call.format) if sent else {}
+    return difference_and_style(rendered, target, call.body, dict(call.request))
 
 
 def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
@@ -265,9 +320,8 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
         memory = Memory.objects.select_for_update().filter(pk=row.memory_id)
         if not memory.exists():
             raise MemoryNotFound(f"no conversation has the id {row.memory_id!r}")
-        rows = ModelCall.objects.without_bodies()
-        if known := rows.filter(memory_id=row.memory_id, key=row.key).first():
-            return Stored(known.memory_id, known.n, is_new=False)
+        if stored := _stored(ModelCall.objects.filter(memory_id=row.memory_id, key=row.key)):
+            return stored
         run = run_of(row.memory_id)
         run = run or CallRun(memory_id=row.memory_id, prefix=new.prefix, is_own=False)
         row.n = run.calls = run.calls + 1
@@ -280,9 +334,10 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
             run.digests = b"".join(new.digests)
             keep_ends(row.memory_id, new.prefix, new.digests, row.at)
         run.save()
-        _compare(row, prompt, _tokens(tools))
+        _compare(row, prompt, _tokens(tools), placed.recorded.continues)
         row.save(force_insert=True)
         keep_tools(row.memory_id, tools)
+        database.on_commit(keep_prompt, row, prompt)
         if following is not None:  # it had been compared with the call before this one
             compare_again(following)
     return Stored(row.memory_id, row.n, is_new=True)
@@ -306,10 +361,13 @@ def compare_again(call: ModelCall) -> None:
     call.save(update_fields=["shared", "again", "is_broken"])
 
 
-def _compare(call: ModelCall, prompt: Prompt, tokens: int) -> None:
-    """Fill in the columns that compare a call with the one that began before it."""
+def _compare(call: ModelCall, prompt: Prompt, tokens: int, continues: bool = False) -> None:
+    """Fill in the columns that compare a call with the one that began before it. If it `continues`
+    a call that this process has stored, that prompt is known.
+    """
     before = call_compared_with(call) if call.has_list else None
-    found = difference(prompt_of(before), prompt, tokens) if before else NOTHING_BEFORE
+    known = kept_prompt(before) if before and continues else None
+    found = difference(known or prompt_of(before), prompt, tokens) if before else NOTHING_BEFORE
     call.shared, call.again, call.is_broken = found.shared, found.again, found.is_broken
 
 
