@@ -62,6 +62,7 @@ _OF_THE_TREE = (
     *("type", "subtype", "uuid", "parentUuid", "logicalParentUuid"),
     *("isSidechain", "isMeta", "isCompactSummary", "compactMetadata"),
 )
+_IDS = {"uuid", "parentUuid", "logicalParentUuid", "type", "subtype"}
 _OF_A_CALL = ("type", "id", "tool_use_id")
 # Records about a session, by their types, with the newest version that is known to write them.
 SILENT = {
@@ -172,6 +173,9 @@ def _outline(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict):
         return {}
     found = {name: _shared(record[name]) for name in _OF_THE_TREE if record.get(name)}
+    for name in _IDS & found.keys():
+        if not isinstance(found[name], str):
+            del found[name]
     message = dict_in(record, "message")
     calls = [
         {name: _shared(block[name]) for name in _OF_A_CALL if name in block}

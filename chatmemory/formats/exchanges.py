@@ -6,6 +6,7 @@ run become one conversation (see `formats.runs`).
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -70,18 +71,28 @@ def format_of_calls(
     return Format(name, find, parse, conversations=conversations)
 
 
-def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> Format:
-    """Return the format of values around messages in another format, which `find` returns."""
+def format_around(
+    name: str,
+    find: Callable[[Any], RawTranscript | None],
+    plain: Callable[[Any], Any] = lambda turn: turn,
+) -> Format:
+    """Return the format of values around messages in another format, which `find` returns. `plain`
+    returns a message as that format has it.
+    """
 
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
         for n, value in enumerate(values):
             try:
                 raw = find(value) or RawTranscript(None, ())
-                yield at_value(n, read_as(_format_in(raw.turns), raw))
+                turns = [*map(plain, raw.turns)]
+                yield at_value(n, read_as(_format_in(turns), raw, turns))
             except UnreadableTranscript as error:
                 yield Refused(f"conversation {n + 1}", str(error), n)
 
-    return Format(name, find, parse_any, conversations=conversations)
+    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        return parse_any([*map(plain, turns)], after)
+
+    return Format(name, find, parse, conversations=conversations)
 
 
 def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -117,10 +128,13 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
     return None
 
 
-def read_as(format: Format, raw: RawTranscript) -> Transcript:
-    """Return the transcripts found in a format, with all losses. Raises UnreadableTranscript."""
+def read_as(format: Format, raw: RawTranscript, plain: Sequence[Any] | None = None) -> Transcript:
+    """Return the transcripts found in a format, with all losses. Raises UnreadableTranscript.
+
+    `plain` are the turns as the format has them, if they stand otherwise in the file.
+    """
     account = Account(raw.turns)
-    read = format.parse(account, ())
+    read = format.parse(account if plain is None else plain, ())
     words = account.losses(read, format.content_of, format.kinds)
     return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
 
@@ -148,7 +162,13 @@ def _ways(value: Any) -> Iterator[tuple[Any, int]]:
     elif isinstance(value, list) and value and isinstance(value[0], list):
         yield from ((each, others + len(value) - 1) for each, others in _ways(value[0]))
     elif is_list_of(value, "message"):  # the generations of LangChain
-        yield [value[0]["message"]], len(value) - 1
+        message, text = value[0]["message"], value[0].get("text")
+        is_other = isinstance(text, str) and _json(text)[1:-1] not in _json(message)
+        yield [message], len(value) - 1 + is_other
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def read_call(call: Call) -> Transcript:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, name_of
+from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, name_of, unread
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.order import is_newest_first
 
+_OF_A_PAGE = ("object", "data", "first_id", "last_id", "has_more")
 _MORE = "messages of other pages: `has_more` is true"
 
 
@@ -24,14 +25,15 @@ def find(value: Any) -> RawTranscript | None:
     if is_list_of(value, "object", "thread_id") and value[0]["object"] == "thread.message":
         is_reversed, losses = is_newest_first(value)
         turns = value[::-1] if is_reversed else value
-        return RawTranscript(name_of(value[0], "thread_id"), [*map(_plain, turns)], losses)
+        return RawTranscript(name_of(value[0], "thread_id"), turns, losses)
     is_page = isinstance(value, dict) and value.get("object") == "list"
     data = dicts_in(value, "data")
     if not is_page or not data or format_of([*map(_plain, data)]) is None:
         return None
-    losses = (Loss("conversation", _MORE),) if value.get("has_more") else ()
+    losses = (*unread("conversation", value, _OF_A_PAGE),)
+    losses += (Loss("conversation", _MORE),) if value.get("has_more") else ()
     turns = data[::-1] if _is_newest_first(data) else data
-    return RawTranscript(name_of(data[0], "thread_id"), [*map(_plain, turns)], losses)
+    return RawTranscript(name_of(data[0], "thread_id"), turns, losses)
 
 
 def _is_newest_first(data: Sequence[dict[str, Any]]) -> bool:
@@ -64,4 +66,4 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
     return part
 
 
-FORMAT = format_around("openai_list", find)
+FORMAT = format_around("openai_list", find, _plain)

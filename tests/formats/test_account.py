@@ -39,7 +39,7 @@ UNHEARD = "never heard words of zebras"
 # What a loss says of words that are somewhere in a record, a call or a list
 NAMED = (
     *("not read", "no format that is read", "other generations", "other choices", "the property"),
-    *("blocks of type", "not reached"),
+    *("blocks of type", "not reached", "messages of the program"),
 )
 
 
