@@ -19,7 +19,7 @@ from chatmemory.formats.words import Words, strings_in
 logger = logging.getLogger(__name__)
 
 # A record that is named and read is read: then only a part of it is named.
-NOT_KNOWN, NAMED, READ, REFUSED, ELSEWHERE = range(5)
+UNKNOWN, NAMED, READ, REFUSED, ELSEWHERE = range(5)
 # What `Format.content_of` returns for a record that is known, and whose words are another record's.
 NOTHING: tuple[()] = ()
 

@@ -30,7 +30,7 @@ from chatmemory.formats.conversion import (
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
@@ -72,7 +72,8 @@ SILENT = {
     **dict.fromkeys(("file-history-snapshot", "file-history-delta", "mode"), "2.1.173"),
     **dict.fromkeys(("permission-mode", "ai-title", "custom-title", "agent-name"), "2.1.173"),
     **dict.fromkeys(("agent-color", "pr-link", "worktree-state", "last-prompt"), "2.1.173"),
-    **dict.fromkeys(("bridge-session", "fork-context-ref", "agent-setting"), "2.1.173"),
+    "fork-context-ref": "2.1.133",
+    **dict.fromkeys(("bridge-session", "agent-setting"), NOT_KNOWN),
 }
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 _OF_SUBAGENTS = "records of subagents: only their results came back"
@@ -126,6 +127,8 @@ def find_each(value: Any) -> list[RawTranscript]:
     heads = {id: id for id in ids if isinstance(id, str)}  # the session that each one continues
     for id, parent in links:
         other = sessions.get(parent)
+        if not isinstance(id, str) or not isinstance(other, str):
+            continue
         if id in heads and other in heads and heads[id] != heads[other]:
             removed = heads[id]
             heads = {k: heads[other] if head == removed else head for k, head in heads.items()}

@@ -31,7 +31,7 @@ from chatmemory.formats.conversion import (
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, RawTranscript, Transcript, kind_of
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, part_texts, whole
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
@@ -254,8 +254,9 @@ class _UserTexts:
 
     @cached_property
     def _texts(self) -> list[str]:
-        keys = dict.fromkeys(key for record in self._records for key in _keys_in(record))
-        return [f"\n{text}" for role, text in keys if role == "user"]
+        keys = (key for record in self._records for key in _keys_in(record))
+        texts = dict.fromkeys(text for role, text in keys if role == "user")
+        return [f"\n{text}" for text in texts]
 
     def __contains__(self, key: tuple[str, Any]) -> bool:
         role, text = key
@@ -492,7 +493,7 @@ def type_of(record: Any) -> str:
 SILENT = {
     **dict.fromkeys(("session_meta", "turn_context", "event_msg/token_count"), "0.128.0"),
     **dict.fromkeys((f"event_msg/{each}" for each in _ABOUT_TURNS), "0.128.0"),
-    "state": "0.4.0",
+    "state": NOT_KNOWN,  # of mid-2025
 }
 
 

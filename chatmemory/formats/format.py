@@ -165,12 +165,15 @@ WrittenAsObject = Literal["anthropic", "bedrock", "gemini", "openai_responses", 
 WrittenAsText = Literal["markdown"]
 
 
+NOT_KNOWN = "not known"
+
+
 @dataclass(frozen=True)
 class Kinds:
     """The types of a format's records. `of` returns the name of a record's type.
 
     `silent` are the types without words of people, models or tools, each with the newest version
-    of its program in which it was seen.
+    of its program that is known to write it, or `NOT_KNOWN`.
     """
 
     of: Callable[[Any], str]

@@ -197,11 +197,6 @@ KNOWN: tuple[KnownShape, ...] = (
         lambda v: _lines(v, "session", "version", "cwd") or _lines(v, "message", "parentId"),
     ),
     KnownShape(
-        "an export of opencode",
-        "`info`, and `messages` with `info` and `parts`",
-        lambda v: _has(v, "info", "messages") and _within(v, "messages", "info", "parts"),
-    ),
-    KnownShape(
         "preference data (DPO), which has two answers to a question",
         "`preferred_output`, or `chosen` and `rejected`",
         lambda v: _has(v, "preferred_output") or _has(v, "chosen", "rejected"),
@@ -248,7 +243,7 @@ KNOWN_BEGINNINGS: tuple[KnownBeginning, ...] = (
     KnownBeginning(
         "a database of SQLite",
         b"SQLite format 3\x00",
-        "Export the conversations from its program as JSON, and import these files.",
+        "Of databases, only opencode.db and Goose's sessions.db are read.",
     ),
     KnownBeginning(
         "a chat history of Aider (.aider.chat.history.md)",

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
-from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
@@ -74,9 +74,9 @@ def type_of(event: Any) -> str:
 
 # Events about a conversation, with the newest version of OpenHands that is known to write them.
 SILENT = {
-    **dict.fromkeys(("ConversationStateUpdateEvent", "CondensationRequest"), "1.0"),
-    **dict.fromkeys(("CondensationSummaryEvent", "PauseEvent"), "1.0"),
-    **dict.fromkeys((*_SILENT, *_SILENT_RESULTS), "0.59"),
+    **dict.fromkeys(("ConversationStateUpdateEvent", "CondensationRequest"), NOT_KNOWN),
+    **dict.fromkeys(("CondensationSummaryEvent", "PauseEvent"), NOT_KNOWN),
+    **dict.fromkeys((*_SILENT, *_SILENT_RESULTS), "version 0"),
 }
 
 

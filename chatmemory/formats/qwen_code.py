@@ -16,7 +16,7 @@ from typing import Any
 
 from chatmemory.formats import gemini
 from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of, type_in
-from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, Loss, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
@@ -171,5 +171,5 @@ FORMAT = Format(
     is_record=is_record,
     session_of=session_of,
     content_of=content_of,
-    kinds=Kinds(type_of, {"system/ui_telemetry": "0.5"}),
+    kinds=Kinds(type_of, {"system/ui_telemetry": NOT_KNOWN}),
 )

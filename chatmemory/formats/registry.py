@@ -29,6 +29,7 @@ from chatmemory.exceptions import (
 )
 from chatmemory.formats.account import Account, Places, fault, line_name
 from chatmemory.formats.conversion import plain_values
+from chatmemory.formats.databases import MAGIC, is_database, sessions_of, unwritten_log
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import (
     Format,
@@ -58,6 +59,8 @@ _BUILT_IN = (
     "langgraph",
     "llama_index_store",
     "openai_list",
+    "opencode",
+    "goose",
     "wrapped",
     "chatgpt",
     "claude_ai",
@@ -289,6 +292,32 @@ def stream_transcripts(
     return replace(stream, conversations=_guarded(stream.conversations, called))
 
 
+def _of_database(
+    content: bytes | IO[bytes],
+    known: Mapping[str, Format],
+    bounds: JsonBounds | None,
+    called: str,
+) -> TranscriptStream:
+    """Return the sessions of a database. Raises UnreadableTranscript."""
+    found = sessions_of(content, bounds)
+    if found is None or found[0] not in known:
+        raise UnreadableTranscript(-1, known_beginning(MAGIC) or "")
+    name, sessions = found
+    conversations = _read_each(sessions, name, known[name], bounds)
+    if unwritten_log(content):
+        why = f"{called} has a file -wal beside it: quit the program, or copy both to one database"
+        conversations = chain([Refused("the write-ahead log", why)], conversations)
+    return TranscriptStream(name, conversations)
+
+
+def _read_each(
+    sessions: Iterator[Any], name: str, format: Format, bounds: JsonBounds | None
+) -> Iterator[Transcript | Refused]:
+    numbers = count(1)
+    for session in sessions:
+        yield from _read([session], name, format, bounds, [Places(root=session)], numbers)
+
+
 @contextmanager
 def _faults(called: str) -> Iterator[None]:
     try:
@@ -310,6 +339,8 @@ def _stream(
     content: str | bytes | IO[bytes], format: str, called: str, bounds: JsonBounds | None
 ) -> TranscriptStream:
     known = readable_formats() if format == "auto" else {format: format_named(format)}
+    if not isinstance(content, str) and is_database(content):
+        return _of_database(content, known, bounds, called)
     head, lines = _begun(_lines(content, bounds))
     first = [line.value for line in head if not line.problem]
     if format == "auto" and (shape := known_shape(first if len(head) > 1 else first[0])):

@@ -35,6 +35,7 @@ from ..properties import examples
 from .test_nothing_is_lost import CONVERSATION, KINDS, MADE, stored_text
 
 FIELD = Path(__file__).parents[1] / "data/field"
+AGENTS = Path(__file__).parents[1] / "data/agents"
 UNHEARD = "never heard words of zebras"
 # What a loss says of words that are somewhere in a record, a call or a list
 NAMED = (
@@ -46,7 +47,7 @@ NAMED = (
 def samples() -> dict[str, list[tuple[Any, bool]]]:
     """Return files by the formats in which they are read: each value, and whether it is lines."""
     found: dict[str, list[tuple[Any, bool]]] = {name: [] for name in readable_formats()}
-    for file in sorted(FIELD.glob("*.json*")):
+    for file in sorted([*FIELD.glob("*.json*"), *AGENTS.glob("*.json*")]):
         are_lines = file.suffix == ".jsonl"
         text = file.read_text("utf-8")
         try:

@@ -1,0 +1,182 @@
+"""Databases of agents: SQLite files, opened read-only. Their sessions become the JSON of exports.
+
+A database is recognized by its tables. Each session is read by itself, in the order of its id.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import IO, Any
+from urllib.parse import quote
+
+from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.messages.codec import JsonBounds, load_json
+
+MAGIC = b"SQLite format 3\x00"
+_MODES = slice(18, 20)  # the bytes of the header that say whether there is a write-ahead log
+
+
+@dataclass(frozen=True)
+class KnownDatabase:
+    """A database of a program. `sessions` yields the JSON of its sessions, for the format of that
+    name. It has all of these `tables`.
+    """
+
+    format: str
+    tables: frozenset[str]
+    sessions: Callable[[sqlite3.Connection, Callable[[str], Any]], Iterator[Any]]
+
+
+def is_database(content: str | bytes | IO[bytes]) -> bool:
+    """Return whether content begins like a database of SQLite."""
+    if isinstance(content, str):
+        return False
+    if isinstance(content, bytes):
+        return content.startswith(MAGIC)
+    first = content.read(len(MAGIC))
+    content.seek(0)
+    return first == MAGIC
+
+
+def sessions_of(
+    content: bytes | IO[bytes], bounds: JsonBounds | None
+) -> tuple[str, Iterator[Any]] | None:
+    """Return the format of a database, and its sessions; None if the database is of no known
+    program. Raises UnreadableTranscript.
+    """
+    connection = _opened(content)
+    try:
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        tables = {name for (name,) in rows}
+    except sqlite3.Error as error:
+        connection.close()
+        raise UnreadableTranscript(
+            -1, f"the file is a database of SQLite that cannot be read: {error}"
+        ) from error
+    for each in DATABASES:
+        if each.tables <= tables:
+            return each.format, _sessions(connection, each, _reader(bounds))
+    connection.close()
+    return None
+
+
+def unwritten_log(content: bytes | IO[bytes]) -> bool:
+    """Return whether a database has a write-ahead log beside it, which is not read."""
+    name = getattr(content, "name", None)
+    try:
+        return isinstance(name, str) and os.path.getsize(f"{name}-wal") > 0
+    except OSError:
+        return False
+
+
+def _opened(content: bytes | IO[bytes]) -> sqlite3.Connection:
+    """Open a database that nothing can alter: a file as it is, other content in memory."""
+    name = getattr(content, "name", None)
+    if isinstance(name, str) and os.path.isfile(name):
+        uri = f"file:{quote(os.path.abspath(name))}?mode=ro&immutable=1"
+        connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    else:
+        data = bytearray(content if isinstance(content, bytes) else content.read())
+        data[_MODES] = b"\x01\x01"  # a database in memory has no log
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+        connection.deserialize(bytes(data))
+    connection.execute("PRAGMA query_only = 1")
+    connection.execute("PRAGMA trusted_schema = 0")
+    return connection
+
+
+def _reader(bounds: JsonBounds | None) -> Callable[[str], Any]:
+    """Return the function that decodes the JSON of a column. It raises UnreadableTranscript."""
+    most = bounds.each if bounds else None
+    total = 0
+
+    def read(text: Any) -> Any:
+        nonlocal total
+        if not isinstance(text, str):
+            return None
+        total += len(text)
+        if bounds and (len(text) > bounds.each or total > bounds.all):
+            raise UnreadableTranscript(-1, f"it takes more than {most:,} bytes, {bounds.remedy}")
+        try:
+            return load_json(text)
+        except InvalidMessage as error:
+            raise UnreadableTranscript(-1, f"a row of the database is {error}") from error
+
+    return read
+
+
+def _sessions(
+    connection: sqlite3.Connection, known: KnownDatabase, read: Callable[[str], Any]
+) -> Iterator[Any]:
+    try:
+        with closing(connection):
+            yield from known.sessions(connection, read)
+    except sqlite3.Error as error:
+        raise UnreadableTranscript(
+            -1, f"the file is a database of SQLite that cannot be read: {error}"
+        ) from error
+
+
+def _of_opencode(connection: sqlite3.Connection, read: Callable[[str], Any]) -> Iterator[Any]:
+    columns = _columns(connection, "session")
+    names = [each for each in ("id", "title", "directory", "version", "revert") if each in columns]
+    rows = connection.execute(f"SELECT {', '.join(names)} FROM session ORDER BY id")  # noqa: S608
+    for row in rows.fetchall():
+        info = dict(zip(names, row, strict=True))
+        info["revert"] = read(info["revert"]) if info.get("revert") else None
+        messages = connection.execute(
+            "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", row[:1]
+        )
+        found = []
+        for id, data in messages.fetchall():
+            parts = connection.execute(
+                "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (id,)
+            )
+            about = read(data)
+            found.append(
+                {
+                    "info": {"id": id, **(about if isinstance(about, dict) else {})},
+                    "parts": [_with_id(each, read(text)) for each, text in parts],
+                }
+            )
+        yield {"info": info, "messages": found}
+
+
+def _of_goose(connection: sqlite3.Connection, read: Callable[[str], Any]) -> Iterator[Any]:
+    columns = _columns(connection, "messages")
+    metadata = "metadata_json" if "metadata_json" in columns else "NULL"
+    sessions = connection.execute("SELECT id, working_dir FROM sessions ORDER BY id")
+    for id, directory in sessions.fetchall():
+        rows = connection.execute(
+            f"SELECT role, content_json, created_timestamp, {metadata} FROM messages"  # noqa: S608
+            " WHERE session_id = ? ORDER BY created_timestamp, id",
+            (id,),
+        )
+        conversation = [
+            {
+                "role": role,
+                "content": read(content),
+                "created": created,
+                "metadata": read(about) or {},
+            }
+            for role, content, created, about in rows
+        ]
+        yield {"id": id, "working_dir": directory, "conversation": conversation}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _with_id(id: str, value: Any) -> Any:
+    return {"id": id, **value} if isinstance(value, dict) else value
+
+
+DATABASES = (
+    KnownDatabase("opencode", frozenset({"session", "message", "part"}), _of_opencode),
+    KnownDatabase("goose", frozenset({"sessions", "messages"}), _of_goose),
+)

@@ -1,0 +1,246 @@
+"""opencode: `opencode export`, and the sessions of opencode.db. They are only read.
+
+    {"info": {"id": …, …}, "messages": [{"info": {"role": …, …}, "parts": [{"type": …, …}, …]}, …]}
+
+An answer has a step for each call of the model: its thoughts, text and tools, whose results stand
+in the tools. A message with a part `compaction`, and the answer `summary` after it, are a
+compaction. What was reverted is a branch. Source of the shapes: anomalyco/opencode,
+packages/opencode/src/session/message-v2.ts, session.sql.ts and cli/cmd/export.ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chatmemory.formats.account import NOTHING, Account
+from chatmemory.formats.conversion import (
+    answer_of,
+    dict_in,
+    dicts_in,
+    list_in,
+    name_of,
+    stand_in,
+    text_in,
+    type_in,
+)
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript
+from chatmemory.formats.parts import media_content
+from chatmemory.formats.sessions import SessionReader, branch_of, whole
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    UserMessage,
+)
+
+NAME = "opencode"
+_UNRECORDED = "system prompts and lists of tools, which are not recorded"
+# Parts about the work: no words of people, models or tools
+_OF_A_TOOL = ("state", "tool", "callID", "metadata")
+_OF_A_STATE = ("input", "output", "error", "raw")
+_ABOUT = ("step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry")
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return the session and its messages as records."""
+    messages, info = list_in(value, "messages"), dict_in(value, "info")
+    if not messages or "id" not in info or not all(map(_is_message, messages)):
+        return None
+    return RawTranscript(name_of(info, "id"), [info, *messages])
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(list_in(value, "parts"), list) and "role" in dict_in(value, "info")
+
+
+def is_empty(value: Any) -> bool:
+    is_session = "id" in dict_in(value, "info") and "sessionID" not in dict_in(value, "info")
+    return is_session and value.get("messages") == []
+
+
+def content_of(record: Any) -> Any:
+    """Return the texts, thoughts, arguments and results of a message."""
+    if "parts" not in record:
+        return NOTHING
+    return [*map(_said_in, list_in(record, "parts"))]
+
+
+def _said_in(part: Any) -> Any:
+    match type_in(part):
+        case "text":
+            return None if part.get("ignored") else part.get("text")
+        case "reasoning" | "subtask":
+            return [part.get("text"), part.get("prompt")]
+        case "tool":
+            others = {name: each for name, each in part.items() if name not in _OF_A_TOOL}
+            return [others, [dict_in(part, "state").get(each) for each in _OF_A_STATE]]
+        case "file":
+            return None
+        case kind if kind in _ABOUT:
+            return None
+    return part
+
+
+def type_of(record: Mapping[str, Any]) -> str:
+    return str(dict_in(record, "info").get("role")) if "parts" in record else "session"
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    account = Account.of(turns)
+    back = _first_reverted(turns)
+    every = range(len(turns))
+    main = every if back is None else range(back)
+    read = _along(main, after)(account)
+    if back is None:
+        return read
+    own = {*every} - {*main}
+    account.leave(*own)
+    branch, lost = branch_of(turns, _along(every), own, read, FORMAT)
+    return replace(read, losses=(*read.losses, *lost), branches=(branch,))
+
+
+def _along(
+    way: Sequence[int], after: Iterable[ChatMessage] = ()
+) -> Callable[[Account], Transcript]:
+    return lambda account: _Reader().read_all(account, way, after)
+
+
+def _first_reverted(turns: Sequence[Any]) -> int | None:
+    """Return the first message that the user took back and has not replaced, or None."""
+    id = dict_in(turns[0] if turns else None, "revert").get("messageID")
+    ids = [dict_in(each, "info").get("id") if isinstance(each, dict) else None for each in turns]
+    return ids.index(id) if id is not None and id in ids[1:] else None
+
+
+class _Reader(SessionReader):
+    format = NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._system: str | None = None
+        self._places: dict[str, int] = {}  # the indices of messages by their ids
+        self._compaction: dict[str, Any] = {}
+
+    def read(self, record: dict[str, Any]) -> None:
+        if "parts" not in record:
+            self.miss(_UNRECORDED)
+            return
+        info, parts = dict_in(record, "info"), dicts_in(record, "parts")
+        self._places.setdefault(str(info.get("id")), len(self.built.messages))
+        match info.get("role"):
+            case "user":
+                self.user(info, parts)
+            case "assistant" if info.get("summary") is True and self._compaction:
+                self.summary(info, parts)
+            case "assistant":
+                self.assistant(info, parts)
+
+    def user(self, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+        system = text_in(info, "system")
+        if system and system.strip() and system != self._system:
+            self._system = system
+            self.add(SystemMessage(system))
+        for part in parts:
+            if type_in(part) == "compaction":
+                self._compaction = part
+        contents = [each for part in parts for each in _contents(part)]
+        if contents:
+            said = [part for part in parts if type_in(part) == "text"]
+            by_program = bool(said) and all(part.get("synthetic") for part in said)
+            self.add(UserMessage(contents, attributes=self.about(info)), by_program)
+
+    def summary(self, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+        text = "\n".join(_texts(parts, "text")) or "[no summary]"
+        compaction, self._compaction = self._compaction, {}
+        first = self._places.get(str(compaction.get("tail_start_id")))
+        kept = [each for each in self.built.window if first is not None and each >= first]
+        trigger = "auto" if compaction.get("auto") else "manual"
+        self.compact(UserMessage(text, attributes=self.about(info)), kept=kept, trigger=trigger)
+
+    def assistant(self, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+        for step in _steps(parts):
+            tools = [part for part in step if type_in(part) == "tool"]
+            calls = [self.call(part) for part in tools]
+            texts, thoughts = _texts(step, "text"), _texts(step, "reasoning")
+            if texts or thoughts or calls:
+                place = self.add(answer_of(texts, calls, thoughts, self.about(info)))
+                self.count(place, step)
+            for part in tools:
+                self.tool_result(part, dict_in(part, "state"))
+        self.miss("errors of a provider in place of an answer", bool(info.get("error")))
+
+    def call(self, part: dict[str, Any]) -> ToolExecutionRequest:
+        arguments = dict_in(part, "state").get("input")
+        return self.calls.request(text_in(part, "callID"), text_in(part, "tool"), arguments)
+
+    def count(self, place: int, step: list[dict[str, Any]]) -> None:
+        for part in step:
+            tokens = dict_in(part, "tokens")
+            cache = dict_in(tokens, "cache")
+            counts = (tokens.get("input"), cache.get("read"), cache.get("write"))
+            if found := sum(whole(each) or 0 for each in counts):
+                self.built.count_prompt(place, found)
+
+    def tool_result(self, part: dict[str, Any], state: dict[str, Any]) -> None:
+        status, time = state.get("status"), dict_in(state, "time")
+        about = {"id": part.get("id"), "time": time}
+        contents: list[Content] = []
+        if text := text_in(state, "output", "error"):
+            contents.append(TextContent(text))
+        contents += [each for file in dicts_in(state, "attachments") for each in _contents(file)]
+        if status in ("completed", "error"):
+            is_error = True if status == "error" else None
+            place = self.result(text_in(part, "callID"), contents, is_error, about)
+            if time.get("compacted"):
+                self.built.clear([place])
+
+    def about(self, info: dict[str, Any]) -> dict[str, Any]:
+        names = ("id", "time", "agent", "mode", "modelID", "providerID", "tokens", "finish")
+        return self.own({name: info.get(name) for name in names})
+
+
+def _steps(parts: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the parts of each call of the model."""
+    step: list[dict[str, Any]] = []
+    for part in parts:
+        goes_on = type_in(part) in ("text", "reasoning") and "tool" in map(type_in, step)
+        if step and (goes_on or type_in(part) == "step-start"):
+            yield step
+            step = []
+        step.append(part)
+    if step:
+        yield step
+
+
+def _texts(parts: Iterable[dict[str, Any]], type: str) -> list[str]:
+    found = (text_in(part, "text") for part in parts if type_in(part) == type)
+    return [text for text in found if text]
+
+
+def _contents(part: dict[str, Any]) -> Iterator[Content]:
+    match type_in(part):
+        case "text":
+            text = text_in(part, "text")
+            if text and not part.get("ignored"):
+                yield TextContent(text)
+        case "subtask":
+            yield TextContent(text_in(part, "prompt") or "")
+        case "file":
+            url, mime = text_in(part, "url") or "", text_in(part, "mime")
+            if url.startswith("data:"):
+                yield media_content("file", url, None, mime)
+            else:
+                yield stand_in("file", text_in(part, "filename") or url)
+
+
+FORMAT = Format(
+    NAME,
+    find,
+    parse,
+    content_of=content_of,
+    kinds=Kinds(type_of, {"session": NOT_KNOWN}),
+    is_empty=is_empty,
+)
