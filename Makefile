@@ -20,7 +20,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format docs screenshots lock clean
+.PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz artifact load crash attack bench bench-peers check format docs screenshots lock clean
 
 run: install
 	@echo "The command of this checkout, with the data of make run: $(BIN)/chatmemory --help"
@@ -48,7 +48,7 @@ rooms: $(VENV)/installed-dev
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
 # of rules and formats, of words and pages, of frameworks, of roles, of the schema, of growth (the CPU
 # of this process), of fuzzing and of load: CI runs them on SQLite alone.
-ONLY_ON_SQLITE := browser explain formats fuzz golden growth inspector integrations lint load messages \
+ONLY_ON_SQLITE := artifact browser explain formats fuzz golden growth inspector integrations lint load messages \
   mounted recall testing windows \
   api/test_generated_client.py api/test_schema.py test_command.py test_docs.py test_roles.py test_rooms.py \
   $(addprefix deploy/test_,container.py monitors.py nginx.py static_files.py unit.py) \
@@ -110,6 +110,10 @@ fuzz: MINUTES ?= 10
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
 	EXAMPLES=$$(($(MINUTES) * 10)) $(PYTEST) -m hypothesis --ignore tests/fuzz $(ARGS)
+
+# What people install, and the lines of the documents with it: some of it is marked long.
+artifact: $(VENV)/installed-dev
+	$(PYTEST) --long tests/artifact tests/test_wheel.py tests/deploy/test_container.py tests/browser/test_mounted.py $(ARGS)
 
 load: $(VENV)/installed-dev
 	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 LOAD_CLIENTS=4 \

@@ -9,16 +9,15 @@ import shutil
 import socket
 import subprocess
 import sys
-from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
 import requests
 import yaml
 
+from ..artifact.conftest import copied
 from ..serving import ROOT, database, free_port
 from ..waiting import SECONDS, until
-from ..wheels import built_from, files_of, python
 from .test_monitors import probes
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -70,26 +69,6 @@ def test_the_installed_wheel_starts_as_in_the_container(installed, template, tmp
 def accepts(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def copied() -> list[str]:
-    """The files and folders of the checkout from which the image builds the wheel."""
-    lines = re.findall(r"^COPY (?!--from|deploy)(.+) \S+$", DOCKERFILE, re.M)
-    return [name for each in lines for name in each.split()]
-
-
-def test_the_image_installs_the_wheel_that_is_tested(installed, tmp_path):
-    """Each file, and the code of each entry point: a missing one would end every run of pytest."""
-    for name in copied():
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    wheel = built_from(tmp_path, tmp_path)
-    assert files_of(wheel) == files_of(installed)
-    (metadata,) = wheel.glob("*.dist-info")
-    entries = PathDistribution(metadata).entry_points
-    assert {each.group for each in entries} >= {"console_scripts", "pytest11"}
-    load = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
-    python("-c", load, *(each.module for each in entries), paths=[wheel], home=tmp_path)
 
 
 def test_the_image_copies_existing_files_and_runs_without_root():
