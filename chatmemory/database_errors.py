@@ -5,7 +5,6 @@ The transaction of the request was rolled back, so the caller can repeat it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from chatmemory import database
+from chatmemory.patterns import declared_pattern
 from chatmemory.sqlite_files import is_damage
 
 
@@ -78,7 +78,8 @@ _POSTGRESQL = {
 }
 # Citus has no code for a node that ends while it executes a command.
 _INTERNAL = "XX000"
-_NODE_LOST = re.compile(
+_NO_SUCH = declared_pattern("no such (table|column)")
+_NODE_LOST = declared_pattern(
     "closed the connection|SSL SYSCALL|connection not open|could not (send|receive) data"
     "|failure on connection"
 )
@@ -94,7 +95,7 @@ def outage(error: BaseException | None) -> Outage | None:
         return None
     cause = error.__cause__
     if name := getattr(cause, "sqlite_errorname", None):
-        if re.search("no such (table|column)", str(error)):  # SQLite has no code for these
+        if _NO_SUCH.search(str(error)):  # SQLite has no code for these
             return _NOT_MIGRATED
         return next((found for code, found in _SQLITE.items() if name.startswith(code)), None)
     if state := getattr(cause, "sqlstate", None):

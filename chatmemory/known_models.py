@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from chatmemory.patterns import declared_pattern
+
 
 @dataclass(frozen=True)
 class KnownModel:
@@ -39,7 +41,12 @@ def known_models() -> Sequence[KnownModel]:
 
 def _model(data: Mapping[str, Any], source: str, as_of: date) -> KnownModel:
     cached, write = (Decimal(data[name]) if name in data else None for name in ("cached", "write"))
-    return KnownModel(re.compile(data["names"]), data["prompt"], cached, write, source, as_of)
+    return KnownModel(names_of_models(data["names"]), data["prompt"], cached, write, source, as_of)
+
+
+def names_of_models(pattern: str) -> re.Pattern[str]:
+    """Return the pattern of some names of models."""
+    return declared_pattern(pattern, family="names of models")
 
 
 def known_model(name: str | None) -> KnownModel | None:

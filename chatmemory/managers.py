@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Self, TypeVar
 
 from django.db import models
@@ -43,9 +42,9 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         Names and values may contain colons, so that there may be several readings: all are tried.
         """
         found, rows = Q(labels__has_key=label), self
-        for colon in re.finditer(":", label[: LABEL_LENGTH + 1]):
-            name, value = label[: colon.start()], label[colon.end() :]
-            if name:
+        for place, letter in enumerate(label[: LABEL_LENGTH + 1]):
+            name, value = label[:place], label[place + 1 :]
+            if name and letter == ":":
                 alias = f"label_{len(name)}"
                 rows = rows.alias(**{alias: KeyTransform(name, "labels")})
                 found |= Q(**{alias: value})

@@ -5,7 +5,6 @@ INSPECTOR = {"METRICS_TOKEN": "…"}
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
+from chatmemory.patterns import declared_pattern
 from chatmemory.settings_reader import (
     BYTES,
     Expected,
@@ -26,7 +26,7 @@ from chatmemory.settings_reader import (
 
 _FLAG = Expected(lambda value: isinstance(value, bool), "True or False")
 _FOLDER = Expected(lambda value: isinstance(value, str | Path), "the path of a folder")
-_ORIGIN = re.compile(r"https?://[^\s/;,]+")
+_ORIGIN = declared_pattern(r"https?://[^\s/;,]+")
 _ORIGINS = Expected(
     lambda value: (
         is_list(value) and all(is_text(each) and _ORIGIN.fullmatch(each) for each in value)

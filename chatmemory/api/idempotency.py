@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,10 +30,12 @@ from chatmemory.conf import configuration
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.ledger.fingerprints import fingerprint, is_fingerprint
 from chatmemory.models import IdempotentAnswer
+from chatmemory.patterns import declared_pattern
 
 KEY_MAX = 255
 # With or without quotation marks around it, and without others in it
 KEY = f'"[ !#-~]{{1,{KEY_MAX}}}"|[!#-~]([ !#-~]{{0,{KEY_MAX - 2}}}[!#-~])?'
+_KEY = declared_pattern(KEY)
 FORGOTTEN_AT_ONCE = 100
 KEPT_HEADERS = ("Location", "ETag")
 
@@ -107,7 +108,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
 def read_key(header: str) -> str:
     """Return the key of a header, with or without quotation marks. Raises InvalidKey."""
     text = header.strip()
-    if not re.fullmatch(KEY, text):
+    if not _KEY.fullmatch(text):
         raise InvalidKey(f"Idempotency-Key must hold 1 to {KEY_MAX} printable ASCII characters")
     return text.strip('"')
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
@@ -25,11 +24,13 @@ from chatmemory.ledger import protocol
 from chatmemory.ledger.validation import ID_LENGTH
 from chatmemory.lint import PROVIDERS
 from chatmemory.managers import CLIENT
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.overview import orderings
 from chatmemory.windows.policies import policy_kinds
 
 NUMBER_MAX = 10**18 - 1
 VERSION = r'\*|(W/)?"[0-9]{1,18}"|[0-9]{1,18}'  # an ETag, a bare number, or *
+_VERSION = declared_pattern(VERSION)
 
 # Fields with a help text
 
@@ -314,7 +315,7 @@ def changed_by(request: Request) -> ChangedBy:
     Raises InvalidField.
     """
     header = request.headers.get("If-Match", "*").strip()
-    if not re.fullmatch(VERSION, header):
+    if not _VERSION.fullmatch(header):
         raise InvalidField("If-Match", 'If-Match must hold a version such as "12"')
     expected = None if header == "*" else int(header.removeprefix("W/").strip('"'))
     return {"actor": actor_of(request), "expected_version": expected}

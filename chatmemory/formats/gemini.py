@@ -12,7 +12,6 @@ snake_case again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from mimetypes import guess_type
@@ -50,9 +49,12 @@ from chatmemory.messages.message import (
     UserMessage,
     with_attributes,
 )
+from chatmemory.patterns import declared_pattern
 
 _CALLS = ("functionCall", "toolCall", "executableCode")
 _RESULTS = ("functionResponse", "toolResponse", "codeExecutionResult")
+_SMALL = declared_pattern("_([a-z])")
+_LARGE = declared_pattern("([A-Z])")
 _KINDS = (*_CALLS, *_RESULTS, "inlineData", "fileData", "text")
 _SYSTEM = ("systemInstruction", "system_instruction")
 _OF_USER = (None, "user", "function", "tool")
@@ -147,11 +149,11 @@ def _kind(part: Any) -> str:
 
 
 def _camel(name: str) -> str:
-    return re.sub("_([a-z])", lambda found: found[1].upper(), name)
+    return _SMALL.sub(lambda found: found[1].upper(), name)
 
 
 def _snake(name: str) -> str:
-    return re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
+    return _LARGE.sub(lambda found: f"_{found[1].lower()}", name)
 
 
 def _named(part: Mapping[str, Any], spell: Any) -> dict[str, Any]:

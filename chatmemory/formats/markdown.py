@@ -6,7 +6,6 @@ look like another message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,9 +21,10 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.patterns import declared_pattern
 
-_BACKTICKS = re.compile("`+")
-_LINE_BREAK = re.compile(r"\r\n|[\r\n]")
+_BACKTICKS = declared_pattern("`+")
+_LINE_BREAK = declared_pattern(r"\r\n|[\r\n]")
 
 
 def find(value: Any) -> RawTranscript | None:

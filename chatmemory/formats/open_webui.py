@@ -33,6 +33,7 @@ from chatmemory.formats.parts import media_content
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, with_attributes
+from chatmemory.patterns import declared_pattern
 
 NAME = "open_webui"
 
@@ -73,7 +74,7 @@ def _content_of(message: Any) -> Any:
 
 
 # Thoughts and calls, which Open WebUI puts into the text of an answer that has them as items, too
-_DETAILS = re.compile(r"<details\b[^<>]*>(?:(?!<details\b).)*?</details>", re.DOTALL)
+_DETAILS = declared_pattern(r"<details\b[^<>]*>(?:(?!<details\b).)*?</details>", re.DOTALL)
 
 
 def _has_items(message: Mapping[str, Any]) -> bool:

@@ -25,11 +25,12 @@ from chatmemory.messages.message import (
     text_of,
 )
 from chatmemory.messages.texts import printable
+from chatmemory.patterns import declared_pattern
 
-_LINE_BREAK = re.compile(r"\r?\n")
-_ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
-_WORD_LINE = re.compile(r"\s*([^\W\d]\w*)\s*:(\s.*)?")
-_CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
+_LINE_BREAK = declared_pattern(r"\r?\n")
+_ROLE_LINE = declared_pattern(r"\A\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
+_WORD_LINE = declared_pattern(r"\A\s*([^\W\d]\w*)\s*:(\s.*)?")
+_CALL = declared_pattern(r"\A\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:

@@ -26,6 +26,7 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.patterns import declared_pattern
 
 NEAR = 3  # turns on either side whose messages are searched first
 LOOKED_THROUGH = 50_000_000  # characters of other messages, for each conversation
@@ -45,10 +46,11 @@ _SILENT = {
     *("namespace", "caller", "thoughtsignature", "channel", "requestor"),
 }
 _ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "metadata", "mimetype")
-_WITH_END = re.compile(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$")
-_LETTERS = re.compile(r"(?:[^\W\d_][\W\d_]*){4}")
+_NAME_MAX = 100  # characters of the end of a name that are looked at
+_WITH_END = declared_pattern(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$", most=_NAME_MAX)
+_LETTERS = declared_pattern(r"(?:[^\W\d_][\W\d_]*){4}")
 # Identifiers, hashes, base64, dates and addresses are not words.
-_NO_WORDS = re.compile(
+_NO_WORDS = declared_pattern(
     r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/_=-]{60,}|data:[^,]{1,100},.*|[a-z][a-z0-9+.-]*://\S+"
     r"|\d{4}-\d\d-\d\dT[\d:.+Z-]+|[A-Za-z]+_[A-Za-z0-9]{16,}",
     re.DOTALL,
@@ -97,7 +99,7 @@ def _is_silent(name: str) -> bool:
     plain = name.replace("_", "").replace("-", "").lower()
     if plain in _SILENT:
         return True
-    end = _WITH_END.search(name)
+    end = _WITH_END.search(name[-_NAME_MAX:])
     return end is not None and plain.endswith(_ENDS)
 
 

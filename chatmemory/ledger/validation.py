@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, overload
@@ -22,6 +21,7 @@ from chatmemory.messages.ids import ID_LENGTH as ID_LENGTH
 from chatmemory.messages.ids import check_text as check_text
 from chatmemory.messages.ids import storable_id, string_id
 from chatmemory.messages.message import ChatMessage, chat_messages, message_list, text_of
+from chatmemory.patterns import declared_pattern
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import measured
@@ -30,8 +30,8 @@ ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
 # The properties for media in a message's JSON; a URL contains media if it begins with data:
-_MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
-_MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
+_MEDIA = declared_pattern(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
+_MEDIA_URL = declared_pattern(r"contents\[\d+\]\.\w+\.url")
 PATH_SHOWN = 100  # characters
 
 

@@ -16,8 +16,10 @@ from chatmemory.lint.rules import Fault
 from chatmemory.lint.turns import ProviderWindow, Turn
 from chatmemory.messages.message import AiMessage, MessageType
 from chatmemory.messages.texts import named, one_line
+from chatmemory.patterns import declared_pattern
 
-_PART = re.compile(r"(\w+)(?:\[(\w*)\])?")
+_PART = declared_pattern(r"(\w+)(?:\[(\w*)\])?")
+_INDEX = declared_pattern(r"\[(\d+)\]")
 _SHOWN = 40  # characters of a value that are shown
 
 
@@ -30,7 +32,11 @@ class JsonField(NamedTuple):
     @property
     def n(self) -> int:
         """The index in the innermost list, such as that of a block."""
-        return int(next(reversed(re.findall(r"\[(\d+)\]", self.path)), 0))
+        return int(next(reversed(_INDEX.findall(self.path)), 0))
+
+
+def _shape(pattern: str) -> re.Pattern[str]:
+    return declared_pattern(pattern, family="the shape of a field")
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Limit:
             return "is empty"
         if self.most is not None and len(value) > self.most:
             return f"has a length of {len(value):,} characters, more than {self.most:,}"
-        if self.pattern and isinstance(value, str) and not re.fullmatch(self.pattern, value):
+        if self.pattern and isinstance(value, str) and not _shape(self.pattern).fullmatch(value):
             return f"{self.but}: {_shown(value)}"
         return ""
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from chatmemory.lint.catalog import RULES
 from chatmemory.lint.rules import Law, Rule
+from chatmemory.patterns import declared_pattern
 
 LONGEST = 100_000  # characters of an error that are read
-_PIECE = re.compile(r"\{(\w+)\}|(content\.|parts\[|tool_calls\[|member\.)\d+|\s+")
+_NO_LETTERS = declared_pattern(r"\{\w+\}|[\W\d_]")
+_PIECE = declared_pattern(r"\{(\w+)\}|(content\.|parts\[|tool_calls\[|member\.)\d+|\s+")
 _NUMBERS = ("at", "call", "other", "length", "most", "n")
 _SPECIFIC = 12  # letters of an answer by which it can be recognized
 
@@ -69,8 +71,8 @@ def _pattern(answer: str) -> tuple[re.Pattern[str], int]:
         else:
             parts.append(rf"{re.escape(list_of)}\d+" if list_of else r"\s+")
     parts.append(re.escape(answer[done:].rstrip(".")))
-    letters = len(re.sub(r"\{\w+\}|[\W\d_]", "", answer))
-    return re.compile("".join(parts), re.IGNORECASE), letters
+    letters = len(_NO_LETTERS.sub("", answer))
+    return declared_pattern("".join(parts), re.IGNORECASE, family="an answer"), letters
 
 
 def _texts(error: str) -> Iterator[str]:

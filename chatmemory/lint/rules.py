@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
+from chatmemory.known_models import names_of_models
 from chatmemory.lint.since import Since
 from chatmemory.lint.turns import OPENAI, Json, ProviderWindow, Turn
 from chatmemory.messages.message import ChatMessage
+from chatmemory.patterns import declared_pattern
 
 Severity = Literal["refused", "conditional", "mishandled"]
 Basis = Literal["recorded", "reported", "documentation"]
 
 RECORDED = "https://github.com/pydantic/pydantic-ai/blob/main/tests/models/cassettes/"
-_BRACES = re.compile(r"\{(\w+)\}")
+_BRACES = declared_pattern(r"\{(\w+)\}")
 
 
 class Fault(NamedTuple):
@@ -89,9 +90,9 @@ class Law:
         return self._severity(self.sure or self.refusing, model)
 
     def _severity(self, refusing: str, model: str) -> Severity | None:
-        if refusing and re.search(refusing, model):
+        if refusing and names_of_models(refusing).search(model):
             return "refused"
-        is_taken = self.taking and re.search(self.taking, model)
+        is_taken = self.taking and names_of_models(self.taking).search(model)
         return None if is_taken else "conditional"
 
     def answer(self, values: Mapping[str, object]) -> str:

@@ -7,7 +7,6 @@ megabytes is checked quickly.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import AddressValueError, IPv6Address
@@ -15,6 +14,7 @@ from typing import ClassVar
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.field_checks import check_kind, check_texts
+from chatmemory.patterns import declared_pattern
 
 
 class DetailLevel(StrEnum):
@@ -156,17 +156,17 @@ _BROKEN_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
 # Control characters, blanks of any script, and the "unwise" characters of RFC 2396.
 _NEVER = r"\x00-\x20\x7f-\xa0\"<>\\^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _NOT_IN = {
-    "path": re.compile(rf"[{_NEVER}\[\]?#]|{_BROKEN_ESCAPE}"),
-    "authority": re.compile(rf"[{_NEVER}\[\]]|{_BROKEN_ESCAPE}"),
-    "user info": re.compile(rf"[{_NEVER}\[\]@]|{_BROKEN_ESCAPE}"),
-    "query": re.compile(rf"[{_NEVER}#]|{_BROKEN_ESCAPE}"),
-    "fragment": re.compile(rf"[{_NEVER}#]|{_BROKEN_ESCAPE}"),
-    "opaque part": re.compile(rf"[{_NEVER}#]|{_BROKEN_ESCAPE}"),
-    "scheme name": re.compile(r"^[^A-Za-z]|[^A-Za-z0-9+.-]"),
+    "path": declared_pattern(rf"[{_NEVER}\[\]?#]|{_BROKEN_ESCAPE}"),
+    "authority": declared_pattern(rf"[{_NEVER}\[\]]|{_BROKEN_ESCAPE}"),
+    "user info": declared_pattern(rf"[{_NEVER}\[\]@]|{_BROKEN_ESCAPE}"),
+    "query": declared_pattern(rf"[{_NEVER}#]|{_BROKEN_ESCAPE}"),
+    "fragment": declared_pattern(rf"[{_NEVER}#]|{_BROKEN_ESCAPE}"),
+    "opaque part": declared_pattern(rf"[{_NEVER}#]|{_BROKEN_ESCAPE}"),
+    "scheme name": declared_pattern(r"^[^A-Za-z]|[^A-Za-z0-9+.-]"),
 }
-_PARTS = re.compile(r"(?s)(?:([^:/?#]*):)?([^#]*)(?:#(.*))?")
-_HIERARCHY = re.compile(r"(?s)(//)?((?<=//)[^/?]*)?([^?]*)(?:\?(.*))?")
-_BRACKETED_HOST = re.compile(r"\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([0-9]{0,9}))?")
+_PARTS = declared_pattern(r"(?s)(?:([^:/?#]*):)?([^#]*)(?:#(.*))?")
+_HIERARCHY = declared_pattern(r"(?s)(//)?((?<=//)[^/?]*)?([^?]*)(?:\?(.*))?")
+_BRACKETED_HOST = declared_pattern(r"\A\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([0-9]{0,9}))?")
 
 
 def check_uri(text: str) -> None:

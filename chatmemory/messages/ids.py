@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import quote, unquote
 
 from chatmemory.exceptions import InvalidValue, MemoryNotFound, UnstorableText
 from chatmemory.messages.field_checks import brief
+from chatmemory.patterns import declared_pattern
 
 ID_LENGTH = 255
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = declared_pattern("[\x00\ud800-\udfff]")
 
 
 def string_id(memory_id: object, limit_name: str = "") -> str:

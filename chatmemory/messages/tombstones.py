@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from chatmemory.patterns import declared_pattern
 
-TOMBSTONE = re.compile(r"\[redacted #([0-9]{1,19})\]")
+TOMBSTONE = declared_pattern(r"\[redacted #([0-9]{1,19})\]")
 
 
 def tombstone_of(seq: int) -> str:

@@ -26,6 +26,7 @@ from chatmemory.messages.ids import storable_id
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import Memory, Message, Step
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
 from chatmemory.recall.history import History, history_from
 from chatmemory.snapshots import one_snapshot
@@ -39,8 +40,8 @@ NEAREST_WORDS = 5
 NEAREST_PLACES = 20
 WORD_MAX = 100
 # A word. Numbers may have signs between their digits.
-_START_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
-_END_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$")
+_START_OF_WORD = declared_pattern(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
+_END_OF_WORD = declared_pattern(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$", most=WORD_MAX)
 
 
 # The columns of a message that its detail shows
@@ -181,12 +182,16 @@ def _word_with(part: str, text: str) -> str:
     A number is never cut: a whole one is offered.
     """
     words = []
-    for place in islice(re.finditer(re.escape(part), text, re.IGNORECASE), NEAREST_PLACES):
+    for place in islice(_part(part).finditer(text), NEAREST_PLACES):
         start, end = place.span()
         before = _END_OF_WORD.search(text[max(0, start - WORD_MAX) : start])
         after = _START_OF_WORD.match(text[end : end + WORD_MAX])
         words.append(f"{before[0] if before else ''}{place[0]}{after[0] if after else ''}")
     return min((word for word in words if len(word) <= WORD_MAX), key=len, default="")
+
+
+def _part(part: str) -> re.Pattern[str]:
+    return declared_pattern(re.escape(part), re.IGNORECASE, family="a part of a phrase")
 
 
 def time_before(memory_id: str, seq: int) -> datetime | None:

@@ -6,7 +6,6 @@ A fact is an incident only where it was forgotten, which a replay or the ledger 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,13 +20,16 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
+from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted, json_of, texts_with_facts
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 from chatmemory.recall.phrases import OWN_KEYS, OWN_KINDS, all_nouns
 from chatmemory.recall.values import signs_of
 
-_WORD = re.compile(r"[a-z]+")
+_WORD = declared_pattern(r"[a-z]+")
+_BETWEEN_WORDS = declared_pattern(r"(?<=[a-z])(?=[A-Z])")
+_WORD_OF_NAME = declared_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _FEW = 4  # mentions in which the name of a fact is looked for, first and last ones
 _BEFORE = 40  # signs before a fact in which its name is looked for
 # Tools whose names have one of these words are repeatable: they write, think, or look at a state.
@@ -235,7 +237,7 @@ def _keys_of(fact: str, value: object) -> Iterator[str]:
 
 
 def _words_of_key(key: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()
+    return _BETWEEN_WORDS.sub(" ", key).lower()
 
 
 # Calls
@@ -283,7 +285,7 @@ class Calls:
         equal as JSON; empty for a repeatable call.
         """
         name = request.name or ""
-        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+        words = _WORD_OF_NAME.findall(name)
         if name in self._repeatable or not REPEATABLE.isdisjoint(map(str.lower, words)):
             return ""
         arguments = request.arguments or "{}"

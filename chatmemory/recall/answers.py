@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, text_of
+from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
 from chatmemory.recall.phrases import (
     ANY_NUMBER,
@@ -49,10 +50,11 @@ _REMINDED_BEFORE = 60
 _FEW_WORDS = 3  # words beside a reminder in a sentence that has no fact of its own
 _LATEST = 24  # earlier messages in which a value is looked for
 _SHORTEST_REMINDED = 3
-_WORD = re.compile(r"[^\W_]+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
-_CLAUSE_END = re.compile(r"[;:!?。；！？\n]|\.\s| - ")
-_IS_TIME = re.compile(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
+_WORD = declared_pattern(r"[^\W_]+")
+_SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_CLAUSE_END = declared_pattern(r"[;:!?。；！？\n]|\.\s| - ")
+_MONEY_SIGN = declared_pattern(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|reais)\b|円|元", re.I)
+_IS_TIME = declared_pattern(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
 _NUMBERS = frozenset(
     (
         *("order", "booking", "ticket", "customer", "card", "bank", "invoice", "tracking"),
@@ -386,7 +388,7 @@ def _natural_kinds(value: Value, text: str) -> frozenset[str]:
     if value.shape == "code":
         start = text.find(value.text)
         around = text[max(0, start - 2) : start + len(value.text) + 8] if start >= 0 else value.text
-        if re.search(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|reais)\b|円|元", around, re.I):
+        if _MONEY_SIGN.search(around):
             return frozenset({"amount"})
         if _IS_TIME.match(value.text):
             return frozenset({"time"})
@@ -403,6 +405,6 @@ def _place_in(text: _Text, value: Value) -> tuple[int, int]:
     found = next(same, None)
     if found is not None:
         return found.start, found.end
-    first = re.search(re.escape(value.key.split()[0]) if value.key else "$", text.lowered)
-    place = text.places[first.start()] if first else len(text.text)
+    first = text.lowered.find(value.key.split()[0]) if value.key else len(text.lowered)
+    place = text.places[first] if 0 <= first < len(text.places) else len(text.text)
     return place, place

@@ -7,7 +7,6 @@ written to the cache. A prompt that is too short is not cached at all. Answers a
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.known_models import known_model
+from chatmemory.known_models import known_model, names_of_models
 
 MILLION = 1_000_000
 ONE, TWICE = Decimal(1), Decimal(2)
@@ -88,7 +87,8 @@ class Provider:
 
     def for_model(self, model: str | None) -> Provider:
         """Return the cache with the known bounds of a model: its least length, and its shares."""
-        least = (size for names, size in self.least_of.items() if re.search(names, model or ""))
+        sizes = self.least_of.items()
+        least = (size for names, size in sizes if names_of_models(names).search(model or ""))
         rules = replace(self.rules, least=next(least, self.rules.least))
         known = known_model(model)
         cached = known.cached if known and known.cached is not None else self.cached

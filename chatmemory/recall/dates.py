@@ -5,9 +5,10 @@ Two dates are equal if day and month are equal and the years do not contradict e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from chatmemory.patterns import declared_pattern
 
 _MONTHS = "january february march april may june july august september october november december"
 _NUMBERS = {name[:3]: number for number, name in enumerate(_MONTHS.split(), 1)}
@@ -18,16 +19,16 @@ _MONTH = (
 )
 _DAY = r"([0-9]{1,2})(?:st|nd|rd|th)?"
 _TIME = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]+)?(?:Z|[+\-][0-9]{1,2}(?::?[0-9]{2})?)?"
-_ISO = re.compile(
+_ISO = declared_pattern(
     r"(?<![A-Za-z0-9._@/+\-])([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})"
     r"(?:T[0-9:.]{2,20}(?:Z|[+\-][0-9:]{2,5})?)?(?![A-Za-z0-9_@/]|[.+\-][A-Za-z0-9])"
 )
-_MONTH_FIRST = re.compile(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
-_DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
+_MONTH_FIRST = declared_pattern(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
+_DAY_FIRST = declared_pattern(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
 # Parts that every date or time has, for a fast first test
-_YEAR_FIRST, _TIME_SIGN = re.compile(r"[0-9]{4}[-/.][0-9]"), re.compile(r"[0-9]:[0-9]")
-_DAY_BY_WORD = re.compile(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
-_TIME_ALONE = re.compile(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")
+_YEAR_FIRST, _TIME_SIGN = declared_pattern(r"[0-9]{4}[-/.][0-9]"), declared_pattern(r"[0-9]:[0-9]")
+_DAY_BY_WORD = declared_pattern(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
+_TIME_ALONE = declared_pattern(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")
 
 
 class Date(NamedTuple):

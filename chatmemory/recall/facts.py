@@ -26,13 +26,14 @@ from chatmemory.messages.message import (
     UserMessage,
 )
 from chatmemory.messages.tombstones import is_tombstone
+from chatmemory.patterns import declared_pattern
 from chatmemory.recall.dates import Date, dates_in, without_times
 
 SHORTEST, LONGEST = 4, 200
 # A number that follows one of these words, or #, is a fact.
 NAMES_OF_NUMBERS = ("order", "number", "id", "ticket", "account", "code", "ending in")
 # Names that compilers, linters and machines give.
-VOCABULARY = re.compile(
+VOCABULARY = declared_pattern(
     r"(?:u?int|float|complex|sha|md|base|arm|amd|utf-?|ipv|x86_)[0-9]+|[01]-(?:based|indexed)"
     r"|(?:0-9|[aA]-[fFzZ]|_)+"
     r"|(?:[BCDEFGNSW]|SA|ST|QF|SC|TS|PT|UP|DEP|PL[CERW])[0-9]{3,4}"
@@ -40,18 +41,18 @@ VOCABULARY = re.compile(
 # A user's message above these sizes is a pasted log or transcript.
 LONGEST_SAID, MOST_LINES = 1_000, 10
 PUNCTUATION = "._@/+-"
-_RUN = re.compile(r"[A-Za-z0-9._@/+\-]+")
+_RUN = declared_pattern(r"[A-Za-z0-9._@/+\-]+")
 _OF_RUNS = f"{ascii_letters}{digits}{PUNCTUATION}"
 # The rest of a run from its first digit on, and a run that begins with five capitals. The patterns
 # are possessive, so that a search is linear in the text's length.
-_FROM_DIGIT = re.compile(r"[0-9][A-Za-z0-9._@/+\-]*+")
-_CAPITAL_RUN = re.compile(r"(?<![A-Za-z0-9._@/+\-])[._@/+\-]*+[A-Z]{5}[A-Za-z0-9._@/+\-]*+")
-_DIGIT, _CAPITALS = re.compile(r"[0-9]"), re.compile(r"[A-Z](?=[A-Z]{4})")
-_CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
+_FROM_DIGIT = declared_pattern(r"[0-9][A-Za-z0-9._@/+\-]*+")
+_CAPITAL_RUN = declared_pattern(r"(?<![A-Za-z0-9._@/+\-])[._@/+\-]*+[A-Z]{5}[A-Za-z0-9._@/+\-]*+")
+_DIGIT, _CAPITALS = declared_pattern(r"[0-9]"), declared_pattern(r"[A-Z](?=[A-Z]{4})")
+_CODE = declared_pattern(r"[0-9]{4,}|[A-Z]{5,}")
 # A number, and the words just before it that name it, at most so many characters long. Its first
 # digit stands before the test of what is before it: the search for a digit is fast.
-_NUMBER = re.compile(r"[0-9](?<![0-9][0-9])[0-9]{3,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
-_NAMED_BEFORE = re.compile(
+_NUMBER = declared_pattern(r"[0-9](?<![0-9][0-9])[0-9]{3,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
+_NAMED_BEFORE = declared_pattern(
     rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(map(re.escape, NAMES_OF_NUMBERS))}))"
     r"""["'`*_]{0,3}[ ]?(?:is|are|was|[:=\#])?[ "'`*_\#(]{0,4}\Z""",
     re.IGNORECASE | re.VERBOSE,
@@ -59,7 +60,7 @@ _NAMED_BEFORE = re.compile(
 _LONGEST_NAME = max(map(len, NAMES_OF_NUMBERS)) + 11
 _UNITS = "ns|us|ms|s|m|h|d|w|secs?|mins?|hrs?|seconds?|minutes?|hours?|days?|weeks?|months?|years?"
 _SIZES = "st|nd|rd|th|am|pm|[kmgt]i?b|k|x|px|rem|em|pt|fps|hz"
-_NO_FACT = re.compile(
+_NO_FACT = declared_pattern(
     rf"""
     [+\-]?[0-9]+(?:[./][0-9]+)?               # a number alone; 05/06 is no date either
     | [0-9]{{1,5}}[+\-][0-9]{{1,5}}           # a range of lines, 00+1
@@ -101,7 +102,7 @@ class Words:
 
 def _check_pattern(pattern: str) -> None:
     try:
-        finds_nothing = re.compile(pattern).search("") is not None
+        finds_nothing = _own(pattern).search("") is not None
     except (re.error, TypeError, OverflowError, RecursionError) as error:
         raise InvalidValue(f"{pattern!r} is no regular expression: {error}") from error
     if finds_nothing:
@@ -216,7 +217,12 @@ def _pattern(words: Words) -> re.Pattern[str] | None:
     rest = rf"(?=[._@/+\-]{{0,{LONGEST}}}[A-Za-z0-9])[A-Za-z0-9._@/+\-]*+"
     prefixed = [rf"({'|'.join(map(re.escape, words.prefixes))}){rest}"] if words.prefixes else []
     parts = prefixed + exact
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(parts)})") if parts else None
+    return declared_pattern(rf"(?<![^\W_])(?:{'|'.join(parts)})", family="facts") if parts else None
+
+
+def _own(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of the settings."""
+    return declared_pattern(pattern, family="patterns of the settings")
 
 
 def _words_in(text: str, words: Words) -> Iterator[str]:
@@ -227,7 +233,7 @@ def _words_in(text: str, words: Words) -> Iterator[str]:
         if not has_prefix or len(fact) <= LONGEST:
             yield fact
     for own in words.patterns:
-        for found in re.finditer(own, text):
+        for found in _own(own).finditer(text):
             if 0 < len(found[0]) <= LONGEST:
                 yield found[0]
 
@@ -287,8 +293,8 @@ def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
 # Facts as examples
 
 SHORTEST_NUMBER = 6  # the fewest digits of a bare number that counts as an id
-_NAME = re.compile(r"\D+|.+@.+")
-_DATE = re.compile(r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{2}-[0-9]{2}")
+_NAME = declared_pattern(r"\A(?:\D+|.+@.+)")
+_DATE = declared_pattern(r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{2}-[0-9]{2}")
 
 
 class HasFact(Protocol):

@@ -6,20 +6,20 @@ key. JSON with both mentions it, or a sentence with the value and a word of the 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import json_of, pairs_in, texts_with_facts
 
 LONGEST_VALUE = 80
 SHORTEST_NUMBER = 3  # digits of a number that is a value
 SHORTEST_WORD = 3  # letters of a word of a key
-_WORD = re.compile(r"[^\W_]+")
-_WORD_OF_KEY = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*")
+_WORD = declared_pattern(r"[^\W_]+")
+_WORD_OF_KEY = declared_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
+_SENTENCE = declared_pattern(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*")
 
 
 class Pair(NamedTuple):

@@ -14,6 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from chatmemory.patterns import declared_pattern
+
 _FILE = files(__package__).joinpath("phrases.toml")
 _DATA: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _SHAPES: Mapping[str, Sequence[str]] = _DATA["shapes"]
@@ -24,11 +26,11 @@ _LONGEST_SENTENCE = 400  # characters of a sentence that are read
 _TELLING = 4  # small words that tell the language of a text
 _BETWEEN = 4  # words between a request and its noun
 _BETWEEN_SIGNS = 8  # the same in signs, in languages without spaces
-_WORD = re.compile(r"[^\W_]+")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-_BULLET = re.compile(r"\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
+_WORD = declared_pattern(r"[^\W_]+")
+_SENTENCES = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_BULLET = declared_pattern(r"\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"
-HAS_CJK = re.compile(f"[{CJK}]")
+HAS_CJK = declared_pattern(f"[{CJK}]")
 _WITHOUT_SPACES = ("ja", "zh")
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\t": " "})
@@ -81,7 +83,9 @@ class Nouns:
         self._by_word = dict(by_word)
         self._signs = {noun: frozenset(found) for noun, found in signs.items()}
         longest_first = sorted(signs, key=len, reverse=True)
-        self._sign_pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._sign_pattern = declared_pattern(
+            "|".join(map(re.escape, longest_first)) or r"(?!)", family="phrases"
+        )
 
     def found_in(self, text: str) -> list[Noun]:
         """Return the nouns of a folded text in order; of those at one place, the longest."""
@@ -237,10 +241,10 @@ def _any_of(language: str, patterns: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds any of some patterns as whole words of a folded text."""
     either = "|".join(f"(?:{pattern})" for pattern in patterns)
     if not either:
-        return re.compile(r"(?!)")
+        return declared_pattern(r"(?!)", family="phrases")
     if language in _WITHOUT_SPACES:
-        return re.compile(either)
-    return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])")
+        return declared_pattern(either, family="phrases")
+    return declared_pattern(rf"(?<![^\W_])(?:{either})(?![^\W_])", family="phrases")
 
 
 LANGUAGES = tuple(name for name in _DATA if "kinds" in _DATA[name] and name != "own")
@@ -275,28 +279,30 @@ def reminders(own: tuple[str, ...] = ()) -> re.Pattern[str]:
     """Return the pattern of all reminders, and of the project's `own`, in a folded text."""
     found = [_any_of(name, (each[0] for each in _DATA[name]["reminders"])) for name in LANGUAGES]
     patterns = [each.pattern for each in found]
-    return re.compile("|".join([*patterns, *(_own([each]).pattern for each in own)]))
+    both = [*patterns, *(_own([each]).pattern for each in own)]
+    return declared_pattern("|".join(both), family="phrases")
 
 
 @cache
 def refusals() -> re.Pattern[str]:
     """Return the pattern by which users say that a fact is not at hand, in a folded text."""
     found = (_any_of(name, _DATA[name]["refusals"]).pattern for name in LANGUAGES)
-    return re.compile("|".join(found))
+    return declared_pattern("|".join(found), family="phrases")
 
 
 @cache
 def introductions() -> re.Pattern[str]:
     """Return the pattern of what stands before one's own name, in a folded text."""
     found = (_any_of(name, _DATA[name]["names"]).pattern for name in LANGUAGES)
-    return re.compile("|".join(each.replace(r"(?![^\W_])", "") for each in found))
+    beginnings = (each.replace(r"(?![^\W_])", "") for each in found)
+    return declared_pattern("|".join(beginnings), family="phrases")
 
 
 @cache
 def introductions_behind() -> re.Pattern[str]:
     """Return the pattern of what stands behind one's own name, in a folded text."""
     found = (_any_of(name, _DATA[name].get("names_behind", ())) for name in LANGUAGES)
-    return re.compile("|".join(each.pattern for each in found))
+    return declared_pattern("|".join(each.pattern for each in found), family="phrases")
 
 
 def _own(phrases: Iterable[str]) -> re.Pattern[str]:

@@ -10,11 +10,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import PUNCTUATION, has_digit, runs_in
 
 _SHORTEST_END = 6
-_IS_RUN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@/+\-]*[A-Za-z0-9])?")
-_ID = re.compile(r"[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,}")
+_IS_RUN = declared_pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._@/+\-]*[A-Za-z0-9])?")
+_POINT_OR_DIGIT = declared_pattern(r"[.\d]")
+_ID = declared_pattern(r"\A(?:[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,})")
 
 
 class Terms:
@@ -49,7 +51,7 @@ class Terms:
 
 
 def _alone(part: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])")
+    return declared_pattern(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])", family="a term")
 
 
 def is_found(term: str, texts: Iterable[str]) -> bool:
@@ -76,6 +78,6 @@ def _end(term: str) -> str:
     at = len(term)
     while (at := term.rfind("/", 0, at)) >= 0:
         end = term[at + 1 :]
-        if len(end) >= _SHORTEST_END and ("/" in end or re.search(r"[.\d]", end)):
+        if len(end) >= _SHORTEST_END and ("/" in end or _POINT_OR_DIGIT.search(end)):
             return end
     return term

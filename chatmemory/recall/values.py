@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from chatmemory.patterns import declared_pattern
 from chatmemory.recall.dates import dates_in
 from chatmemory.recall.phrases import (
     CJK,
@@ -32,21 +33,27 @@ _LONGEST_KEY = 64  # signs of a code
 _MOST_STRIPPED = 24  # words of a part that may be a value with words around
 _MOST_OF_PLACE = 14  # words of an address
 DISTINCTIVE = 5  # signs of a code that nobody gives by chance
-_MAIL = re.compile(r"(?<![A-Za-z0-9_.+\-])[A-Za-z0-9_.+\-]++@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+")
-_LINK = re.compile(
+_MAIL = declared_pattern(
+    r"(?<![A-Za-z0-9_.+\-])[A-Za-z0-9_.+\-]++@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+"
+)
+_LINK = declared_pattern(
     r"(?<![A-Za-z0-9_.@/\-])(?:https?://[^\s<>\"']+|www\.[^\s<>\"']+"
     r"|[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[a-z]{2,12}(?:/[^\s<>\"']*)?(?![A-Za-z0-9@]))"
 )
-_TOKEN = re.compile(r"[A-Za-z0-9]+")
-_BETWEEN = re.compile(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
-_GLUE = re.compile(r"[-_@+]")  # no part of a code ends here
-_CAPITALS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
-_MONEY = re.compile(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b", re.I)
-_DECIMAL = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{3})*[.,:][0-9]{1,2}")
-_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-_PLAIN_WORD = re.compile(r"[^\W_]+")
-_CLAUSE = re.compile(r"[,;:!?。、，；：！？\n()\"“”„「」]|\.(?=\s|$)|—| - ")
-_NOT_SIGNS = re.compile(r"[\W_]+")
+_SCHEME = declared_pattern(r"^(?:https?://)?(?:www\.)?")
+_SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - ")
+_TOKEN = declared_pattern(r"[A-Za-z0-9]+")
+_BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
+_GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
+_CAPITALS = declared_pattern(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
+_MONEY = declared_pattern(
+    r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b", re.I
+)
+_DECIMAL = declared_pattern(r"[0-9]{1,3}(?:[.,][0-9]{3})*[.,:][0-9]{1,2}")
+_WORD = declared_pattern(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_PLAIN_WORD = declared_pattern(r"[^\W_]+")
+_CLAUSE = declared_pattern(r"[,;:!?。、，；：！？\n()\"“”„「」]|\.(?=\s|$)|—| - ")
+_NOT_SIGNS = declared_pattern(r"[\W_]+")
 _BETWEEN_SIGNS = r"[ \u00a0\-‐–./()_:,+#]{0,2}"
 _SIGN = rf"[^\W_{CJK}]"  # of a language with spaces
 _BEFORE = r"(?<![0-9a-z])(?<![0-9a-z][\-_.@+])"
@@ -118,7 +125,7 @@ def _mails(text: str) -> Iterator[Value]:
 def _links(text: str) -> Iterator[Value]:
     for each in _LINK.finditer(text):
         written = each[0].rstrip(".,;:!?)/")
-        key = re.sub(r"^(?:https?://)?(?:www\.)?", "", folded(written))
+        key = _SCHEME.sub("", folded(written))
         end = each.start() + len(written)
         yield Value(each.start(), end, written, "link", key, is_distinctive=True)
 
@@ -222,7 +229,7 @@ def _words(text: str) -> Iterator[Value]:
             yield from _words_at(text, *name, is_whole=False)
 
 
-_NAME = re.compile(
+_NAME = declared_pattern(
     r"(?<![^\W_])[A-ZÀ-ÖØ-Þ][^\W\d_]+(?:['’\-][^\W\d_]+)*"
     r"(?: (?:(?:de|da|do|dos|das|di|del|della|van|von|der|den|la|le|bin|al|el|y) ){0,2}"
     r"[A-ZÀ-ÖØ-Þ](?:\.|[^\W\d_]+(?:['’\-][^\W\d_]+)*)){0,4}"
@@ -269,7 +276,7 @@ def _behind_introductions(text: str) -> Iterator[tuple[int, int]]:
             yield span
 
 
-_END_OF_NAME = re.compile(r"[,;:!?。、，；：！？.\n(]| (?:and|und|y|et|e|aus|from|with) ")
+_END_OF_NAME = declared_pattern(r"[,;:!?。、，；：！？.\n(]| (?:and|und|y|et|e|aus|from|with) ")
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -354,7 +361,7 @@ def _places(text: str) -> Iterator[Value]:
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     start = 0
-    for found in re.finditer(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - ", text):
+    for found in _SENTENCE_END.finditer(text):
         yield start, found.start()
         start = found.end()
     yield start, len(text)
@@ -459,10 +466,12 @@ def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
 def _pattern(shape: str, key: str) -> re.Pattern[str]:
     """Return the pattern that finds a value in a folded text."""
     if HAS_CJK.search(key):
-        return re.compile(r"[\W_]*".join(map(re.escape, key.replace(" ", ""))))
-    if shape == "code":
-        return re.compile(_BEFORE + _BETWEEN_SIGNS.join(key) + _BEHIND)
-    if shape in ("mail", "link"):
-        return re.compile(rf"(?<![0-9a-z_.+\-@]){re.escape(key)}(?![0-9a-z_@]|[.\-][0-9a-z])")
-    words = r"[\W_]{1,3}".join(map(re.escape, key.split()))
-    return re.compile(f"(?<!{_SIGN}){words}(?!{_SIGN})")
+        pattern = r"[\W_]*".join(map(re.escape, key.replace(" ", "")))
+    elif shape == "code":
+        pattern = _BEFORE + _BETWEEN_SIGNS.join(key) + _BEHIND
+    elif shape in ("mail", "link"):
+        pattern = rf"(?<![0-9a-z_.+\-@]){re.escape(key)}(?![0-9a-z_@]|[.\-][0-9a-z])"
+    else:
+        words = r"[\W_]{1,3}".join(map(re.escape, key.split()))
+        pattern = f"(?<!{_SIGN}){words}(?!{_SIGN})"
+    return declared_pattern(pattern, family="a value")

@@ -8,7 +8,6 @@ The memory evicts messages in this process; the server keeps the history and inf
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from chatmemory.messages.codec import messages_from_json, messages_to_json
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.ids import address, check_text, storable_id
 from chatmemory.messages.message import ChatMessage
+from chatmemory.patterns import declared_pattern
 from chatmemory.windows.store import ChatMemoryStore
 
 try:
@@ -33,7 +33,7 @@ except ModuleNotFoundError as error:
 RETRIED = (429, 503)
 WAIT_MAX = 60.0  # the most seconds, even if Retry-After has more
 PORT_MAX = 65_535
-_TOKEN = re.compile(r"[!-~]+")
+_TOKEN = declared_pattern(r"[!-~]+")
 KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
 
 

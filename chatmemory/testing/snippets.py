@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable
 
 from chatmemory.messages.texts import one_line
+from chatmemory.patterns import declared_pattern
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import text_of_policy
 
 FORMAT = "langchain4j"  # so that a message is kept whole
-_NO_NAME = re.compile(r"[^A-Za-z0-9]+")
+_PLAIN_VALUE = declared_pattern(r"[\w@%+=:,./-]+", re.ASCII)
+_NO_NAME = declared_pattern(r"[^A-Za-z0-9]+")
 
 
 def as_test(
@@ -57,7 +59,7 @@ def _text(value: str) -> str:
 
 def _shell(value: str) -> str:
     """Return a text quoted as one word of a shell command."""
-    if re.fullmatch(r"[\w@%+=:,./-]+", value, re.ASCII) and not value.startswith("-"):
+    if _PLAIN_VALUE.fullmatch(value) and not value.startswith("-"):
         return value
     quoted = one_line(value).replace("'", "'\"'\"'")
     return f"'{quoted}'"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cached_property
@@ -20,6 +19,7 @@ from chatmemory.explain.interruptions import state_of
 from chatmemory.messages.phrases import phrase_place
 from chatmemory.messages.texts import named
 from chatmemory.models import Message
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.rows import MessageDetail, StayDetail
 from chatmemory.reading.windows import MessageView
 from chatmemory.windows.eviction import Eviction
@@ -31,7 +31,7 @@ from inspector.conversation.state import TEXT_SIZE, ConversationState
 SHOWN = TEXT_SIZE - 1
 # After so long without a message, the next row shows its time.
 PAUSE = timedelta(minutes=10)
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ESCAPES = declared_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 class MessageLine:

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 
 from chatmemory.explain.receipts import Receipt, ReceiptLine, shortened
 from chatmemory.explain.wording import amount
+from chatmemory.patterns import declared_pattern
 
-_MARKS = re.compile(r"([\\`*_\[\]<>|~#@])")
+_MARKS = declared_pattern(r"([\\`*_\[\]<>|~#@])")
 # Texts that GitHub, GitLab and others turn into links: addresses of pages and of people
-_ADDRESS = re.compile(
-    r"((?:\b[a-z][a-z0-9+.-]*://|\bwww\.|\bmailto:)[^\s`|<>]+(?<![.,;:!?)])"
-    r"|[^\s`|<>@,;]+@[^\s`|<>@,;]+\.[^\s`|<>@,;]+)",
+_LETTER = r"[^\s`|<>@,;]"
+_ADDRESS = declared_pattern(
+    r"((?:\b[a-z][a-z0-9+.-]{0,30}+://|\bwww\.|\bmailto:)[^\s`|<>]+(?<![.,;:!?)])"
+    rf"|(?<!{_LETTER}){_LETTER}++@{_LETTER}[^\s`|<>@,;.]*+\.{_LETTER}++)",
     re.IGNORECASE,
 )
 

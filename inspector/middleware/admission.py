@@ -9,7 +9,6 @@ event loop.
 from __future__ import annotations
 
 import asyncio
-import re
 from asyncio import AbstractEventLoop, Semaphore
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from django.http import parse_cookie
 from chatmemory.api.errors import database_problem
 from chatmemory.converters import memory_id_at
 from chatmemory.database_errors import Outage
+from chatmemory.patterns import declared_pattern
 from inspector.asgi import Application, Message, Receive, Scope, Send
 from inspector.middleware.refusals import send_problem
 from inspector.shell.load import load_changed
@@ -37,12 +37,12 @@ WAITING_OF_CALLER = 64
 ANSWERS_OF_CALLER = 4
 
 _READING = ("GET", "HEAD", "OPTIONS")
-_WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
+_WRITTEN = declared_pattern(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
 # A page's simulation is stored, so that its URL finds it.
-_SIMULATED = re.compile(r"/(?:c/[^/]+/verdict|api/v1/memories/[^/]+/simulate)/")
+_SIMULATED = declared_pattern(r"/(?:c/[^/]+/verdict|api/v1/memories/[^/]+/simulate)/")
 _LONG_WORK = {
-    "changes of several conversations": re.compile(r"/(?:bulk|lab/adopt)/"),
-    "measurements": re.compile(r"/(?:lab|api/v1/recall)/"),
+    "changes of several conversations": declared_pattern(r"/(?:bulk|lab/adopt)/"),
+    "measurements": declared_pattern(r"/(?:lab|api/v1/recall)/"),
 }
 _ALWAYS = frozenset({"/healthz"})  # uses no database, and tells that the process is alive
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,10 @@ from django.http.response import HttpResponseBase
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
-_HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)?(\.gz|\.br|\.zstd)?$")
+from chatmemory.patterns import declared_pattern
+
+_PACKED = declared_pattern(r"\.(gz|br|zstd)$")
+_HASHED = declared_pattern(r"\.[0-9a-f]{12}(\.[^./]+)?(\.gz|\.br|\.zstd)?$")
 # Django's own pattern would also read comments of other packages as imports.
 _IMPORT = (
     r"""(?m)(?P<matched>^import (?P<names>\{[^}]*\}) from "(?P<url>\.[^"]*)";)""",
@@ -83,7 +85,7 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
         root = Path(self.location)
         for file in root.rglob("*"):
             name = str(file.relative_to(root))
-            if _HASHED.search(name) and re.sub(r"\.(gz|br|zstd)$", "", name) not in kept:
+            if _HASHED.search(name) and _PACKED.sub("", name) not in kept:
                 file.unlink()
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import secrets
 import traceback
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
+
+from chatmemory.patterns import declared_pattern
 
 logger = logging.getLogger("inspector.requests")
 
@@ -21,7 +22,7 @@ logger = logging.getLogger("inspector.requests")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
-_WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_WELL_FORMED = declared_pattern(r"[A-Za-z0-9._-]{1,64}")
 
 # The attributes of every record, and uvicorn's message with escape codes for a terminal.
 _NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
@@ -23,6 +22,7 @@ from chatmemory.explain.receipts import shortened
 from chatmemory.explain.wording import capitalized, counted, decapitalized, policy_words
 from chatmemory.flags import flag_named
 from chatmemory.messages.texts import named
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.feed import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -51,7 +51,7 @@ def flag_words(name: str) -> str:
     return flag_named(name).words.lower()
 
 
-_QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
+_QUOTED = declared_pattern(r"(?<!\w)'([^']*)'(?!\w)")
 _GAPS = {"href": "\0href", "text": "\0text"}  # no text that is stored has NUL
 _LINK = 'href="{0}" hx-get="{0}"'
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from chatmemory import InvalidValue, MemoryNotFound, services
 from chatmemory.access.roles import ERASE, READ, WRITE, actor_of
 from chatmemory.formats import render_each
 from chatmemory.ledger.validation import is_id
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading import overview
 from chatmemory.reading.conversations import any_memory, memories
 from chatmemory.reading.cursors import CursorPage
@@ -38,7 +38,7 @@ from inspector.overview.table import Row, current_feed
 from inspector.shell import rooms
 
 PAGE_SIZE = 25
-MOMENT = re.compile(r"[0-9]{1,18}")
+MOMENT = declared_pattern(r"[0-9]{1,18}")
 REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 

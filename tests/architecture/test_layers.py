@@ -18,6 +18,7 @@ LAYERS = [
     [
         "chatmemory.exceptions",
         "chatmemory.known_models",
+        "chatmemory.patterns",
         "chatmemory.printing",
         "chatmemory.registry",
     ],
@@ -85,6 +86,7 @@ FOLDERS_OF_THE_INSPECTOR = (
     "live",
     "managers",
     "messages",
+    "patterns",
     "printing",
     "reading",
     "recall",
@@ -119,6 +121,7 @@ PURE = (
     "chatmemory.known_models",
     "chatmemory.lint",
     "chatmemory.messages",
+    "chatmemory.patterns",
     "chatmemory.printing",
     "chatmemory.recall",
     "chatmemory.registry",

@@ -27,7 +27,7 @@ _GITHUB = "https://github.com/"
 _SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"
 
 # Models by name
-_CLAUDE_4_6 = r"(claude-|/)?[a-z]+-(4[-.][6-9]|[5-9])\b"
+_CLAUDE_4_6 = r"(?<![a-z])[a-z]++-(4[-.][6-9]|[5-9])\b"
 _CLAUDE_BEFORE = r"claude-(([a-z]+-)?[123]\b|instant|[a-z]+-4(-[0-5]\b|\.[0-5]\b|-2025|$))"
 _GEMINI_3, _GEMINI_BEFORE = r"gemini-([3-9]|\d\d)", r"gemini-[12]\b"
 _O1_MINI, _OTHERS_OF_OPENAI = r"\bo1-(mini|preview)\b", r"gpt-|\bo[1-9]\b"

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.field_checks import DEPTH_MAX, DIGITS_MAX
+from chatmemory.patterns import declared_pattern
 
 ELEMENTS_FREE, ELEMENTS_MAX = 1_000, 500_000
 SIZE_PER_ELEMENT = 8  # the shortest messages of OpenAI and LangChain4j have 9 to 10 characters
@@ -25,8 +26,8 @@ OF_A_VALUE = 150  # bytes that a message takes for each of its values
 LONGEST_SIGN = 12  # characters of values without an end mark: a number's exponent, -Infinity
 
 _TOO_DEEP = f"the JSON is nested too deeply: at most {DEPTH_MAX} levels are read"
-_SPACE = re.compile(r"[ \t\n\r]*")
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_SPACE = declared_pattern(r"[ \t\n\r]*")
+_STRING = declared_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
 def decode_json(text: str) -> Any:

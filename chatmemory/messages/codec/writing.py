@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from sys import getsizeof, intern
@@ -31,9 +30,10 @@ from chatmemory.messages.message import (
     UserMessage,
     message_list,
 )
+from chatmemory.patterns import declared_pattern
 
 # An escaped backslash matches, too, so that `\\u001f` within a text is left unchanged.
-_LOWER_CASED = re.compile(r"\\u00[0-9a-f]{2}|\\\\")
+_LOWER_CASED = declared_pattern(r"\\u00[0-9a-f]{2}|\\\\")
 
 
 def write_json(value: Any) -> str:

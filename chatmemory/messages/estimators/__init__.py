@@ -7,7 +7,6 @@ registered as "words" makes the estimators named "words" and "words:anything".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
@@ -15,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from chatmemory.exceptions import InvalidValue, UnknownEstimator
 from chatmemory.messages.estimators.openai import OpenAiTokenCountEstimator
 from chatmemory.messages.message import ChatMessage
+from chatmemory.patterns import declared_pattern
 from chatmemory.registry import Registry
 
 __all__ = [
@@ -96,7 +96,7 @@ def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
     message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
 
-_PREFIXED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
+_PREFIXED = declared_pattern(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
 
 
 # Makes an estimator from the whole name, or raises UnknownEstimator for a name that it does not

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.patterns import declared_pattern
 
 # Tokens that a message costs beside its texts.
 PER_MESSAGE = 4
@@ -33,13 +33,15 @@ PER_ARGUMENT = 2
 # Characters. tiktoken makes a number of some 40 bytes of each token, three for an emoji; and it has
 # no stack for a million blanks, which it takes for one word.
 LONGEST_RUN, LONGEST_EXACT = 100_000, 500_000
-_WORD_ENDS = re.compile(r"\S(?= [^\W\d_])")  # every encoding begins a word there
+_WORD_ENDS = declared_pattern(r"\S(?= [^\W\d_])")  # every encoding begins a word there
 _NEAR = 1_000
 
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
-_O200K = re.compile(r"o[1-9]\d*(-|$)|(chat)?gpt-4o|gpt-4\.|gpt-5|gpt-oss(-|$)|codex-mini(-|$)")
-_O200K_OF_LANGCHAIN4J = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
-_CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
+_MODEL = declared_pattern(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
+_O200K = declared_pattern(
+    r"o[1-9]\d*(-|$)|(chat)?gpt-4o|gpt-4\.|gpt-5|gpt-oss(-|$)|codex-mini(-|$)"
+)
+_O200K_OF_LANGCHAIN4J = declared_pattern(r"o|gpt-4o|gpt-4\.|gpt-5")
+_CL100K = declared_pattern(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
 
 
 class OpenAiTokenCountEstimator:

@@ -7,13 +7,14 @@ that follow each other are a range: `1,4-90,~2,~5-9`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from chatmemory.patterns import declared_pattern
+
 STUB = "stub"  # in place of the overrides of a stay
 
-_PART = re.compile(r"(~?)(\d+)(?:-(\d+)|s(\d+))?")
+_PART = declared_pattern(r"(~?)(\d+)(?:-(\d+)|s(\d+))?")
 
 
 class Reference(NamedTuple):

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from chatmemory.patterns import declared_pattern
+
 WORDS_MAX, WORD_LENGTH = 50, 200
 
 # Secrets with a recognizable form, unlike names of people. If two match at one place, the first
 # wins.
 KINDS: Mapping[str, str] = {
-    "mail": r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+",
+    "mail": r"(?<![\w.+%-])[\w.+%-]++@[\w-]++(?:\.[\w-]++)+",
     "address of a site": r"https?://[^\s\"'<>\\]+",
     "card": r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])",
     "phone": r"(?<![\w+])\+\d(?:[ ()./-]{0,2}\d){6,14}(?!\w)",
@@ -26,6 +28,7 @@ KINDS: Mapping[str, str] = {
     "id": r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?!\w)",
 }
 WORD = "word"
+_BETWEEN, _NO_DIGIT = declared_pattern(r"[ ()./-]"), declared_pattern(r"\D")
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Masker:
         longest_first = sorted(map(re.escape, self._spellings), key=len, reverse=True)
         if longest_first:
             chosen.append(f"(?i:{'|'.join(longest_first)})")
-        return re.compile("|".join(chosen)) if chosen else None
+        return declared_pattern("|".join(chosen), family="terms to mask") if chosen else None
 
     def is_whole(self, seq: int, role: str) -> bool:
         """Return whether the whole text of a message is left out."""
@@ -107,7 +110,7 @@ class Masker:
         return WORD if group is None else list(KINDS)[int(group[1:])]
 
     def _mark(self, kind: str, term: str) -> str:
-        key = re.sub(r"[ ()./-]", "", term).lower() if kind in ("card", "phone") else term.lower()
+        key = _BETWEEN.sub("", term).lower() if kind in ("card", "phone") else term.lower()
         if key not in self._marks:
             self._marks[key] = f"[redacted {kind} #A{len(self._marks) + 1}]"
             self.found[kind] = self.found.get(kind, 0) + 1
@@ -129,7 +132,7 @@ def _spellings(word: str) -> Iterable[str]:
 
 def _has_check_digit(number: str) -> bool:
     """Return whether digits can be the number of a payment card, by the Luhn algorithm."""
-    digits = [int(each) for each in re.sub(r"\D", "", number)]
+    digits = [int(each) for each in _NO_DIGIT.sub("", number)]
     doubled = [
         n if place % 2 == 0 else sum(divmod(2 * n, 10)) for place, n in enumerate(digits[::-1])
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from django import forms
@@ -14,6 +13,7 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods
 
 from chatmemory.access.roles import actor_of
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading import conversations
 from inspector.conversation.looks import LOOKS
 from inspector.forms.fields import STEP_MAX, first_problem
@@ -25,7 +25,7 @@ STYLES = ("inspector/css/tokens.css", "rooms/evidence_file/file.css")
 SCRIPT = "rooms/evidence_file/file.js"
 SEQS_MAX = 200
 PREVIEWED = 30  # messages with marks in the preview
-_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_NO_FILE_NAME = declared_pattern(r"[^A-Za-z0-9_.-]")
 ROLES = sorted({(look.glyph, look.role) for look in LOOKS.values() if look.role != "Custom"})
 
 

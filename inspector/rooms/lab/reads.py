@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import random
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from chatmemory.advice import Measured, Scope
 from chatmemory.advice.choosing import at_share
 from chatmemory.conf import fact_words
 from chatmemory.models import Memory
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
@@ -38,7 +38,7 @@ LISTED = 5
 ROWS_AT_ONCE = 500
 OTHERS = "*"  # the group of conversations without a label, whose ids begin like no other
 BRANCH_LABEL = "from"  # `from: step 43`, see `branches.branch`
-_PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
+_PREFIX = declared_pattern(r"\A[^\W\d_]+[-_/:.]")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ A system check names the faults of a file, by line and field.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from django.core.checks import CheckMessage, Error, register
 
+from chatmemory.patterns import declared_pattern
 from inspector.conf import inspector_configuration
 from inspector.rooms.lessons.lesson import InvalidLesson, Lesson, lesson_line, read_lesson
 from inspector.rooms.lessons.stage import LessonMoment, moments
@@ -21,7 +21,8 @@ from inspector.rooms.lessons.words import check_moment_texts
 
 OWN = Path(__file__).parent / "files"
 RESERVED = ("playground",)
-_SLUG = re.compile(r"[a-zA-Z0-9_-]{1,80}")
+_NUMBER = declared_pattern(r"\d{1,9}")
+_SLUG = declared_pattern(r"[a-zA-Z0-9_-]{1,80}")
 
 
 class Staged(NamedTuple):
@@ -73,7 +74,7 @@ def _files() -> list[Path]:
 
 
 def _place(file: Path) -> tuple[int, str]:
-    number = re.match(r"\d{1,9}", file.name)
+    number = _NUMBER.match(file.name)
     return (int(number[0]) if number else 0, file.name)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from chatmemory import ChatMemoryError, ChatMessage, Policy, policy_from_dict
 from chatmemory.formats.script import read_script
+from chatmemory.patterns import declared_pattern
 
 MESSAGES_MAX = 60
 STEPS_MAX = 12
@@ -43,7 +44,8 @@ Path = tuple[str | int, ...]
 # A claim of a choice: the field that makes it, and its value.
 Claim = tuple[str, str | int | tuple[str, ...]]
 
-_LONG_TEXT = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
+_LINE = declared_pattern(r"at line (\d+)")
+_LONG_TEXT = declared_pattern(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
 class Ask(StrEnum):
@@ -149,7 +151,7 @@ def read_lesson(content: bytes, source: str) -> Lesson:
         line = content[: error.start].count(b"\n") + 1
         raise InvalidLesson((), "is not UTF-8", line) from error
     except (ValueError, RecursionError) as error:  # tomllib raises them for numbers and depth, too
-        place = re.search(r"at line (\d+)", str(error))
+        place = _LINE.search(str(error))
         raise InvalidLesson((), f"no TOML: {error}", int(place[1]) if place else 1) from error
     return _lesson(Table(values), source)
 

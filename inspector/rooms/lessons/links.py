@@ -6,7 +6,6 @@ frame. No link leads to the playground or to pages that need an account.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -14,11 +13,12 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
+from chatmemory.patterns import declared_pattern
 from inspector.conf import inspector_configuration
 
 EMBED = "embed"  # the parameter that has the progress, such as memory-vs-history:3
 LESSONS_MAX = 100
-_STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
+_STEP = declared_pattern(r"([\w-]{1,80}):(\d{1,2})")
 
 # The number of the last answered step of each lesson that was begun
 Progress = Mapping[str, int]

@@ -14,6 +14,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain.wording import in_unit, seqs
+from chatmemory.patterns import declared_pattern
 from inspector.forms.fields import number_in_text
 from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
 from inspector.rooms.lessons.rehearsal import Scene
@@ -21,9 +22,9 @@ from inspector.rooms.lessons.stage import Happening, LessonMoment
 
 DIGITS = 6  # the most digits of a number in an address, which comes from outside
 NOTHING = "none"  # what the button “Nothing leaves” sends
-_FACT = re.compile(r"\{(\w+)(?::(\w+))?\}")
-_BOLD = re.compile(r"\*\*(.+?)\*\*")
-_MESSAGE = re.compile(r"(?<![\w&/])#(\d+)")
+_FACT = declared_pattern(r"\{(\w+)(?::(\w+))?\}")
+_BOLD = declared_pattern(r"\*\*(.+?)\*\*")
+_MESSAGE = declared_pattern(r"(?<![\w&/])#(\d+)")
 _WORDS = (
     *("no", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),

@@ -10,7 +10,6 @@ permission.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
@@ -23,6 +22,7 @@ from django.middleware.security import SecurityMiddleware
 from django.urls import ResolverMatch
 
 from chatmemory.database_errors import RETRY_SECONDS
+from chatmemory.patterns import declared_pattern
 from inspector.asgi import Receive, Scope, Send
 from inspector.mount import path_in, route_at
 from inspector.rooms.live.following import ALL_CONVERSATIONS, Follower, Watcher
@@ -208,7 +208,10 @@ def _last_step_seen(scope: Scope) -> int:
 
 
 def _number(scope: Scope, name: bytes) -> int | None:
-    found = re.search(rb"(?:^|&)%b=([0-9]{1,18})(?:&|$)" % name, scope["query_string"])
+    field = declared_pattern(
+        rb"(?:^|&)%b=([0-9]{1,18})(?:&|$)" % name, family="a number in an address"
+    )
+    found = field.search(scope["query_string"])
     return int(found[1]) if found else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
 from chatmemory.messages.phrases import Speaker
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.windows import NoRoom
 from inspector.rooms.phrase.matches import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
 from inspector.rooms.phrase.searching import PhraseSearch
@@ -18,7 +18,7 @@ from inspector.rooms.phrase.searching import PhraseSearch
 PERIODS = 12
 _NOT_YET = "not said yet"
 _NOT_LOOKED_AT = "not looked at"
-_NUMBER = re.compile(r"#[0-9]+")
+_NUMBER = declared_pattern(r"#[0-9]+")
 
 _WHOSE = {
     Speaker.OTHERS: "what users and tools said",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from chatmemory.patterns import declared_pattern
 from inspector.conversation.state import ConversationQuery, ConversationState
 from inspector.forms.fields import searchable
 from inspector.rooms.phrase.matches import PhraseMatches, phrase_matches, simulated_matches
 
 PARAMETER = "find"
-NUMBER = re.compile(r"#([0-9]{1,18})")
+NUMBER = declared_pattern(r"#([0-9]{1,18})")
 
 
 class PhraseSearch(NamedTuple):

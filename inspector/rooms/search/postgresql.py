@@ -7,7 +7,6 @@ each text is one long word. Without the extension, a search reads every text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Valu
 from django.db.models.functions import Cast
 
 from chatmemory import database
+from chatmemory.patterns import declared_pattern
 from chatmemory.search.reading import (
     LabelText,
     TextIndex,
@@ -51,7 +51,7 @@ _SAMPLE = f"""SELECT
     COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s)"""  # noqa: S608
 SAMPLED = 1_000  # messages
 FAR_MORE = 10
-_ALTERED_BY_JSON = re.compile(r'[:"\\\x00-\x1f]')
+_ALTERED_BY_JSON = declared_pattern(r'[:"\\\x00-\x1f]')
 
 
 class _Joined(Func):

@@ -7,7 +7,6 @@ others are imported.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count, groupby
@@ -39,6 +38,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.texts import printable
 from chatmemory.models import AuditEntry, Memory, Step
+from chatmemory.patterns import declared_pattern
 from chatmemory.search import user_labels
 from inspector.rooms.integrity import chain
 from inspector.rooms.transfer import lines
@@ -48,7 +48,7 @@ FORMAT = "chatmemory"
 LONGEST = 2**26  # the most bytes of a line
 STEPS_AT_ONCE, CHARACTERS_AT_ONCE = 500, 1_000_000  # rows are written
 
-_FIRST_NAME = re.compile(rb'\s*\{\s*"(\w+)"')
+_FIRST_NAME = declared_pattern(rb'\A\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):

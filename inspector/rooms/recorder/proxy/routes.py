@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from chatmemory.patterns import declared_pattern
 
 COMPLETIONS, RESPONSES, MESSAGES, GEMINI = "completions", "responses", "messages", "gemini"
 # OpenAI's paths below any prefix: /v1, /openai/deployments/NAME (Azure), /v1beta/openai (Gemini)
 _CALLS = {
-    COMPLETIONS: re.compile(r"(?:.*/)?chat/completions"),
-    RESPONSES: re.compile(r"(?:.*/)?responses"),
-    MESSAGES: re.compile(r"(?:(?:.*/)?v\d+[a-z]*/)?messages"),
-    GEMINI: re.compile(r".*models/[^/:]+:(?:generateContent|streamGenerateContent)"),
+    COMPLETIONS: declared_pattern(r"\A(?:.*/)?chat/completions"),
+    RESPONSES: declared_pattern(r"\A(?:.*/)?responses"),
+    MESSAGES: declared_pattern(r"\A(?:(?:.*/)?v\d+[a-z]*/)?messages"),
+    GEMINI: declared_pattern(r"\A.*models/[^/:]+:(?:generateContent|streamGenerateContent)"),
 }
-_MODEL = re.compile(r"/(?:deployments/([^/]+)/|(?:models|tunedModels)/([^/:]+):)")
-_WORD = re.compile(r"v\d+[a-z]*\d*|[A-Za-z._-]{1,32}")
+_MODEL = declared_pattern(r"/(?:deployments/([^/]+)/|(?:models|tunedModels)/([^/:]+):)")
+_WORD = declared_pattern(r"v\d+[a-z]*\d*|[A-Za-z._-]{1,32}")
 _NAME = 100
 
 

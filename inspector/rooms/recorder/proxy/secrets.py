@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import math
 import operator
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from string import ascii_letters, digits
 from urllib.parse import parse_qsl, quote
+
+from chatmemory.patterns import declared_pattern
 
 REMOVED = b"[removed]"
 LEAST = 16  # characters of a secret
@@ -54,8 +56,12 @@ _SCHEMES = {
     *("bearer", "basic", "token", "key", "apikey", "api-key", "digest", "negotiate", "hmac"),
     *("aws4-hmac-sha256", "googlelogin", "ssws", "dpop", "ntlm", "hawk", "jwt"),
 }
-_WORDS = re.compile(r"[^\s,;\"'<>()\[\]{}=:&|]+")
-_PARAMETER = re.compile(r'[\w-]+="?([^",\s]+)"?')
+_BETWEEN = declared_pattern(r"[-_.]")
+_VERSION = declared_pattern(r"\A[A-Za-z.-]+/[\d.]+\w*")
+_OTHERS = declared_pattern(r"[^A-Za-z0-9]")
+_KINDS = str.maketrans(ascii_letters + digits, "a" * 26 + "A" * 26 + "0" * 10)
+_WORDS = declared_pattern(r"[^\s,;\"'<>()\[\]{}=:&|]+")
+_PARAMETER = declared_pattern(r'[\w-]+="?([^",\s]+)"?')
 _ENTROPY = 2.7  # bits of a character
 _CHANGES, _CHANGES_OF_LETTERS = 0.25, 0.4  # of letters, capitals and digits, of the length
 _FEW = 16  # secrets that are looked for one by one
@@ -100,7 +106,7 @@ _REMEMBERED = 512  # bytes of a header
 def _of_request(name: bytes, value: bytes) -> Iterator[str]:
     """Yield the values of a header that are secret if they are long enough."""
     text = value.decode("latin1").strip()
-    parts = {*re.split(r"[-_.]", name.decode("latin1"))}
+    parts = {*_BETWEEN.split(name.decode("latin1"))}
     if name == b"cookie":
         for pair in text.split(";"):
             yield pair.partition("=")[2].strip(' "')
@@ -115,7 +121,7 @@ def _of_request(name: bytes, value: bytes) -> Iterator[str]:
 @lru_cache(maxsize=512)
 def _is_key(name: str) -> bool:
     """Whether a header or a parameter is named like a key: X-Api-Key, access_token."""
-    parts = {*re.split(r"[-_.]", name)}
+    parts = {*_BETWEEN.split(name)}
     return bool(parts & _KEYS) and "idempotency" not in parts
 
 
@@ -132,7 +138,7 @@ def _keys_in(word: str) -> Iterator[str]:
     """Yield a word that looks like a key, or its parts between slashes that do: a name of a program
     with its version has a slash, and so may a key.
     """
-    if looks_like_key(word) and not re.fullmatch(r"[A-Za-z.-]+/[\d.]+\w*", word):
+    if looks_like_key(word) and not _VERSION.fullmatch(word):
         yield word
     elif "/" in word:
         yield from filter(looks_like_key, word.split("/"))
@@ -142,10 +148,10 @@ def looks_like_key(text: str) -> bool:
     """Return whether a text is long and changes between letters, capitals and digits like chance
     does, not like words: `3f2a…`, `sk-proj-x8Gq…`, no `claude-3-5-sonnet-20241022`.
     """
-    plain = re.sub(r"[^A-Za-z0-9]", "", text)
+    plain = _OTHERS.sub("", text)
     if len(plain) < LEAST or plain.isdecimal():
         return False
-    kinds = re.sub(r"[A-Z]", "A", re.sub(r"[a-z]", "a", re.sub(r"[0-9]", "0", plain)))
+    kinds = plain.translate(_KINDS)
     changes = sum(map(operator.ne, kinds, kinds[1:]))
     least = _CHANGES if "0" in kinds else _CHANGES_OF_LETTERS
     sizes = Counter(plain).values()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -17,10 +16,11 @@ from chatmemory.management.base import DatabaseCommand, check_ignored, confirmed
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading import conversations
 
 SHOWN = 20
-AGE = re.compile(r"(\d{1,5})d")
+AGE = declared_pattern(r"(\d{1,5})d")
 
 
 class Command(DatabaseCommand):

@@ -1,0 +1,41 @@
+"""Patterns that run over texts which others wrote, such as messages, file names and requests.
+
+A regular expression holds the interpreter until it returns, so that one which takes time in
+proportion to the square of a text stops every request of its process. Each pattern is therefore
+declared by `declared_pattern`, where it is used. tests/growth/test_patterns.py runs each over
+hostile texts, and tests/architecture/test_patterns.py names patterns that are not declared.
+
+What keeps a pattern linear: a left boundary such as `(?<![\\w-])`, so that a run is not searched
+from each of its characters, and possessive quantifiers such as `\\w*+`, which give nothing back.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import AnyStr, NamedTuple
+
+ANY = 2**30  # characters: as many as a text may have
+
+
+class Declared(NamedTuple):
+    """A declared pattern, and the most characters of the texts over which it runs.
+
+    A pattern that is built from words, such as those that somebody typed, is of a `family`, of
+    which the newest is remembered.
+    """
+
+    pattern: re.Pattern[str] | re.Pattern[bytes]
+    most: int
+    family: str
+
+
+DECLARED: dict[str, Declared] = {}
+
+
+def declared_pattern(
+    source: AnyStr, flags: int = 0, *, most: int = ANY, family: str = ""
+) -> re.Pattern[AnyStr]:
+    """Compile a pattern that runs over texts of at most so many characters. Raises re.error."""
+    pattern = re.compile(source, flags)
+    DECLARED[family or f"{source!r} {pattern.flags}"] = Declared(pattern, most, family)
+    return pattern
