@@ -28,7 +28,7 @@ _BETWEEN = 4  # words between a request and its noun
 _BETWEEN_SIGNS = 8  # the same in signs, in languages without spaces
 _WORD = declared_pattern(r"[^\W_]+")
 _SENTENCES = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-_BULLET = declared_pattern(r"\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
+_BULLET = declared_pattern(r"\A\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"
 HAS_CJK = declared_pattern(f"[{CJK}]")
 _WITHOUT_SPACES = ("ja", "zh")

@@ -61,7 +61,7 @@ _VERSION = declared_pattern(r"\A[A-Za-z.-]+/[\d.]+\w*")
 _OTHERS = declared_pattern(r"[^A-Za-z0-9]")
 _KINDS = str.maketrans(ascii_letters + digits, "a" * 26 + "A" * 26 + "0" * 10)
 _WORDS = declared_pattern(r"[^\s,;\"'<>()\[\]{}=:&|]+")
-_PARAMETER = declared_pattern(r'[\w-]+="?([^",\s]+)"?')
+_PARAMETER = declared_pattern(r'(?<![\w-])[\w-]++="?([^",\s]++)"?')
 _ENTROPY = 2.7  # bits of a character
 _CHANGES, _CHANGES_OF_LETTERS = 0.25, 0.4  # of letters, capitals and digits, of the length
 _FEW = 16  # secrets that are looked for one by one
