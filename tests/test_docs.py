@@ -75,6 +75,19 @@ def anthropic_client(*answers: dict):
     return anthropic.Anthropic(api_key="none", base_url="http://anthropic", http_client=client)
 
 
+def gemini_client(*words: str):
+    """A client of Google's library that gets an answer of these chunks."""
+    genai = pytest.importorskip("google.genai")
+    httpx = pytest.importorskip("httpx2")
+    parts = [{"content": {"role": "model", "parts": [{"text": each}]}} for each in words]
+    parts[-1]["finishReason"] = "STOP"
+    told = "".join(f"data: {json.dumps({'candidates': [each]})}\r\n\r\n" for each in parts)
+    head = {"content-type": "text/event-stream"}
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=head, text=told))
+    options = genai.types.HttpOptions(client_args={"transport": transport})
+    return genai.Client(api_key="none", http_options=options)
+
+
 def test_snippets_of_streaming_run(capsys):
     openai = pytest.importorskip("openai")
     from .formats.test_openai_library import CHUNKS, EVENTS, Api
@@ -82,12 +95,15 @@ def test_snippets_of_streaming_run(capsys):
     api, anthropic = Api(CHUNKS, EVENTS), anthropic_client(*ANTHROPIC)
     assert isinstance(api.client, openai.OpenAI)
     names: dict[str, object] = {"client": api.client, "anthropic_client": anthropic}
+    names["gemini_client"] = gemini_client("It is ", "sunny.")
     for snippet in SNIPPET.findall((ROOT / "docs/streaming.md").read_text("utf-8")):
         exec(compile(snippet, "docs/streaming.md", "exec"), names)
         if "tool_runner" in snippet:
             *_, result, answer = names["memory"].messages()
             assert (result.contents[0].text, answer.text) == ("Sunny in Rome", "It is sunny.")
-    assert capsys.readouterr().out == '{"city": "Rome"}' * 2
+        if "gemini_client" in snippet:
+            assert names["memory"].messages()[-1].text == "It is sunny."
+    assert capsys.readouterr().out == '{"city": "Rome"}' * 2 + "It is sunny."
     assert len(api.sent) == 2
 
 
