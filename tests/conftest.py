@@ -35,6 +35,7 @@ from . import processes
 from .a_program import LettersEstimator
 from .connecting import connected, connected_to
 from .images import Images, delete_rows
+from .needs import is_there, missing_rooms
 from .properties import examples
 from .serving import Template, database, prepare, serving
 from .shop import OBJECT
@@ -287,16 +288,28 @@ def pytest_addoption(parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long")
 
 
+def pytest_ignore_collect(collection_path) -> bool | None:
+    """Leave out files that import rooms which are not in the tree."""
+    is_test = collection_path.suffix == ".py"
+    return True if is_test and missing_rooms(collection_path) else None
+
+
 def pytest_collection_modifyitems(config, items) -> None:
     """Mark the tests that use the database; the others need not run on every database.
 
-    Leave out tests marked long, unless they are selected. Run slow tests first: a slow test that
-    comes last keeps one process busy while the others have no work left.
+    Leave out tests marked long, unless they are selected, and tests of rooms that are not in the
+    tree. Run slow tests first: a slow test that comes last keeps one process busy while the others
+    have no work left.
     """
+    left_out = {
+        item
+        for item in items
+        if not all(is_there(room) for mark in item.iter_markers("needs") for room in mark.args)
+    }
     if not config.getoption("--long"):
-        long = {item for item in items if item.get_closest_marker("long")}
-        config.hook.pytest_deselected(items=[*long])
-        items[:] = [item for item in items if item not in long]
+        left_out |= {item for item in items if item.get_closest_marker("long")}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         fixtures = {"db", "committing", "transactional_db", "served", "template"} & set(
             item.fixturenames

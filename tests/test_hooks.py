@@ -290,3 +290,11 @@ def test_a_room_that_lacks_another_is_named(room, monkeypatch):
     monkeypatch.setattr(room, "needs", ("cellar",))
     (found,) = [each for each in run_checks() if each.id == "chatmemory.E010"]
     assert "The room 'a_room' needs the room 'cellar'." in str(found)
+
+
+def test_a_package_that_a_room_lacks_is_named_with_the_line_that_installs_it(room, monkeypatch):
+    monkeypatch.setattr(room, "packages", {"json-of-python": "json", "no-such": "no_such.module"})
+    (found,) = [each for each in run_checks() if each.id == "chatmemory.E013"]
+    assert "The room 'a_room' needs the package 'no-such'." in str(found)
+    assert "pip install no-such" in found.hint
+    assert f"remove {room.name!r} from INSTALLED_APPS" in found.hint

@@ -132,7 +132,22 @@ TEMPLATES = [
 ]
 SILENCED_SYSTEM_CHECKS = ["inspector.W002"]  # nothing here limits wrong passwords
 """
+UNREACHABLE = json.dumps(
+    {
+        "error": {
+            "type": "recorder_error",
+            "message": "the provider cannot be reached: [Errno 111] Connection refused",
+        }
+    }
+)
 VISIT_SHOP = """
+RECORD = '''
+import sys
+sys.path.insert(0, "")
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", "record", "--port", "0", "--spool", "spool", "--upstream",
+                           "http://127.0.0.1:9"])
+'''
 import os, sys
 sys.path.insert(0, "")
 os.environ["DJANGO_SETTINGS_MODULE"] = "shop_settings"
@@ -149,6 +164,21 @@ client = Client(headers={"host": "localhost"})
 client.force_login(get_user_model().objects.create_superuser("ada", password="l"))
 paths = ("", "learn/tool-calls/", "api/v1/memories/")
 print(*(client.get(f"/ops/chat/{path}").status_code for path in paths))
+protobuf = {"content_type": "application/x-protobuf"}
+print(client.post("/ops/chat/otlp/v1/traces", bytes([10, 0]), **protobuf).status_code)
+
+import signal, subprocess
+from urllib.error import HTTPError
+from urllib.request import urlopen
+command = [sys.executable, "-c", RECORD]
+recorder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+site = recorder.stdout.readline().split()[2].rstrip(".")
+try:
+    urlopen(f"{site}/v1/models", timeout=20)
+except HTTPError as error:  # nobody is upstream
+    print(error.code, error.read().decode())
+recorder.send_signal(signal.SIGTERM)
+print(recorder.wait(20))
 others = ("axes", "dj_database_url", "environs", "platformdirs", "psycopg", "uvicorn")
 print(*(name for name in others if find_spec(name) is None))
 """
@@ -305,8 +335,11 @@ def test_a_project_that_mounts_the_pages_needs_only_the_extra_pages(run, tmp_pat
     (tmp_path / "shop_urls.py").write_text(
         f"from django.urls import path\nurlpatterns = []\n{urls}"
     )
-    assert run("pages", "-c", VISIT_SHOP)[-2:] == [
+    assert run("pages", "-c", VISIT_SHOP)[-5:] == [
         "200 200 200",
+        "200",
+        "502 " + UNREACHABLE,
+        "0",
         "axes dj_database_url environs platformdirs psycopg uvicorn",
     ]
 

@@ -31,7 +31,7 @@ from chatmemory.windows.transitions import admit
 from chatmemory.windows.window import Entry, Window
 from inspector.conversation.budget import Segment, segments
 from inspector.conversation.looks import LOOKS
-from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
+from inspector.rooms.calls.bodies import ANTHROPIC, GEMINI, RESPONSES
 from inspector.rooms.calls.call import Source
 from inspector.rooms.calls.comparing import Difference, Place, difference
 from inspector.rooms.calls.learning import learned_for
@@ -49,8 +49,20 @@ READ = 2_000  # messages with tool calls, and messages of the history, that a pa
 THOUSAND = 1_000
 NEVER_SAID = "never said here"
 UNPRICED = ChosenPrices(provider=OWN)
-_PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
-_HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
+_PATHS = {
+    RESPONSES: "/v1/responses",
+    ANTHROPIC: "/v1/messages",
+    GEMINI: "/v1beta/models/{model}:generateContent",
+}
+_HOSTS = {
+    "openai": "https://api.openai.com",
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+_KEYS = {
+    ANTHROPIC: "x-api-key: $ANTHROPIC_API_KEY",
+    GEMINI: "x-goog-api-key: $GEMINI_API_KEY",
+}
 _KINDS = {"system": "system", "result": "results"}
 
 
@@ -349,23 +361,19 @@ class CallPage:
         body = self.call.body
         if len(body) > RAW:
             return ""
-        is_anthropic = self.row.format == ANTHROPIC
-        key = (
-            "x-api-key: $ANTHROPIC_API_KEY"
-            if is_anthropic
-            else "Authorization: Bearer $OPENAI_API_KEY"
-        )
+        key = _KEYS.get(self.row.format, "Authorization: Bearer $OPENAI_API_KEY")
         headers = json.loads(self.row.headers)
         sent = {
             name: value
             for name, value in headers.items()
             if name in ("anthropic-version", "anthropic-beta")
         }
-        if is_anthropic:
+        if self.row.format == ANTHROPIC:
             sent.setdefault("anthropic-version", "2023-06-01")
         host = _HOSTS.get(self.row.provider, f"https://{self.row.provider or 'api.openai.com'}")
+        path = _PATHS.get(self.row.format, "/v1/chat/completions")
         lines = [
-            f"curl {host}{_PATHS.get(self.row.format, '/v1/chat/completions')}",
+            f"curl {shlex.quote(host + path.format(model=self.row.model))}",
             f'-H "{key}"',
             "-H 'content-type: application/json'",
             *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in sent.items()),
