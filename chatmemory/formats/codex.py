@@ -3,7 +3,8 @@
 `response_item` records are the model's input and output. `event_msg` records are copies for the
 screen, which are read if the item is missing. In older files the items are not wrapped in records.
 A `compacted` record has the new window, or in older files only the summary. Source of the shapes:
-openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs.
+openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs; of the first version,
+codex-cli/src/utils/storage/save-rollout.ts.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ _ABOUT_TURNS = (
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file: each has a type and a payload, or is an item itself."""
+    """Return the records of a file: each has a type and a payload, or is an item itself.
+
+    The first version wrote one object, with the session and its items.
+    """
+    if isinstance(value, dict) and dict_in(value, "session") and list_in(value, "items"):
+        value = [value["session"], *value["items"]]
     records = records_in(value)
     name, is_session = None, False
     for each in records:
@@ -87,7 +93,9 @@ def _is_record(value: Any) -> bool:
 
 
 def _is_bare_meta(value: Mapping[str, Any]) -> bool:
-    return {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
+    """Return whether a record names a session; the first version left out empty instructions."""
+    has_instructions = {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
+    return has_instructions or value.keys() == {"id", "timestamp"}
 
 
 def _is_item(value: Mapping[str, Any]) -> bool:

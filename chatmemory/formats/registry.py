@@ -80,6 +80,7 @@ _BUILT_IN = (
     "pydantic_ai",
     "llama_index",
     "vercel_ui",
+    "vercel_model",
     "openai_chat",
     "sharegpt",
     "markdown",

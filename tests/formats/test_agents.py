@@ -1,4 +1,4 @@
-"""Sessions of opencode and Goose: their exports, and their databases."""
+"""Sessions of opencode, Goose, the AI SDK and the first Codex: their exports, and databases."""
 
 from __future__ import annotations
 
@@ -54,8 +54,27 @@ GROUND = [
     "ai: The corn is ground.",
 ]
 
+TARRED = [
+    "system: You know boats.",
+    "user: tar the hull[IMAGE]",
+    (
+        'ai: which tar is there | I look for tar. | shed {"shelf": "upper one"} | '
+        'shop {"open": true}'
+    ),
+    "tool: one black can",
+    'tool: {"why": "closed today"}',
+    "ai: The hull is tarred.",
+]
+SORTED = [
+    "user: sort the nails",
+    'ai: by their length | shell {"command": ["sort", "nails.txt"]}',
+    "tool: short and long",
+    "ai: The nails are sorted.",
+]
+EXPORTS = {"opencode": PAINTED, "goose": GROUND, "vercel_model": TARRED, "codex": SORTED}
 
-@pytest.mark.parametrize(("name", "lines"), [("opencode", PAINTED), ("goose", GROUND)])
+
+@pytest.mark.parametrize(("name", "lines"), EXPORTS.items())
 def test_an_export_is_read_with_thoughts_calls_and_results(name, lines):
     reading = read_transcripts(json.dumps(export(name)))
     (read,) = reading.transcripts

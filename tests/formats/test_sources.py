@@ -53,6 +53,7 @@ SOURCES = {
         "OpenHands", NOT_KNOWN, "OpenHands/software-agent-sdk, OpenHands/OpenHands"
     ),
     "qwen_code": Source("Qwen Code", NOT_KNOWN, "QwenLM/qwen-code"),
+    "vercel_model": Source("AI SDK, ModelMessages", NOT_KNOWN, "vercel/ai"),
     "wrapped": Source("LMSYS, WildChat", NOT_KNOWN, "the data sets"),
 }
 
