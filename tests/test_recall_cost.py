@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
@@ -19,6 +20,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
+from chatmemory.advice.choosing import is_of_first_half
 from chatmemory.formats import stream_transcripts
 from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.recall.cost import Call, bill_of, providers, rules_of
@@ -36,37 +38,33 @@ def rows_of(capsys, *arguments) -> tuple[dict, dict]:
 
 
 def test_sending_everything_is_cheaper_than_a_sliding_window(capsys, data_file):
-    """100 support conversations: a limit of 4,000 tokens sends 0.91 of the tokens for 1.30."""
+    """100 support conversations, each counted alike: a limit of 4,000 tokens costs 1.19."""
     file = data_file("tau_bench_airline.openai_chat.json")
     policies = "token_window:4000,token_window:5000,low_water=0.5,everything"
     rows, total = rows_of(capsys, file, "--policies", policies, *PRICES)
     found = {name: (row["held"], round(row["relative_cost"], 2)) for name, row in rows.items()}
     assert found == {
-        "token_window:4000": (1_631, 1.30),
-        "token_window:5000,low_water=0.5": (1_629, 0.98),
+        "token_window:4000": (1_631, 1.19),
+        "token_window:5000,low_water=0.5": (1_629, 0.99),
         "everything": (1_694, 1.0),
     }
     assert {row["priced"] for row in rows.values()} == {"cache"}
     assert total["recommended"] == "everything"
-    assert "of the policies tried, none that holds 95 % saves 10 %" in total["why"]
+    assert total["verdict"] == "send_everything"
+    assert "No window that holds 95 %, and as much as today, saves 10 %" in total["why"]
     rows, total = rows_of(capsys, file, "--policies", policies)
-    assert round(rows["token_window:4000"]["relative_cost"], 2) == 0.91
+    assert rows["token_window:4000"]["relative_cost"] < 1
     assert {row["priced"] for row in rows.values()} == {"tokens"}
 
 
 @pytest.mark.parametrize(
-    ("sessions", "sliding", "in_blocks", "why"),
+    ("sessions", "sliding", "in_blocks"),
     [
-        ("claude_sessions", (286, 2.0), (285, 0.64), "0.59 in conversations not used for choosing"),
-        pytest.param(
-            "all_claude_sessions",
-            *((720, 1.83), (719, 0.66)),
-            "0.69 in conversations not used for choosing; from 12 conversations",
-            marks=pytest.mark.long,
-        ),
+        ("claude_sessions", (286, 2.05), (285, 0.64)),
+        pytest.param("all_claude_sessions", (720, 1.83), (719, 0.66), marks=pytest.mark.long),
     ],
 )
-def test_blocks_save_a_third_in_long_sessions(request, capsys, sessions, sliding, in_blocks, why):
+def test_blocks_save_a_third_in_long_sessions(request, capsys, sessions, sliding, in_blocks):
     files = request.getfixturevalue(sessions)
     policies = "token_window:80000,token_window:80000,low_water=0.5"
     rows, total = rows_of(capsys, *files, "--policies", policies, *PRICES)
@@ -75,8 +73,10 @@ def test_blocks_save_a_third_in_long_sessions(request, capsys, sessions, sliding
         "token_window:80000": sliding,
         "token_window:80000,low_water=0.5": in_blocks,
     }
-    assert total["recommended"] == "token_window:80000,low_water=0.5"
-    assert why in total["why"]
+    assert total["verdict"] == "change"
+    assert "low_water=" in total["recommended"]
+    cost = re.search(r"facts; cost (0\.\d\d)\.", total["why"])
+    assert float(cost[1]) < 0.75
 
 
 @pytest.mark.long
@@ -113,23 +113,25 @@ def test_writing_to_a_cache_and_its_bounds_have_a_price(capsys, tmp_path):
     assert bounded["everything"]["read_tokens"] == bounded["everything"]["written_tokens"] == 0
 
 
-def test_a_policy_is_checked_in_conversations_that_did_not_choose_it(db, capsys):
-    """The window saves in every second conversation only, because the others are short."""
+def test_a_window_must_save_in_both_halves_of_the_conversations(db, capsys):
+    """It saves in one half only, because the conversations of the other are short."""
     long = [SystemMessage("Be kind."), UserMessage("A-1182")]
     long += [UserMessage("and then " * 40), AiMessage("A-1182")] * 8
     short = [UserMessage("A-1182"), *[AiMessage("A-1182")] * 4]
-    for n in range(6):
-        services.create(f"m{n}", MessageWindow(50))
-        services.add(f"m{n}", short if n % 2 else long)
+    ids = [f"m{n}" for n in range(9)]
+    for id in ids:
+        services.create(id, MessageWindow(50))
+        services.add(id, long if is_of_first_half(id) else short)
     policies = ("--policies", "token_window:500,low_water=0.5")
     _, total = rows_of(capsys, *policies)
-    assert total["recommended"] == "everything"
-    assert "in each half of the conversations" in total["why"]
-    for n in range(1, 6, 2):
-        services.delete(f"m{n}")
+    assert (total["verdict"], total["recommended"]) == ("keep", "message_window:50")
+    for id in ids:
+        if not is_of_first_half(id):
+            services.delete(id)
     _, total = rows_of(capsys, *policies)
-    assert total["recommended"] == "token_window:500,low_water=0.5"
-    assert total["why"].endswith("from 3 conversations")
+    assert total["verdict"] == "change"
+    assert total["recommended"].startswith("message_window:")
+    assert total["measured"]["conversations"] == sum(map(is_of_first_half, ids))
 
 
 def test_a_conversation_that_needed_nothing_or_made_two_calls_weighs_nothing(db, capsys):
@@ -139,8 +141,8 @@ def test_a_conversation_that_needed_nothing_or_made_two_calls_weighs_nothing(db,
     services.add("two", [UserMessage("A-1182"), *[AiMessage("A-1182")] * 2])
     services.create("empty", MessageWindow(9))
     _, total = rows_of(capsys, "--policies", "message_window:1")
-    assert total["recommended"] is None
-    assert "no conversation with three calls or more needed a fact again" in total["why"]
+    assert total["measured"]["left_out"] == {"too_short": 2}
+    assert "No fact was needed again: chosen by cost alone" in total["why"]
     rows, _ = rows_of(capsys, "--prefix", "empty", "--policies", "message_window:1,everything")
     assert {row["relative_cost"] for row in rows.values()} == {None}
 

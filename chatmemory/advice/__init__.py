@@ -19,6 +19,7 @@ from chatmemory.advice.values import (
     Scope,
     Verdict,
 )
+from chatmemory.advice.words import answer_of
 
 __all__ = [
     "FACTS_ENOUGH",
@@ -35,5 +36,6 @@ __all__ = [
     "Verdict",
     "advise",
     "advise_groups",
+    "answer_of",
     "effect_of",
 ]

@@ -48,10 +48,20 @@ def advise(
     prices: Prices = NO_PRICES,
     keeps: Policy | None = None,
 ) -> Advice:
-    """Return the advice for conversations. `keeps` is a policy whose option is asked for, such as
-    the limit that would have kept a fact.
+    """Return the advice for conversations. If they are of several groups whose advice differs,
+    there is none for all of them. `keeps` is a policy whose option is asked for, such as the limit
+    that would have kept a fact.
     """
-    counted, left_out = _sorted(list(measured))
+    listed = list(measured)
+    if len({each.group for each in listed}) > 1:
+        return advise_groups(listed, goals, prices)[0]
+    return _advised(listed, goals, prices, keeps)
+
+
+def _advised(
+    measured: Sequence[Measured], goals: Goals, prices: Prices, keeps: Policy | None = None
+) -> Advice:
+    counted, left_out = _sorted(measured)
     scope = scope_of(counted, left_out, prices)
     if not counted:
         return Advice(Verdict.TOO_FEW, scope, goals=goals)
@@ -76,19 +86,20 @@ def scope_of(
 
 
 def advise_groups(
-    groups: Mapping[str, Sequence[Measured]], goals: Goals = USUAL, prices: Prices = NO_PRICES
+    measured: Iterable[Measured], goals: Goals = USUAL, prices: Prices = NO_PRICES
 ) -> tuple[Advice, dict[str, Advice]]:
-    """Return the advice for all groups together, and for each. If the groups' advice differs, there
-    is none for all of them.
+    """Return the advice for all conversations together, and for each group by its name. If the
+    groups' advice differs, there is none for all of them.
     """
-    found = {name: advise(members, goals, prices) for name, members in groups.items()}
-    together = advise((each for members in groups.values() for each in members), goals, prices)
-    if len(found) < 2:
-        return (next(iter(found.values())) if found else together), found
-    answers = {_answer(each) for each in found.values() if each.pick} - {None}
-    if not answers or together.pick is None:
-        return together, found
-    if answers == {_answer(together)}:
+    groups: dict[str, list[Measured]] = {}
+    for each in measured:
+        groups.setdefault(each.group, []).append(each)
+    found = {name: _advised(members, goals, prices) for name, members in groups.items()}
+    if len(found) == 1:
+        return next(iter(found.values())), found
+    together = _advised([each for members in groups.values() for each in members], goals, prices)
+    answers = {_answer(each) for each in found.values()} - {None}
+    if not answers or together.pick is None or answers == {_answer(together)}:
         return together, found
     differing = replace(
         together, verdict=Verdict.GROUPS_DIFFER, pick=None, others=(), checked=None, keeps=None
@@ -111,7 +122,7 @@ def _figures(each: Measured) -> Figures:
     return each.figures
 
 
-def _sorted(measured: list[Measured]) -> tuple[list[Measured], dict[LeftOut, list[str]]]:
+def _sorted(measured: Sequence[Measured]) -> tuple[list[Measured], dict[LeftOut, list[str]]]:
     """Return the conversations that count, and the ids of the others."""
     left_out: dict[LeftOut, list[str]] = {}
 
@@ -125,7 +136,7 @@ def _sorted(measured: list[Measured]) -> tuple[list[Measured], dict[LeftOut, lis
         return kept
 
     of_client = [each.decided_by is DecidedBy.CLIENT for each in measured]
-    found = measured if all(of_client) else keep(measured, LeftOut.CLIENT, of_client)
+    found = list(measured) if all(of_client) else keep(measured, LeftOut.CLIENT, of_client)
     found = keep(found, LeftOut.UNREAD, [each.figures is None for each in found])
     found = keep(found, LeftOut.UNREADABLE, [_figures(each).is_unreadable for each in found])
     found = keep(found, LeftOut.TOO_SHORT, [_figures(each).calls < FEWEST_CALLS for each in found])

@@ -75,7 +75,7 @@ class Measured(NamedTuple):
 
     `policy` is the one in force, or None if the conversation has none. `refused` names who would
     refuse its window now. `state` tells of which state of the conversation the figures are, which
-    has `said` messages in all.
+    has `said` messages in all. `group` names the conversations to which it belongs.
     """
 
     id: str
@@ -86,6 +86,7 @@ class Measured(NamedTuple):
     refused: str = ""
     state: str = ""
     said: int = 0
+    group: str = ""
 
     @property
     def needed_limit(self) -> int:

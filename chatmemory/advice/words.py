@@ -6,6 +6,7 @@ These sentences are the same on pages, in commands, in the API and for agents.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from chatmemory.advice.effects import Effect
 from chatmemory.advice.values import DEARER, Advice, LeftOut, Option, Scope, Verdict
@@ -314,6 +315,16 @@ def dominated_words(advice: Advice) -> str:
     one = advice.dominated == 1
     windows = "1 other window" if one else f"{advice.dominated:,} other windows"
     return f"{windows} {'costs' if one else 'cost'} more and {'holds' if one else 'hold'} no more."
+
+
+def answer_of(advice: Advice) -> dict[str, Any]:
+    """Return the advice as programs read it."""
+    return {
+        "verdict": advice.verdict.value,
+        "recommended": advice.recommended,
+        "why": sentence(advice),
+        "measured": advice.measured.to_dict(),
+    }
 
 
 def sentence(advice: Advice) -> str:

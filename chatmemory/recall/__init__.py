@@ -15,27 +15,23 @@ from dataclasses import dataclass, fields, replace
 
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import ChatMessage, chat_messages
-from chatmemory.recall.advice import USUAL, Advice, Chooser, Goals, why_words
 from chatmemory.recall.comparison import RecallCurve, curve_of, replay
 from chatmemory.recall.cost import NO_BOUNDS, NO_PRICES, NOTHING_SENT, Bill, CacheRules, Prices
 from chatmemory.recall.facts import Words, words_of
-from chatmemory.recall.frontier import Figures, longest_prompt, tried_policies
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
-from chatmemory.windows.written_policies import checked_policies, checked_policy, text_of_policy
+from chatmemory.windows.written_policies import checked_policies, checked_policy
 
 __all__ = [
     "Recall",
     "RecallCurve",
-    "RecallSums",
     "for_each_policy",
     "histories_for",
     "recall",
     "recall_curve",
     "recall_of",
-    "recall_sums",
     "recalls_of",
 ]
 
@@ -169,78 +165,6 @@ def recalls_of(
         replace(found(history, policy), everything=found(history, None).bill)
         for history, policy in zip(histories, policies, strict=True)
     ]
-
-
-@dataclass
-class RecallSums:
-    """The sums of each policy over conversations, and the figures of each conversation, from which
-    the advice is derived.
-    """
-
-    policies: Sequence[Policy | None]
-    rules: CacheRules = NO_BOUNDS
-
-    def __post_init__(self) -> None:
-        self.rows = [Recall(policy) for policy in self.policies]
-        self.figures: list[Figures] = []
-        self._tried = tried_policies(self.policies, self.rules)
-
-    def add(self, histories: Sequence[History], today: Policy | None = None) -> None:
-        """Add a conversation, given as one history for each policy, and the policy in force."""
-        if not histories:
-            return
-        found = recalls_of(histories, self.policies, self.rules)
-        self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
-        self.figures.append(self._figures(histories[0], found, today))
-
-    def _figures(self, history: History, found: Sequence[Recall], today: Policy | None) -> Figures:
-        everything = recall_of(history, None, self.rules)
-        points: dict[int, dict[int, Tally]] = {}
-        for each in found:
-            if each.policy is not None:
-                variant, limit = self._tried.place_of(each.policy)
-                points.setdefault(variant, {})[limit] = each.tally
-        own = recall_of(history, today, self.rules).tally if today else None
-        return Figures(
-            recalls=everything.recalls,
-            calls=everything.calls,
-            longest=longest_prompt(history),
-            everything=everything.tally,
-            points=points,
-            today=own,
-        )
-
-    def advice(self, prices: Prices = NO_PRICES, goals: Goals = USUAL) -> Advice | None:
-        """Advise one of the policies, or sending everything. None if the policies use different
-        estimators, whose token counts cannot be compared.
-        """
-        if len({each.estimator for each in self.policies if each}) > 1:
-            return None
-        return Chooser(self._tried, self.figures, prices, goals).advice()
-
-    def recommended(
-        self, prices: Prices, goals: Goals = USUAL, advice: Advice | None = None
-    ) -> tuple[str | None, str]:
-        """Return the text of the recommended policy, and why; None if no advice is possible."""
-        advice = advice or self.advice(prices, goals)
-        if advice is None:
-            return None, "several estimators count these policies, and their tokens do not compare"
-        weighing = sum(each.has_weight for each in self.figures)
-        pick = text_of_policy(advice.pick.policy) if advice.pick else None
-        return pick, why_words(advice, goals, weighing, prices)
-
-
-def recall_sums(
-    conversations: Iterable[Sequence[History]],
-    policies: Sequence[Policy | None],
-    rules: CacheRules = NO_BOUNDS,
-    today: Policy | None = None,
-) -> RecallSums:
-    """Return the sums over conversations, each given as one history for each policy."""
-    found = RecallSums(policies, rules)
-    for histories in conversations:
-        found.add(histories, today)
-    return found
 
 
 def recall_curve(

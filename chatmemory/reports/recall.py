@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
+from chatmemory.advice import Advice, Goals, answer_of
+from chatmemory.advice.choosing import NEARLY
+from chatmemory.advice.recalls import Recalls, kind_to_try, measured_of, tried_for
+from chatmemory.advice.words import sentence
 from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model
 from chatmemory.printing import Printer, add_json_argument
-from chatmemory.recall import RecallSums, histories_for, recall_sums
-from chatmemory.recall.advice import Advice, Chooser, Goals
+from chatmemory.recall import histories_for
 from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
 from chatmemory.recall.facts import NO_WORDS, Words
-from chatmemory.recall.frontier import figures_of, tried_of_kind
-from chatmemory.recall.history import History
+from chatmemory.recall.frontier import TriedPolicies
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.recorded import print_recorded
 from chatmemory.windows.policies import KINDS, Policy
@@ -125,6 +126,10 @@ class RecallOptions:
     rules: CacheRules
     goals: Goals
 
+    @property
+    def asked(self) -> tuple[Prices, Goals]:
+        return self.prices, self.goals
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> RecallOptions:
         """Read the options. Raises InvalidValue, UnknownEstimator."""
@@ -141,15 +146,12 @@ class RecallOptions:
             Goals(options["share"], options["saving"], _context_of(options)),
         )
 
-    def chooser(self, histories: Iterable[tuple[History, Policy | None]]) -> Chooser:
-        """Return the chooser of the frontier, given histories with their policies in force."""
-        assert self.frontier is not None
-        also = [self.today.limit] if self.today else []
-        tried = tried_of_kind(self.frontier, also, self.rules)
-        figures = [
-            figures_of(history, tried, self.today or in_force) for history, in_force in histories
-        ]
-        return Chooser(tried, figures, self.prices, self.goals)
+    def kind(self) -> Policy:
+        """The kind of policy whose windows are tried."""
+        return self.frontier or kind_to_try(self.policies, self.today)
+
+    def tried(self, policies: Sequence[Policy | None]) -> TriedPolicies:
+        return tried_for(self.kind(), policies, self.rules, self.today)
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
@@ -159,53 +161,60 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
     if options["label"] or options["prefix"]:
         raise InvalidValue("name files, or stored conversations by --label or --prefix")
 
-    def read(policies: Sequence[Policy | None], by: Printer = printer) -> Iterator[list[History]]:
-        paths: list[Path] = options["files"]
-        for each in transcripts(paths, options["format"], by):
-            yield histories_for(each.messages, policies, words)
+    def read(policies: Sequence[Policy | None], by: Printer = printer) -> Recalls:
+        found = Recalls(policies, chosen.rules)
+        kind, tried = chosen.kind(), chosen.tried(policies)
+        for each in transcripts(options["files"], options["format"], by):
+            first, *histories = histories_for(each.messages, [kind, *policies], words)
+            name = each.name or str(each.number)
+            found.add(histories, measured_of(name, first, tried, chosen.today))
+        return found
 
-    policies, advice = chosen.policies, None
-    if chosen.frontier:
-        silent = Printer(len, len)  # the second reading prints what is left out
-        chooser = chosen.chooser((each[0], None) for each in read([chosen.frontier], silent))
-        policies, advice = best_policies(chooser, chosen.today), chooser.advice()
-    found = recall_sums(read(policies), policies, chosen.rules, chosen.today)
-    print_recalls(found, chosen, printer, advice)
+    if not chosen.frontier:
+        found = read(chosen.policies)
+        print_recalls(found, chosen, found.advice(*chosen.asked), printer)
+        return 0
+    silent = Printer(len, len)  # the second reading prints what is left out
+    advice = read([], silent).advice(*chosen.asked)
+    print_recalls(read(best_policies(advice)), chosen, advice, printer)
     return 0
 
 
-def best_policies(chooser: Chooser, today: Policy | None) -> list[Policy | None]:
-    """Return the policies that no other one beats, the smallest limit first, and everything."""
-    found = chooser.unbeaten()
-    policies: list[Policy | None] = [each.policy for each in found]
-    return [*([today] if today and today not in policies else []), *policies, None]
+def best_policies(advice: Advice) -> list[Policy | None]:
+    """Return what is in force, the windows that no other option dominates and that hold nearly
+    enough, the cheapest first, and everything.
+    """
+    least = NEARLY * advice.goals.share
+    found = [
+        each.policy
+        for each in advice.options
+        if each.share >= least and each.fits and not advice.is_dominated(each)
+    ]
+    today = advice.today.policy if advice.today else None
+    return [*([today] if today and today not in found else []), *found, None]
 
 
-def print_recalls(
-    found: RecallSums, options: RecallOptions, printer: Printer, advice: Advice | None = None
-) -> None:
-    """Print a row for each policy, and which of them is recommended."""
+def print_recalls(found: Recalls, options: RecallOptions, advice: Advice, printer: Printer) -> None:
+    """Print a row for each policy, and the advice."""
+    costs = found.relative_costs(advice)
     shown = [
         (
             text_of_policy(each.policy),
-            [*(f"{n:,}" for n in _numbers(each).values()), _cost(each, options)],
+            [*(f"{n:,}" for n in _numbers(each).values()), "" if cost is None else f"{cost:.2f}"],
         )
-        for each in found.rows
+        for each, cost in zip(found.rows, costs, strict=True)
     ]
     rows = [["policy", *COLUMNS, "relative_cost"], *([name, *cells] for name, cells in shown)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     heading, *lines = (_aligned(row, widths) for row in rows)
     if not printer.as_json:
         printer.line(heading)
-    for each, line in zip(found.rows, lines, strict=True):
-        cost = each.relative_cost(options.prices)
+    for each, cost, line in zip(found.rows, costs, lines, strict=True):
         values = {"relative_cost": cost and round(cost, 4), "priced": options.prices.priced}
         printer.row({"policy": text_of_policy(each.policy), **_numbers(each), **values}, line)
     conversations = found.rows[0].conversations if found.rows else 0
-    pick, why = found.recommended(options.prices, options.goals, advice)
-    sentence = f"recommended: {pick or 'nothing'}: {why}."
-    values = {"conversations": conversations, "recommended": pick, "why": why}
-    printer.total(values, sentence)
+    values = {"conversations": conversations, **answer_of(advice)}
+    printer.total(values, f"recommended: {advice.recommended or 'nothing'}: {sentence(advice)}.")
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -216,8 +225,3 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _numbers(found: Any) -> dict[str, int]:
     return {name: getattr(found, name) for name in COLUMNS}
-
-
-def _cost(found: Any, options: RecallOptions) -> str:
-    cost = found.relative_cost(options.prices)
-    return "" if cost is None else f"{cost:.2f}"

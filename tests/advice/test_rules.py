@@ -309,11 +309,15 @@ def test_one_conversation_far_larger_than_the_others_stands_apart() -> None:
 def test_groups_that_differ_give_no_advice_for_all() -> None:
     cheap = [all_hold(f"a{n}", [600, 800, 850], 800) for n in range(4)]
     dear = [all_hold(f"b{n}", [1_200, 1_300, 1_400], 1_300) for n in range(4)]
-    together, each = advise_groups({"a": cheap, "b": dear})
+    cheap = [each._replace(group="a") for each in cheap]
+    dear = [each._replace(group="b") for each in dear]
+    together, each = advise_groups([*cheap, *dear])
+    assert advise([*cheap, *dear]) == together
     assert (together.verdict, together.pick) == (Verdict.GROUPS_DIFFER, None)
     assert each["a"].recommended == "message_window:4"
     assert each["b"].recommended == "everything"
-    same, _ = advise_groups({"a": cheap, "c": [each._replace(id=f"{each.id}c") for each in cheap]})
+    others = [each._replace(id=f"{each.id}c", group="c") for each in cheap]
+    same, _ = advise_groups([*cheap, *others])
     assert same.recommended == "message_window:4"
 
 

@@ -6,10 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, TokenWindow, UserMessage
-from chatmemory.recall.advice import AdviceReason, Chooser, Goals
-from chatmemory.recall.cost import Prices
-from chatmemory.recall.frontier import figures_of, tried_of_kind
+from chatmemory import AiMessage, UserMessage
 from chatmemory.recall.history import history_from
 from chatmemory.reports.recorded import RecordedCall, shares, used_in
 
@@ -31,17 +28,3 @@ def test_messages_since_the_previous_call_are_new_and_misses_are_counted_apart()
     assert calls == [RecordedCall(1_000, 900, 20, 2), RecordedCall(1_010, 0, 30, 897)]
     assert shares(calls) == (1, pytest.approx(0.9), pytest.approx(0.98))
     assert shares([]) == (0, 0, 0)
-
-
-def test_where_everything_does_not_fit_and_nothing_holds_enough_the_fullest_window_is_an_option():
-    said = [UserMessage("A-1182"), *[UserMessage("well")] * 3, *[AiMessage("A-1182")] * 4]
-    history = history_from(said, [50] * 8, 0, range(1, 9))
-    tried = tried_of_kind(TokenWindow(1), [120])
-    chooser = Chooser(tried, [figures_of(history, tried, None)], Prices(), Goals(context=120))
-    advice = chooser.advice()
-    assert (advice.why, advice.pick) == (AdviceReason.NOTHING_HOLDS, None)
-    assert advice.option is not None
-    assert advice.option.policy.limit <= 120
-    assert advice.option.tally.held == max(
-        each.tally.held for each in chooser.points if each.policy.limit <= 120
-    )

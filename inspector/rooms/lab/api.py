@@ -11,6 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory.access.roles import READ
+from chatmemory.advice import Verdict, answer_of
+from chatmemory.advice.recalls import Recalls, kind_to_try, measured_of, tried_for
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
@@ -19,10 +21,11 @@ from chatmemory.api.requests import Body, Query
 from chatmemory.api.responses import Json, response
 from chatmemory.conf import fact_words
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.recall import RecallSums, histories_for, recall_sums
+from chatmemory.recall import histories_for
 from chatmemory.recall.cost import Prices, providers, rules_of
 from chatmemory.windows.written_policies import text_of_policy
 from inspector.rooms.lab.stored import READ_AT_ONCE, recall_of_stored
+from inspector.shell.advice import goals_in_use
 
 
 def _price(help_text: str) -> serializers.DecimalField:
@@ -110,7 +113,8 @@ class RecallRowSerializer(Json):
     )
     relative_cost = serializers.FloatField(
         allow_null=True,
-        help_text="Of the prompts: 1.0 is sending everything. Null without any prompt.",
+        help_text="Of the prompts: 1.0 is sending everything; the mean over conversations, each "
+        "counted alike. Null without any prompt.",
     )
     priced = serializers.CharField(
         help_text="`cache` where a cached price was given; else `tokens` are compared."
@@ -120,28 +124,43 @@ class RecallRowSerializer(Json):
         return text_of_policy(row["policy"])
 
 
+class MeasuredSerializer(Json):
+    """What advice was measured on."""
+
+    conversations = serializers.IntegerField(help_text="Those that were counted, each alike.")
+    of = serializers.IntegerField(help_text="Of so many.")
+    left_out = serializers.DictField(
+        child=serializers.IntegerField(), help_text="The others by reason, such as `outlier`."
+    )
+    messages = serializers.IntegerField(help_text="The messages that were replayed.")
+    calls = serializers.IntegerField(help_text="The AI messages among them.")
+    prices = serializers.CharField(help_text="Whose prices, or `tokens`.")
+    rules = serializers.CharField(help_text="The version of the rules by which it is measured.")
+
+
 class RecallSerializer(Json):
     results = RecallRowSerializer(many=True)
     recommended = serializers.CharField(
         allow_null=True,
-        help_text="The policy of `results`, or `everything`, that is worth its cost; null if no "
-        "advice is possible.",
+        help_text="The policy that is worth its cost, of all windows that were tried, or "
+        "`everything`; null if no advice is possible.",
     )
-    why = serializers.CharField(help_text="Why it is, in a sentence.")
+    verdict = serializers.ChoiceField(
+        [each.value for each in Verdict], help_text="What to do about the policy in force."
+    )
+    why = serializers.CharField(help_text="The advice with its effect, in a sentence.")
+    measured = MeasuredSerializer(help_text="What the advice was measured on.")
 
 
-def recall_answer(found: RecallSums, prices: Prices) -> dict[str, Any]:
-    """Return the sums of policies with their cost, and the recommended policy."""
+def recall_answer(found: Recalls, prices: Prices) -> dict[str, Any]:
+    """Return the sums of policies with their cost, and the advice."""
+    advice = found.advice(prices, goals_in_use())
+    costs = found.relative_costs(advice)
     rows = [
-        {
-            **vars(row),
-            "relative_cost": row.relative_cost(prices),
-            "priced": prices.priced,
-        }
-        for row in found.rows
+        {**vars(row), "relative_cost": cost, "priced": prices.priced}
+        for row, cost in zip(found.rows, costs, strict=True)
     ]
-    pick, why = found.recommended(prices)
-    return {"results": rows, "recommended": pick, "why": why}
+    return {"results": rows, **answer_of(advice)}
 
 
 class RecallOf(Resource):
@@ -158,7 +177,7 @@ class RecallOf(Resource):
         prices, rules = _prices(parameters), rules_of(parameters.pop("provider", ""))
         prefix = parameters.pop("prefix", "")
         if not (prefix.startswith(own) or own.startswith(prefix)):
-            return _recalls(recall_sums([], policies), prices)
+            return _recalls(Recalls(policies, rules), prices)
         which = MemoryFilter(**parameters, id_prefix=max(prefix, own, key=len))
         with field_at_fault("prefix"):
             found = recall_of_stored(which, policies, READ_AT_ONCE, rules)
@@ -173,8 +192,12 @@ class RecallOf(Resource):
         """
         policies, rules = parameters["policies"], rules_of(parameters.get("provider", ""))
         conversations = parameters["said"]
-        histories = (histories_for(each, policies, fact_words()) for each in conversations)
-        return _recalls(recall_sums(histories, policies, rules), _prices(parameters))
+        found, kind = Recalls(policies, rules), kind_to_try(policies)
+        tried = tried_for(kind, policies, rules)
+        for number, each in enumerate(conversations, 1):
+            first, *histories = histories_for(each, [kind, *policies], fact_words())
+            found.add(histories, measured_of(str(number), first, tried))
+        return _recalls(found, _prices(parameters))
 
 
 def _prices(parameters: Parameters) -> Prices:
@@ -182,7 +205,7 @@ def _prices(parameters: Parameters) -> Prices:
         return Prices(*(parameters.pop(name, None) for name in ("input", "cached", "write")))
 
 
-def _recalls(found: RecallSums, prices: Prices) -> Response:
+def _recalls(found: Recalls, prices: Prices) -> Response:
     return response(RecallSerializer, recall_answer(found, prices))
 
 

@@ -121,7 +121,8 @@ class FleetPage:
         self.context = address.context or self.known_context
         self.kind = found.tried.kind
         self.losers_of: Sequence[Loser] = ()
-        self.advice, self.of_groups = advise_groups(found.groups, self.goals, address.prices.named)
+        measured = (each for members in found.groups.values() for each in members)
+        self.advice, self.of_groups = advise_groups(measured, self.goals, address.prices.named)
         self.card = AdviceCard(self.advice, address.prices)
         self.csv = address.link(**{"as": "csv"})
         self.stop = address.link(stop="1")

@@ -206,14 +206,14 @@ def usual_kind(which: MemoryFilter) -> str:
 
 def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
     """Return the conversations without figures of their present state."""
-    return [each for each, found in _measured(query, chosen).items() if found.figures is None]
+    return [each for each, found in measured_now(query, chosen).items() if found.figures is None]
 
 
 @one_snapshot()
 def fleet(query: FleetQuery) -> Fleet:
     """Return the figures of the chosen conversations so far."""
     matching, chosen = chosen_of(query)
-    found = _measured(query, chosen).items()
+    found = measured_now(query, chosen).items()
     known = tuple(Known(each, measured) for each, measured in found if measured.figures)
     return Fleet(matching, len(chosen), tried_of(query), known)
 
@@ -234,7 +234,7 @@ def losers(measured: Iterable[Measured], policy: Policy) -> list[Loser]:
     return [each for each in map(_loser, worst, histories, repeat(policy)) if each]
 
 
-def _measured(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
+def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
     """Return the conversations with their figures: those that a keeper has made, if they are of the
     question and of the present state, else those that were computed for the question.
     """
@@ -247,6 +247,7 @@ def _measured(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measu
         known = kept.get(each.id)
         if known is None:  # deleted meanwhile
             continue
+        known = known._replace(group=each.group)
         row = computed.get(each.id)
         if known.state == each.step and answers(known, tried):
             found[each] = known

@@ -1,4 +1,4 @@
-"""Stored conversations, all together: recall, histories, and the budget of the windows."""
+"""Stored conversations, all together: recall with its advice, and the budget of the windows."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from functools import partial
 
 from django.db.models import Sum
 
-from chatmemory.exceptions import InvalidValue, MemoryNotFound
-from chatmemory.ledger.lookup import find_memory
+from chatmemory.advice import Measured
+from chatmemory.advice.recalls import Recalls
+from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
 from chatmemory.models import Stay
 from chatmemory.reading.budget import Budget, kind_of
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import recall_history
-from chatmemory.recall import RecallSums, for_each_policy
+from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.recall import for_each_policy
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
-from chatmemory.recall.history import History
-from chatmemory.windows.policies import Policy
-from chatmemory.windows.stored_policies import can_decide
+from chatmemory.recall.frontier import ANY_LIMIT, Figures, figures_of
+from chatmemory.windows.policies import Policy, TokenWindow
+from chatmemory.windows.written_policies import policies_from_text
+from inspector.rooms.lab.reads import FleetQuery, chosen_of, measured_now, tried_of, usual_kind
 
 READ_AT_ONCE = 20_000  # the most messages that an answer replays
 
@@ -28,12 +30,12 @@ def recall_of_stored(
     policies: Sequence[Policy | None],
     most: int | None = None,
     rules: CacheRules = NO_BOUNDS,
-) -> RecallSums:
-    """Return the recall of the conversations that match a filter under each policy.
+) -> Recalls:
+    """Return the recall of the conversations that match a filter under each policy, and what the
+    advice about them is derived from.
 
-    Conversations are read one after the other. One that is deleted meanwhile is left out. The
-    policies in force are today's, where a policy decides. Raises InvalidValue if there are more
-    than `most` messages, and UnknownEstimator.
+    Conversations are read one after the other. One that is deleted meanwhile is left out. Raises
+    InvalidValue if there are more than `most` messages, and UnknownEstimator.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")
     if most is not None and (amount := sum(count for _, count in rows)) > most:
@@ -41,25 +43,33 @@ def recall_of_stored(
             f"these conversations have {amount:,} messages, and an answer reads up to {most:,}: "
             "choose fewer, or use manage.py recall"
         )
-    found = RecallSums(policies, rules)
-    for memory_id, _ in rows.iterator():
+    found = Recalls(policies, rules)
+    for each in measured_stored(which, rules):
         with suppress(MemoryNotFound):
-            read = partial(recall_history, memory_id)
-            found.add(for_each_policy(policies, read), policy_today(memory_id))
+            found.add(for_each_policy(policies, partial(recall_history, each.id)), each)
     return found
 
 
-def histories_today(which: MemoryFilter, estimator: str) -> Iterator[tuple[History, Policy | None]]:
-    """Yield the histories of the conversations that match, each with its policy in force."""
-    for memory_id in which.rows().order_by("id").values_list("id", flat=True).iterator():
-        with suppress(MemoryNotFound):
-            yield recall_history(memory_id, estimator), policy_today(memory_id)
-
-
-def policy_today(memory_id: str) -> Policy | None:
-    """Return the policy in force, or None if a client decides. Raises MemoryNotFound."""
-    policy = find_memory(memory_id).policy
-    return policy if can_decide(policy) and not policy.meters_only else None
+def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured]:
+    """Yield the conversations that match a filter with the figures that the lab shows of them. The
+    ones that are not known yet are computed, and not kept.
+    """
+    kind = policies_from_text(f"{usual_kind(which) or TokenWindow.kind}:{ANY_LIMIT}")[0]
+    assert kind is not None
+    query = FleetQuery(which, kind, rules=rules)
+    tried = tried_of(query)
+    for chosen, known in measured_now(query, chosen_of(query)[1]).items():
+        if known.figures is not None:
+            yield known
+            continue
+        try:
+            history = recall_history(chosen.id, kind.estimator, latest=COMPARED_MAX)
+            figures = figures_of(history, tried, chosen.policy if chosen.decides else None)
+        except MemoryNotFound:
+            continue
+        except ChatMemoryError:
+            figures = Figures(is_unreadable=True)
+        yield known._replace(figures=figures, tried=tried)
 
 
 def budget_of_all(which: MemoryFilter) -> Budget:

@@ -106,10 +106,10 @@ def test_a_large_question_is_refused(api, conversations, monkeypatch):
 def test_a_conversation_that_is_deleted_meanwhile_is_left_out(conversations, monkeypatch):
     histories = stored_reads.recall_history
 
-    def deleted_first(memory_id, name):
+    def deleted_first(memory_id, *arguments, **more):
         if memory_id == "acme/2":
             services.delete(memory_id)
-        return histories(memory_id, name)
+        return histories(memory_id, *arguments, **more)
 
     monkeypatch.setattr(stored_reads, "recall_history", deleted_first)
     (found,) = recall_of_stored(MemoryFilter(), [None]).rows

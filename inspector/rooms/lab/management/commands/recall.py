@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chatmemory.advice import advise
 from chatmemory.management.base import ReportCommand, wrong_arguments
 from chatmemory.messages.ids import check_text
 from chatmemory.printing import Printer
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reports import recall
-from inspector.rooms.lab.stored import histories_today, recall_of_stored
+from inspector.rooms.lab.stored import measured_stored, recall_of_stored
 
 
 class Command(ReportCommand):
@@ -23,12 +24,13 @@ class Command(ReportCommand):
         which = MemoryFilter(label=options["label"], id_prefix=options["prefix"])
         if not which.rows().exists():
             raise wrong_arguments(_nothing(options["label"], options["prefix"]))
-        policies, advice = chosen.policies, None
+        policies = chosen.policies
         if chosen.frontier:
-            chooser = chosen.chooser(histories_today(which, chosen.frontier.estimator))
-            policies, advice = recall.best_policies(chooser, chosen.today), chooser.advice()
+            measured = measured_stored(which, chosen.rules)
+            policies = recall.best_policies(advise(measured, chosen.goals, chosen.prices))
         found = recall_of_stored(which, policies, rules=chosen.rules)
-        recall.print_recalls(found, chosen, printer, advice)
+        advice = found.advice(*chosen.asked)
+        recall.print_recalls(found, chosen, advice, printer)
         return 0
 
 

@@ -1,0 +1,78 @@
+"""Recall of conversations under policies, as rows, with the advice about the same conversations.
+
+The rows are of the policies that were asked for. The advice is chosen among all windows of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from chatmemory.advice.choosing import advise
+from chatmemory.advice.values import USUAL, Advice, Goals, Measured
+from chatmemory.recall import Recall, recalls_of
+from chatmemory.recall.cost import NO_BOUNDS, NO_PRICES, CacheRules, Prices
+from chatmemory.recall.frontier import TriedPolicies, figures_of, tried_of_kind
+from chatmemory.recall.history import History
+from chatmemory.windows.policies import Policy, TokenWindow
+
+
+@dataclass
+class Recalls:
+    """The rows of policies over conversations, and the conversations measured for the advice."""
+
+    policies: Sequence[Policy | None]
+    rules: CacheRules = NO_BOUNDS
+    measured: list[Measured] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rows = [Recall(policy) for policy in self.policies]
+        self._of_each: dict[str, list[Recall]] = {}
+
+    def add(self, histories: Sequence[History], measured: Measured) -> None:
+        """Add a conversation, given as one history for each policy."""
+        if histories:
+            found = recalls_of(histories, self.policies, self.rules)
+            self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
+            self._of_each[measured.id] = found
+        self.measured.append(measured)
+
+    def advice(self, prices: Prices = NO_PRICES, goals: Goals = USUAL) -> Advice:
+        return advise(self.measured, goals, prices)
+
+    def relative_costs(self, advice: Advice) -> list[float | None]:
+        """Return the cost of each policy relative to sending everything: the mean over the
+        conversations that the advice counts, in which each counts alike, or over all if it counts
+        none. None without any prompt.
+        """
+        prices, scope = advice.measured.prices, advice.measured
+        out = {id for ids in scope.left_out.values() for id in ids} if scope.conversations else ()
+        counted = [found for id, found in self._of_each.items() if id not in out]
+        costs = ([each.relative_cost(prices) for each in found] for found in counted)
+        known = [found for found in costs if None not in found]
+        if not known:
+            return [None] * len(self.rows)
+        columns = zip(*known, strict=True)
+        return [sum(each or 0.0 for each in column) / len(known) for column in columns]
+
+
+def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
+    """Return the kind of policy whose windows are tried: today's, else the first one's."""
+    found = (each for each in (today, *policies) if each is not None)
+    return next(found, TokenWindow(1)).enforced()
+
+
+def tried_for(
+    kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
+) -> TriedPolicies:
+    """Return the windows of a kind to try, with the limits of the policies that are of its kind."""
+    named = (each for each in (today, *policies) if each is not None)
+    return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)
+
+
+def measured_of(
+    name: str, history: History, tried: TriedPolicies, today: Policy | None = None
+) -> Measured:
+    """Return a conversation of a file or a request, measured."""
+    figures = figures_of(history, tried, today)
+    return Measured(name, figures, tried, today, said=len(history))
