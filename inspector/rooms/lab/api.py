@@ -145,8 +145,8 @@ class RecallSerializer(Json):
         help_text="The policy that is worth its cost, of all windows that were tried, or "
         "`everything`; null if no advice is possible.",
     )
-    verdict = serializers.ChoiceField(
-        [each.value for each in Verdict], help_text="What to do about the policy in force."
+    verdict = serializers.CharField(
+        help_text=f"What to do about the policy in force: one of {', '.join(Verdict)}."
     )
     why = serializers.CharField(help_text="The advice with its effect, in a sentence.")
     measured = MeasuredSerializer(help_text="What the advice was measured on.")
