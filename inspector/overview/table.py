@@ -18,6 +18,7 @@ from chatmemory.reading.finding import MENTIONS_COUNTED, BestMatch
 from chatmemory.reading.overview import OverviewRow
 from chatmemory.reading.rows import MemoryRow
 from chatmemory.reading.windows import NoRoom
+from chatmemory.windows.stored_policies import can_decide
 from inspector.conversation.forecasts import leaving
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
@@ -91,12 +92,20 @@ class Row:
     @property
     def over_limit(self) -> str:
         """Why the window is over its limit, in words, or ""."""
-        if not self.memory.is_over_limit:
+        if not self.memory.is_over_limit or self._is_within_limit:
             return ""
         count, no_room = self.hidden, self.no_room
         if no_room and count:
             return f"{wording.counted(count, 'message')} over the limit; {NO_ROOM[no_room]}"
         return leaving(count) if count else "over the limit"
+
+    @property
+    def _is_within_limit(self) -> bool:
+        """Whether only tool calls that the model does not see are over the limit."""
+        window = self.row.window
+        if window is None or window.over_limit or not can_decide(window.policy):
+            return False
+        return not window.policy.is_exceeded_by(window.totals)
 
     @property
     def hidden(self) -> int:

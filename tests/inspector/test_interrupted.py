@@ -130,3 +130,10 @@ def test_the_doctor_finds_nothing_that_the_policy_leaves_out(m, operator_client)
 def test_the_command_shows_them(m, capsys):
     call_command("show_memory", "m")
     assert "hidden, in flight" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_conversation_over_its_limit_by_them_alone_has_no_flag(m, operator_client):
+    policy = MessageWindow(3, auto_recover_orphaned_tool_messages=True)
+    services.change(m, policy=policy)
+    (row,) = operator_client.get("/").context["rows"]
+    assert (row.memory.is_over_limit, row.over_limit) == (True, "")

@@ -15,6 +15,7 @@ from chatmemory.api.responses import (
     window_head,
 )
 from chatmemory.explain import receipts, wording
+from chatmemory.explain.interruptions import unseen
 from chatmemory.explain.reasons import why_in, why_left
 from chatmemory.explain.wording import window_size_words
 from chatmemory.flags import flag_named, flags
@@ -85,6 +86,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
         [
             f"At step {window.step:,} memory holds {size}.",
             *_filled(head["budget"]),
+            *unseen(window),
             *left_out,
             *lines,
         ],

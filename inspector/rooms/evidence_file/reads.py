@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -13,6 +13,7 @@ from django.db.models import Q
 from chatmemory import InvalidValue
 from chatmemory.database import in_list
 from chatmemory.explain import captions, receipts
+from chatmemory.explain.interruptions import state_of, why_unseen
 from chatmemory.explain.reasons import why_left
 from chatmemory.explain.wording import load_words, policy_words, window_size_words
 from chatmemory.ledger.changes import ChangeResult
@@ -21,8 +22,10 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.rows import MessageDetail, StepDetail, with_stays
 from chatmemory.reading.steps import step_detail
+from chatmemory.reading.windows import WindowView
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import Totals
 from inspector.conversation.history import without_escapes
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.measures import Measure
@@ -88,6 +91,8 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
         details = list(_details(memory_id, first, last))
         messages = _messages(memory_id, first, last)
         stubs = _stubs(memory_id, [row.seq for row in messages])
+        has_calls = any(row.has_calls for row in messages)
+        windows_of = _windows(memory_id, details) if has_calls else {}
     policy = memory.policy
     data = {
         "id": memory.id,
@@ -96,7 +101,7 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
         "last_step": memory.last_step,
         "kinds": KINDS,
         "lines": LINES,
-        "steps": [_step(each) for each in details],
+        "steps": [_step(each, windows_of.get(each.row.n)) for each in details],
     }
     whole = frozenset(row.seq for row in messages if _is_whole(row, masker))
     rows, steps = {row.seq: row for row in messages}, {each.row.n: each for each in details}
@@ -126,6 +131,15 @@ def _details(memory_id: str, first: int, last: int) -> Iterator[StepDetail]:
         if row.n >= first:
             yield step_detail(row, before)
         before = row
+
+
+def _windows(memory_id: str, details: Iterable[StepDetail]) -> dict[int, WindowView]:
+    """Return the windows with interrupted tool calls, by step: memory is without these calls."""
+    recovering = (
+        each.row.n for each in details if can_decide(each.row.policy) and each.row.policy.recovers
+    )
+    found = {n: windows.outline(memory_id, n) for n in recovering}
+    return {n: window for n, window in found.items() if window.interrupted}
 
 
 def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...]:
@@ -181,18 +195,21 @@ def _stub_text(stay: Stay, row: MessageDetail) -> str:
     return without_escapes(text_of_stub(stay.overrides, row.text) or row.text)
 
 
-def _step(detail: StepDetail) -> dict[str, Any]:
+def _step(detail: StepDetail, window: WindowView | None = None) -> dict[str, Any]:
+    """Return a step for the file. With its `window`, some messages are stored but not seen."""
     change = detail.change
+    after = window.totals if window else change.after
     caption = captions.caption(change, detail.row.note)
     why = [_left(detail, each.seq) for each in change.evicted]
     return {
         "n": change.step,
         "at": detail.row.at.isoformat(timespec="seconds"),
         "words": caption.summary,
-        "load": load_words(change.policy, change.after),
-        "held": window_size_words(change.policy, change.after),
+        "load": load_words(change.policy, after),
+        "held": window_size_words(change.policy, after),
+        "unseen": list(_unseen(window)) if window else [],
         "limit": change.policy.limit if change.policy else None,
-        "free": _free(change),
+        "free": _free(change, after),
         "arrived": [each.seq for each in change.arrived],
         # what is cleared stays, as a stub
         "left": [] if change.clears else why,
@@ -204,12 +221,21 @@ def _step(detail: StepDetail) -> dict[str, Any]:
     }
 
 
-def _free(change: ChangeResult) -> int | None:
+def _unseen(window: WindowView) -> Iterator[tuple[int, str, str]]:
+    """Yield each message of an interrupted call, with a few words and why the model does not see
+    it.
+    """
+    for call in window.interrupted:
+        for entry in call.entries:
+            yield entry.seq, state_of(call), " ".join(why_unseen(call, entry.seq))
+
+
+def _free(change: ChangeResult, after: Totals) -> int | None:
     """Return the tokens that the limit has left; None if no limit counts tokens."""
     policy = change.policy
     if not can_decide(policy) or policy.unit != "tokens":
         return None
-    return max(0, policy.limit - policy.load(change.after))
+    return max(0, policy.limit - policy.load(after))
 
 
 def _left(detail: StepDetail, seq: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.explain.captions import caption
+from chatmemory.explain.interruptions import unseen
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
@@ -80,7 +81,9 @@ def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
     here = next((each for each in periods if each.first <= at <= each.last), None)
     cause, detail = _answer(search, here)
     if here and here.is_in and state.window.hidden.issuperset(matches.in_memory):
-        why = f"{here.why}; over the limit at step {at:,}"
+        is_unseen = {*matches.in_memory}.issubset(state.window.interrupted_seqs)
+        what = "in a call that is not answered" if is_unseen else "over the limit"
+        why = f"{here.why}; {what} at step {at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
     answer = PhraseAnswer(
         question,
@@ -143,6 +146,9 @@ def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
     if not matches.present:
         sentence = caption(matches.lost).summary if matches.lost else ""
         return _out_of_memory(matches, state.at, here), sentence
+    if not places and {*matches.in_memory}.issubset(state.window.interrupted_seqs):
+        sentence = " ".join(unseen(state.window))
+        return f"Only in a tool call without its results: {seqs(matches.in_memory)}.", sentence
     if not places:
         return _over_limit(matches.in_memory, state.window.no_room)
     cause, detail = _yes(matches, state.at, here, [n for these in places.values() for n in these])

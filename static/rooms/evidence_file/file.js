@@ -43,8 +43,12 @@ function inMemory(message, n) {
   return { ...message, tokens, text };
 }
 
+// The message's tool call is not answered, so that the model does not see it: words, and why
+const unseenAt = (message, n) => steps.get(n)?.unseen.find(([seq]) => seq === message.seq);
+
 function fateOf(message, n) {
   const [left, [since] = []] = [leftAt(message, n), stubAt(message, n)];
+  if (unseenAt(message, n)) return unseenAt(message, n)[1];
   if (left) return `forgotten at step ${left.toLocaleString("en")}`;
   return since ? `a stub in memory since step ${since.toLocaleString("en")}` : "";
 }
@@ -59,7 +63,8 @@ function line(message, amount) {
 }
 
 function lifeOf(message, leaving) {
-  const life = !isSaid(message, now) ? "is-later" : holds(message, now) ? "is-in" : "is-out";
+  const isIn = holds(message, now) && !unseenAt(message, now);
+  const life = !isSaid(message, now) ? "is-later" : isIn ? "is-in" : "is-out";
   return leaving.has(message.seq) ? `${life} is-leaving` : life;
 }
 
@@ -125,6 +130,8 @@ function sumsOf(step) {
 }
 
 function whyOf(message, left, stub, step) {
+  const unseen = unseenAt(message, now);
+  if (unseen) return [element("h3", "", `Why does the model not see #${message.seq}?`), element("p", "", unseen[2])];
   const why = (left ? step?.left : step?.cleared)?.find(({ seq }) => seq === message.seq)?.why;
   const heading = left ? `Why did #${message.seq} leave?` : stub ? `Why is #${message.seq} a stub?` : `#${message.seq}`;
   const answer = left ? `It left at step ${left}.` : stub ? `It is a stub since step ${stub[0]}.` : "It is in memory.";
@@ -163,7 +170,8 @@ function justLeft(step, gone) {
 
 function show() {
   const step = steps.get(now);
-  const kept = data.messages.filter((message) => holds(message, now)).map((each) => inMemory(each, now));
+  const held = data.messages.filter((message) => holds(message, now)).map((each) => inMemory(each, now));
+  const kept = held.filter((message) => !unseenAt(message, now));
   const leaving = new Map(step.left.map((each) => [each.seq, each]));
   at("now").textContent = now.toLocaleString("en");
   at("range").value = now;
@@ -172,7 +180,9 @@ function show() {
   const gone = step.left.map(({ seq }) => messages.get(seq)).filter(Boolean).map((each) => inMemory(each, now - 1));
   const lines = gone.map((each) => line(each, `−${each.tokens.toLocaleString("en")}`));
   at("left").replaceChildren(...(gone.length ? [justLeft(step, gone), ...lines] : []));
-  at("memory").replaceChildren(...kept.map((each) => line(each, each.tokens.toLocaleString("en"))));
+  const rows = held.map((each) => line(each, each.tokens.toLocaleString("en")));
+  held.forEach((each, n) => rows[n].classList.toggle("is-out", Boolean(unseenAt(each, now))));
+  at("memory").replaceChildren(...rows);
   showHistory(leaving);
   showTape(leaving);
   showIncident();

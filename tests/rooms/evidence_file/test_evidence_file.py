@@ -17,6 +17,7 @@ from chatmemory import (
     AiMessage,
     MessageWindow,
     TokenWindow,
+    ToolExecutionRequest,
     UserMessage,
     services,
 )
@@ -31,6 +32,7 @@ from ...inspector.test_conversation import HOSTILE as OF_PAGES
 from ...properties import examples
 from ...test_clearing import CLEARS, turn
 
+CALL = AiMessage(None, [ToolExecutionRequest("a", "find", "{}")])
 NUMBERS = count()
 PAGE = "/c/order-7741/evidence/"
 
@@ -85,6 +87,18 @@ def test_windows_of_the_file_equal_those_of_the_ledger(order):
             if any(entered <= n and (left is None or left > n) for entered, left in each["times"])
         ]
         assert held == sorted(windows.window("order-7741", n).seqs)
+
+
+def test_the_memory_of_a_file_is_without_interrupted_calls(db):
+    services.create("c", MessageWindow(9, auto_recover_orphaned_tool_messages=True))
+    services.add("c", [UserMessage("q"), CALL, UserMessage("Hello?")])
+    before, in_flight, after = evidence("c", None, Masker(Choice())).data["steps"]
+    ((seq, words, why),) = in_flight["unseen"]
+    assert (seq, words, why.split(".")[0]) == (2, "in flight", "No answer yet")
+    assert (before["unseen"], after["unseen"]) == ([], [])
+    assert in_flight["held"] == before["held"] == "1 of 9 messages, 5 tokens"
+    assert [each["seq"] for each in after["left"]] == [2]
+    assert "not answered completely" in after["left"][0]["why"]
 
 
 def test_a_file_asks_nothing_of_a_server(order, operator_client):

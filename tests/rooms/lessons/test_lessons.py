@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.test import Client
 
 from chatmemory import services
 from chatmemory.lint import Turn, verdicts
-from chatmemory.reading import windows
+from chatmemory.reading import conversations, windows
 from inspector import demo
 from inspector.rooms.lessons.catalogue import OWN, catalogue
 from inspector.rooms.lessons.lesson import Ask, InvalidLesson, read_lesson
@@ -121,6 +122,9 @@ def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
         else:
             told = step
         set_limit(step.limit)
+        if step.recovers:
+            options = {"auto_recover_orphaned_tool_messages": True}
+            services.change(name, policy=replace(conversations.memory(name).policy, **options))
         until = step.said or said
         services.add(name, lesson.messages[said:until])
         before = seqs_in_memory()

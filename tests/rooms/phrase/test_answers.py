@@ -13,6 +13,7 @@ from chatmemory import (
     MessageWindow,
     SystemMessage,
     TokenWindow,
+    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
     services,
@@ -226,3 +227,11 @@ def test_spans_that_touch_are_one_and_parts_of_them_are_within_a_range():
     assert merged([(5, 6), (1, 2), (3, 3), (9, 8), (6, 9)]) == ((1, 3), (5, 9))
     assert clipped([(1, 3), (5, 9), (12, 14)], (3, 8)) == ((3, 3), (5, 8))
     assert clipped([(1, 3)], (4, 8)) == merged([]) == ()
+
+
+def test_a_phrase_in_a_call_without_results_is_not_remembered(db):
+    services.create("m", MessageWindow(9, auto_recover_orphaned_tool_messages=True))
+    call = AiMessage("I look up A-1182.", [ToolExecutionRequest("a", "find", "{}")])
+    services.add("m", [UserMessage("Where is it?"), call])
+    answer = answers.remembered(search("A-1182"))
+    assert "Only in a tool call without its results: #2." in answer.cause

@@ -93,6 +93,20 @@ def test_messages_after_a_repair_stay_when_it_is_undone():
     assert verify("m") is None
 
 
+def test_a_repair_leaves_interrupted_calls_to_the_policy():
+    create_and_add("m", MessageWindow(20), [HI, call("1", "2"), result("1"), HI])
+    services.change("m", policy=MessageWindow(20, auto_recover_orphaned_tool_messages=True))
+    assert not services.preview_repair("m", "openai").is_possible
+    services.set_messages("m", [HI, result("0"), HI, call("1"), HI])
+    assert windows.window("m").interrupted_seqs
+    services.repair("m", "openai")
+    assert windows.window("m").interrupted_seqs
+    assert verify("m") is None
+    services.add("m", [HI])
+    assert not windows.window("m").interrupted
+    assert verify("m") is None
+
+
 def test_a_repair_keeps_pins_and_ends_within_the_limit():
     create_and_add("m", MessageWindow(4), [HI, call("1"), HI, HI])
     services.pin("m", 1)

@@ -16,10 +16,12 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.reading import conversations
 from chatmemory.reading.windows import window
+from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.rooms.transfer.archives import import_archive
 from inspector.rooms.transfer.exports import archive_lines
 from inspector.rooms.transfer.imports import Imported
 
+from ...conformance.vectors import FailingTransactStore, Replay, recoveries, sample
 from ...connecting import connected_to
 from ...conversations import create_and_add, numbered
 from ...ledger.test_any_changes import changes, make, undone
@@ -99,6 +101,16 @@ def test_any_changes_come_back_as_they_were(db, made):
         assert not result.refused
         assert archive_of("m") == lines
         assert verify("m") is None
+
+
+@pytest.mark.parametrize("sequence", sample(12, recoveries), ids=lambda each: each["id"])
+def test_interrupted_calls_come_back_as_they_were(sequence):
+    Replay(sequence, FailingTransactStore(DjangoChatMemoryStore())).run()
+    lines, seen = archive_of("default"), windows("default")
+    forget("default")
+    import_lines(lines)
+    assert verify("default") is None
+    assert (archive_of("default"), windows("default")) == (lines, seen)
 
 
 def test_under_another_id_only_the_digests_differ(chat):
