@@ -55,8 +55,8 @@ GROUND = [
 ]
 
 TARRED = [
-    "system: You know boats.",
-    "user: tar the hull[IMAGE]",
+    "syst: You know boats.",
+    "user: tar the hull[image]",
     (
         'ai: which tar is there | I look for tar. | shed {"shelf": "upper one"} | '
         'shop {"open": true}'
