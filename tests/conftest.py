@@ -35,7 +35,7 @@ from . import processes
 from .a_program import LettersEstimator
 from .connecting import connected, connected_to
 from .images import Images, delete_rows
-from .needs import is_there, missing_rooms
+from .needs import missing_rooms, needs_what_is_missing
 from .properties import examples
 from .serving import Template, database, prepare, serving
 from .shop import OBJECT
@@ -301,11 +301,7 @@ def pytest_collection_modifyitems(config, items) -> None:
     tree. Run slow tests first: a slow test that comes last keeps one process busy while the others
     have no work left.
     """
-    left_out = {
-        item
-        for item in items
-        if not all(is_there(room) for mark in item.iter_markers("needs") for room in mark.args)
-    }
+    left_out = {item for item in items if needs_what_is_missing(item)}
     if not config.getoption("--long"):
         left_out |= {item for item in items if item.get_closest_marker("long")}
     config.hook.pytest_deselected(items=[*left_out])

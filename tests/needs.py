@@ -1,8 +1,8 @@
 """The rooms that tests need: in a tree without them, those tests are not collected.
 
 A test file needs the rooms that it imports, itself or by another module of tests, wherever the
-import stands. One that opens their pages without importing them says so, for a module, a class or
-a function: `pytest.mark.needs("simulation")`.
+import stands. A test that opens pages of a room without importing it says so, and so can a module
+or a class: `pytest.mark.needs("simulation")`. The tests in whole_site.txt need all rooms.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+WHOLE_SITE = Path(__file__).with_name("whole_site.txt")
 _ROOM = re.compile(r"(?:inspector|tests)\.rooms\.(\w+)")
 
 
@@ -25,6 +28,33 @@ def missing_rooms(file: Path) -> frozenset[str]:
 def is_there(room: str) -> bool:
     """Return whether a room is in the tree."""
     return (ROOT / "inspector/rooms" / room / "apps.py").exists()
+
+
+def needs_what_is_missing(item: pytest.Item) -> bool:
+    """Return whether a test needs a room that is not in the tree."""
+    named = (room for mark in item.iter_markers("needs") for room in mark.args)
+    if not all(map(is_there, named)):
+        return True
+    name = getattr(item, "originalname", item.name)
+    return not is_whole() and f"{item.path.relative_to(ROOT)}::{name}" in needing_all()
+
+
+@cache
+def needing_all() -> frozenset[str]:
+    """Return the tests that need all rooms, as `file::function`."""
+    lines = WHOLE_SITE.read_text("utf-8").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
+
+
+@cache
+def is_whole() -> bool:
+    """Return whether no room is missing: the first line of the file names all."""
+    return all(map(is_there, all_rooms()))
+
+
+def all_rooms() -> list[str]:
+    first = WHOLE_SITE.read_text("utf-8").partition("\n")[0]
+    return first.removeprefix("# rooms: ").split()
 
 
 @cache

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from random import sample
 
 import pytest
 from django.core.management import call_command
@@ -27,12 +28,27 @@ from chatmemory.rooms import rooms
 from inspector import demo
 
 from .connecting import connected_to
+from .needs import all_rooms, needing_all
 from .stored.test_upgrade import SITE
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("manage.py", "pyproject.toml", "chatmemory", "inspector", "templates", "static", "tests")
 # Bytecode is copied too: it is valid for each file whose time and size are the same.
 LEFT_OUT = shutil.ignore_patterns("node_modules", "*.xz", "golden", "pages")
+LEFT_OUT_OF_ALL = shutil.ignore_patterns("node_modules")
+LEFT_OUT_OF_A_PAIR = (
+    *(
+        "browser",
+        "deploy",
+        "conformance",
+        "fuzz",
+        "load",
+        "citus",
+        "test_rooms.py",
+        "test_wheel.py",
+    ),
+    *("test_a_room.py", "test_a_column.py", "test_docs.py", "golden"),
+)
 FOLDERS = ("inspector/rooms", "templates/rooms", "static/rooms", "tests/rooms")
 DOCS = ROOT / "docs/rooms.md"
 BEGIN = "<!-- made by tests/test_rooms.py from the first paragraphs of their pages -->"
@@ -140,6 +156,44 @@ def tree_without(names: Iterable[str], tree: Path) -> Path:
         assert count == 1
         listed.write_text(text, "utf-8")
     return tree
+
+
+def test_tests_that_need_all_rooms_exist():
+    """tests/needs.py leaves them out in a tree without one of them."""
+    assert all_rooms() == NAMES
+    for name in needing_all():
+        file, function = name.split("::")
+        assert f"def {function}(" in (ROOT / file).read_text("utf-8"), name
+
+
+def test_a_random_pair_can_be_removed(migrated, tmp_path):
+    """Another pair each time, or `PAIR=name,name`. `make rooms` also runs the tests of what is
+    left, but those of browsers, deployments and rooms of their own.
+    """
+    pair = os.environ["PAIR"].split(",") if os.environ.get("PAIR") else sample(NAMES, 2)
+    tree = tree_without(with_dependents(pair), tmp_path / "tree")
+    kept = shutil.copy(migrated, tmp_path / "migrated.sqlite3")
+    environment = {**os.environ, "CHATMEMORY_VAR": str(tmp_path / "var"), "PYTHONPATH": str(tree)}
+    environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    commands = [["tests.without_a_room", str(kept)]]
+    if IS_WHOLE:
+        for name in ("docs", "tests", "benchmarks"):
+            shutil.copytree(ROOT / name, tree / name, ignore=LEFT_OUT_OF_ALL, dirs_exist_ok=True)
+        for name in with_dependents(pair):
+            shutil.rmtree(tree / "tests/rooms" / name, ignore_errors=True)
+        ignored = [f"--ignore=tests/{name}" for name in LEFT_OUT_OF_A_PAIR]
+        commands.append(["pytest", "-q", "-p", "no:cacheprovider", "tests", *ignored])
+        for name in [each for each in environment if each.startswith(("PYTEST_", "CONFORMANCE"))]:
+            del environment[name]
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{pair}\n{done.stdout[-4_000:]}{done.stderr[-6_000:]}"
 
 
 def test_tables_that_a_removed_room_left_are_named(db, migrated_url):
