@@ -25,7 +25,6 @@ from inspector.rooms.calls.patches import Patch, patch
 
 LISTS = 64  # that are known
 CHARACTERS = 2**25  # of their turns together
-OVERLAP = 1  # groups that are read again, because the last one may go on
 
 spell = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -133,8 +132,7 @@ def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[Any]) 
         (n for n, (one, other) in pairs if one != other), min(len(before.turns), len(turns))
     )
     starts = (n for n in range(min(same, len(raw) - 1), 0, -1) if _begins(before.format, raw, n))
-    found = [n for n, _ in zip(starts, range(OVERLAP + 1), strict=False)]
-    return found[-1] if len(found) > OVERLAP else 0
+    return next(starts, 0)
 
 
 def _begins(format: str, turns: Sequence[Any], n: int) -> bool:

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from django.db.models import Count, Q, QuerySet, Sum
 
@@ -152,23 +153,36 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
     return rows.order_by("-at", "-n").first()
 
 
-_PROMPTS: OrderedDict[tuple[str, int, str], Prompt] = OrderedDict()
-KNOWN = 64  # prompts that this process has stored last
+class KnownCall(NamedTuple):
+    """The newest call of a conversation, as this process has stored it, and its prompt."""
+
+    n: int
+    at: datetime
+    prompt: Prompt
 
 
-def keep_prompt(call: ModelCall, prompt: Prompt) -> None:
-    """Keep the prompt of a call that was stored: the next one is compared with it."""
-    _PROMPTS[call.memory_id, call.n, call.key] = prompt
-    while len(_PROMPTS) > KNOWN:
+_NEWEST: OrderedDict[str, KnownCall] = OrderedDict()
+KNOWN = 64  # conversations
+
+
+def keep_newest(call: ModelCall, prompt: Prompt) -> None:
+    """Keep the newest call of a conversation: the next one is compared with it."""
+    _NEWEST.pop(call.memory_id, None)
+    _NEWEST[call.memory_id] = KnownCall(call.n, call.at, prompt)
+    while len(_NEWEST) > KNOWN:
         with suppress(KeyError):  # another thread has removed it
-            _PROMPTS.popitem(last=False)
+            _NEWEST.popitem(last=False)
 
 
-def kept_prompt(call: ModelCall) -> Prompt | None:
-    """Return the prompt of a call that was kept, as it was stored. A redaction may have changed it
-    since.
+def known_before(call: ModelCall) -> KnownCall | None:
+    """Return the call before a new call that has its number; None if this process does not know it.
+
+    The numbers are those of storing: no other call was stored if they follow each other. A
+    redaction may have changed the prompt since.
     """
-    return _PROMPTS.get((call.memory_id, call.n, call.key))
+    found = _NEWEST.get(call.memory_id)
+    is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
+    return found if is_before else None
 
 
 def prompt_of(call: ModelCall) -> Prompt:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
+from operator import is_
 from threading import Lock
 from typing import NamedTuple
 
@@ -151,11 +152,11 @@ def record_call(
 
     def change(recorder: Recorder) -> RecordedCall:
         memory = None if recorder.is_new else recorder.memory
-        if not calls_decide(memory, run_of(memory_id)):
-            raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
         continues = _WINDOWS.put_into(recorder)
+        if not continues and not calls_decide(memory, run_of(memory_id)):
+            raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
         known = [each.message for each in recorder.window.with_messages() if each.message]
-        replace_window(recorder, _with_known_answers(request, known))
+        _replace(recorder, known, _with_known_answers(request, known))
         step, size = recorder.memory.last_step, recorder.window.totals.count
         for entry in counted_entries(recorder.memory, answer):
             recorder.append(entry)
@@ -171,6 +172,21 @@ def record_call(
             CallRun.objects.create(memory_id=memory_id, prefix=prefix, last_step=last_step)
     _WINDOWS.keep(memories[-1], [*recorded.request, *recorded.answer])
     return recorded
+
+
+def _replace(
+    recorder: Recorder, known: Sequence[ChatMessage], messages: Sequence[ChatMessage]
+) -> None:
+    """Record the list of a call as the new window. One new message after all known ones is added,
+    as `replace_window` finds when it has compared them.
+    """
+    more = len(messages) - len(known)
+    is_longer = more in (0, 1) and all(map(is_, known, messages))
+    if not is_longer:
+        replace_window(recorder, messages)
+        return
+    for entry in counted_entries(recorder.memory, messages[len(known) :]):
+        recorder.append(entry)
 
 
 def _with_known_answers(

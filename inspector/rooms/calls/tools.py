@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -30,7 +32,7 @@ class SentTool(NamedTuple):
 def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
     """Return the tools of a request. Tools that are new to the conversation are counted."""
     digests = [_digest(each) for each in definitions]
-    known = _tokens_of(memory_id, digests)
+    known = _known_tokens(memory_id, digests)
     return [
         SentTool(
             digest,
@@ -40,6 +42,24 @@ def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list
         )
         for digest, definition in zip(digests, definitions, strict=True)
     ]
+
+
+_NEWEST: OrderedDict[tuple[str, ...], Mapping[str, int]] = OrderedDict()
+KNOWN = 64  # lists of tools
+
+
+def _known_tokens(memory_id: str, digests: Sequence[str]) -> Mapping[str, int]:
+    """Return the stored tokens of tools by digest. Those of the newest lists are kept here."""
+    key = (memory_id, *digests)
+    found = _NEWEST.get(key)
+    if found is None:
+        found = _tokens_of(memory_id, digests)
+        if len(found) == len({*digests}):
+            _NEWEST[key] = found
+        while len(_NEWEST) > KNOWN:
+            with suppress(KeyError):  # another thread has removed it
+                _NEWEST.popitem(last=False)
+    return found
 
 
 def _digest(definition: Mapping[str, Any]) -> str:

@@ -68,8 +68,8 @@ from inspector.rooms.calls.reads import (
     call_after,
     call_compared_with,
     context_behind,
-    keep_prompt,
-    kept_prompt,
+    keep_newest,
+    known_before,
     prompt_of,
 )
 from inspector.rooms.calls.recording import (
@@ -320,24 +320,28 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
         memory = Memory.objects.select_for_update().filter(pk=row.memory_id)
         if not memory.exists():
             raise MemoryNotFound(f"no conversation has the id {row.memory_id!r}")
-        if stored := _stored(ModelCall.objects.filter(memory_id=row.memory_id, key=row.key)):
-            return stored
         run = run_of(row.memory_id)
         run = run or CallRun(memory_id=row.memory_id, prefix=new.prefix, is_own=False)
         row.n = run.calls = run.calls + 1
+        before = known_before(row) if placed.recorded.continues else None
+        if before is None and (
+            stored := _stored(ModelCall.objects.filter(memory_id=row.memory_id, key=row.key))
+        ):
+            return stored
         places = _places(placed.recorded.request)
         if placed.beside is not None:
             places = _keep_beside(run, row, placed.beside)
         prompt = Prompt([each.digest for each in tools], places)
-        following = call_after(row)
+        following = call_after(row) if before is None else None
         if new.digests and following is None:
             run.digests = b"".join(new.digests)
             keep_ends(row.memory_id, new.prefix, new.digests, row.at)
         run.save()
-        _compare(row, prompt, _tokens(tools), placed.recorded.continues)
+        _compare(row, prompt, _tokens(tools), before.prompt if before else None)
         row.save(force_insert=True)
         keep_tools(row.memory_id, tools)
-        database.on_commit(keep_prompt, row, prompt)
+        if following is None and row.step is not None:
+            database.on_commit(keep_newest, row, prompt)
         if following is not None:  # it had been compared with the call before this one
             compare_again(following)
     return Stored(row.memory_id, row.n, is_new=True)
@@ -361,13 +365,15 @@ def compare_again(call: ModelCall) -> None:
     call.save(update_fields=["shared", "again", "is_broken"])
 
 
-def _compare(call: ModelCall, prompt: Prompt, tokens: int, continues: bool = False) -> None:
-    """Fill in the columns that compare a call with the one that began before it. If it `continues`
-    a call that this process has stored, that prompt is known.
+def _compare(
+    call: ModelCall, prompt: Prompt, tokens: int, prompt_before: Prompt | None = None
+) -> None:
+    """Fill in the columns that compare a call with the one that began before it, whose prompt may
+    be known.
     """
-    before = call_compared_with(call) if call.has_list else None
-    known = kept_prompt(before) if before and continues else None
-    found = difference(known or prompt_of(before), prompt, tokens) if before else NOTHING_BEFORE
+    if prompt_before is None and call.has_list and (before := call_compared_with(call)):
+        prompt_before = prompt_of(before)
+    found = difference(prompt_before, prompt, tokens) if prompt_before else NOTHING_BEFORE
     call.shared, call.again, call.is_broken = found.shared, found.again, found.is_broken
 
 

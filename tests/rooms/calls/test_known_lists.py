@@ -39,7 +39,7 @@ def forget_all() -> None:
     """As a process that has just begun."""
     known._NEWEST.__init__()
     recording._WINDOWS.__init__()
-    reads._PROMPTS.clear()
+    reads._NEWEST.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -259,7 +259,7 @@ def test_what_is_known_is_bounded(transactional_db, monkeypatch):
         request = {"model": "m", "messages": [{"role": "user", "content": f"text {n}"}]}
         store(NewCall(**{**a_call(n, OPENAI, request).__dict__, "session": f"m{n}"}))
     assert len(known._NEWEST._lists) == len(recording._WINDOWS._windows) == 3
-    assert len(reads._PROMPTS) == 3
+    assert len(reads._NEWEST) == 3
     monkeypatch.setattr(known, "CHARACTERS", 10)
     monkeypatch.setattr(recording, "BYTES", 10)
     store(a_call(9, OPENAI, request))
