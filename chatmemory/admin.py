@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from chatmemory.models import ApiToken, AuditEntry, Memory
 
 
-class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
+class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 

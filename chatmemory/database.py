@@ -68,8 +68,8 @@ def refusal() -> str | None:
     for each in connections.all():
         if each.vendor == "postgresql":
             try:
-                each.Database.connect(**each.get_connection_params()).close()  # type: ignore[attr-defined]
-            except each.Database.Error as error:  # type: ignore[attr-defined]
+                each.Database.connect(**each.get_connection_params()).close()  # type: ignore[attr-defined]  # only a backend has it, not its base class
+            except each.Database.Error as error:  # type: ignore[attr-defined]  # only a backend has it, not its base class
                 return str(error).strip()
     return None
 
@@ -251,7 +251,7 @@ def _shares_sessions() -> bool:
                     cursor.execute(query)
                     if cursor.fetchone() == other.execute(query).fetchone():
                         return True
-    except (AnyDatabaseError, db.Database.Error, ImproperlyConfigured):  # type: ignore[attr-defined]
+    except (AnyDatabaseError, db.Database.Error, ImproperlyConfigured):  # type: ignore[attr-defined]  # only a backend has it, not its base class
         pass
     return False
 
@@ -259,7 +259,7 @@ def _shares_sessions() -> bool:
 def _another(db: BaseDatabaseWrapper) -> Any:
     """Open a connection beside Django's own."""
     parameters = {**db.get_connection_params(), "autocommit": True}
-    return db.Database.connect(**parameters)  # type: ignore[attr-defined]
+    return db.Database.connect(**parameters)  # type: ignore[attr-defined]  # only a backend has it, not its base class
 
 
 def check_tables_are_together(**_: object) -> list[Error]:

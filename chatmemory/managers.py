@@ -22,7 +22,7 @@ def of_policy(kind: str) -> Q:
     return Q(policy_kind=None if kind == CLIENT else kind)
 
 
-class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
+class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic at run time
     def containing(self, text: str) -> Self:
         """Select conversations whose id, labels or messages contain the text, ignoring case."""
         return self.filter(search.index().condition(text))
@@ -60,7 +60,7 @@ class TableManager(models.Manager[Row]):
         return super().get_queryset().using(self._db or database.alias())
 
 
-class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]
+class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]  # the base is made at run time
     """All conversations, including those whose deletion has begun."""
 
 

@@ -53,7 +53,7 @@ class Registry(Mapping[str, T]):
             raise KeyError(name)
         return item
 
-    def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]
+    def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]  # a registry has names only
         """Return an item, or the default, without raising KeyError in between."""
         if name not in self._items and not self._is_loaded:
             self._load()

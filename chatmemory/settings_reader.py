@@ -53,7 +53,7 @@ def read(name: str, kind: type[T], example: str) -> T:
     values: Any = getattr(settings, name, {})
     if not isinstance(values, Mapping):
         raise ImproperlyConfigured(f"{name} must be a dictionary such as {example}")
-    expected = {each.name: each.metadata["expected"] for each in fields(kind)}  # type: ignore[arg-type]
+    expected = {each.name: each.metadata["expected"] for each in fields(kind)}  # type: ignore[arg-type]  # a class of the type is a dataclass
     if unknown := set(values) - expected.keys():
         raise ImproperlyConfigured(f"{name} has no setting {', '.join(sorted(map(str, unknown)))}")
     for key, (is_right, words, is_secret) in expected.items():

@@ -84,7 +84,7 @@ def empty_leftover_log() -> None:
 def _logged_file() -> str | None:
     """Return the file of the database, or None if it has no write-ahead log of SQLite."""
     connection = database.connection()
-    if connection.vendor != "sqlite" or connection.is_in_memory_db():  # type: ignore[attr-defined]
+    if connection.vendor != "sqlite" or connection.is_in_memory_db():  # type: ignore[attr-defined]  # only a backend has it, not its base class
         return None
     return str(connection.settings_dict["NAME"])
 

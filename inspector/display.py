@@ -43,7 +43,7 @@ def render_page_or_fragment(
     One address and one context serve both; the template extends its `layout`. A boosted link and a
     restored history entry replace the whole page, so they get it too.
     """
-    htmx = request.htmx  # type: ignore[attr-defined]
+    htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request
     layout = FRAGMENT if wants_fragment else PAGE
     response = render(request, page, context | {"layout": layout})

@@ -127,7 +127,7 @@ def _urlconf_in(language: str | None, urlconf: Any) -> Any:
             return each
         with translation.override(language):
             prefix = _Prefix(each.pattern.language_prefix)
-        return URLResolver(prefix, each.url_patterns)  # type: ignore[union-attr]
+        return URLResolver(prefix, each.url_patterns)  # type: ignore[union-attr]  # only a pattern without patterns of its own has none
 
     copy = ModuleType(f"{resolver.urlconf_name} in {language}")
     own = {"urlpatterns": [in_language(each) for each in resolver.url_patterns]}

@@ -178,7 +178,7 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response | No
     set_rollback()
     sent = getattr(context["request"], "checked_body", {}).get("sent")
     if sent is not None and getattr(error, "index", None) is not None:
-        error.index = sent.places[error.index]  # type: ignore[attr-defined]
+        error.index = sent.places[error.index]  # type: ignore[attr-defined]  # an attribute of ours
     problem = problem_of(error)
     return problem.to_api_response() if problem else None
 

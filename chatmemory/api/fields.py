@@ -34,7 +34,7 @@ SHOWN_MAX = 40  # characters of a value that an error shows
 
 
 @extend_schema_field(ref("Policy"))
-class PolicyField(serializers.Field):  # type: ignore[type-arg]
+class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """A policy of any installed kind."""
 
     def to_internal_value(self, data: Any) -> Policy:
@@ -94,7 +94,7 @@ class NameField(serializers.CharField):
         return name
 
 
-class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
     """Documents the names that are known when the OpenAPI document is made."""
 
     target_class = NameField
@@ -158,7 +158,7 @@ def _all_or_list(type: str) -> Schema:
     }
 
 
-class AllOrListField(serializers.Field):  # type: ignore[type-arg]
+class AllOrListField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """All (true), or a list of values of one type; `expected` names the type in errors."""
 
     item: type
@@ -215,7 +215,7 @@ _TOO_MANY = {
 _FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 
 
-class MessagesField(serializers.Field):  # type: ignore[type-arg]
+class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """Decoded JSON, which `read_messages` reads once the format is known.
 
     `setting` of CHATMEMORY limits the number of messages.
@@ -229,7 +229,7 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]
         return data
 
 
-class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
     """Documents the limit of messages."""
 
     target_class = MessagesField

@@ -34,12 +34,12 @@ from chatmemory.models import ApiToken
 class TokenUser(AnonymousUser):
     """The holder of a token: authenticated, with the permissions of the token's role."""
 
-    is_authenticated = True  # type: ignore[assignment]
-    is_anonymous = False  # type: ignore[assignment]
+    is_authenticated = True  # type: ignore[assignment]  # a plain value in place of a property or a field
+    is_anonymous = False  # type: ignore[assignment]  # a plain value in place of a property or a field
 
     def __init__(self, token: ApiToken) -> None:
         self.token = token
-        self.username = f"token:{token.name}"  # type: ignore[assignment]
+        self.username = f"token:{token.name}"  # type: ignore[assignment]  # a plain value in place of a property or a field
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         return perm in GRANTS[self.token.role]
@@ -62,7 +62,7 @@ class BearerTokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
     """Describes BearerTokenAuthentication in the OpenAPI document."""
 
     target_class = BearerTokenAuthentication

@@ -101,7 +101,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
             )
             return response
 
-    once.is_idempotent = True  # type: ignore[attr-defined]
+    once.is_idempotent = True  # type: ignore[attr-defined]  # an attribute of ours
     return once
 
 

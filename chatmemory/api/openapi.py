@@ -215,7 +215,7 @@ def _components() -> dict[str, Schema]:
     }
 
 
-class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
     """Describes the body of a request as an object without other members."""
 
     target_class = "chatmemory.api.requests.Body"
@@ -258,11 +258,11 @@ class OperationSchema(AutoSchema):
     ) -> Any:
         """Describe the operation, in a document that has all named schemas."""
         for name, schema in _components().items():
-            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
                 name,
                 ResolvedComponent.SCHEMA,
                 schema,
-                ComponentIdentity(name),  # type: ignore[no-untyped-call]
+                ComponentIdentity(name),  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
             )
             registry.register_on_missing(component)
         return super().get_operation(path, path_regex, path_prefix, method, registry)

@@ -158,7 +158,7 @@ def _documents(
     )
 
     def decorate(handler: Handler) -> Handler:
-        handler.schema = OperationSchema  # type: ignore[attr-defined]
+        handler.schema = OperationSchema  # type: ignore[attr-defined]  # an attribute of ours
         return describe(handler)
 
     return decorate

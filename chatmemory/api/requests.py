@@ -197,7 +197,7 @@ class MemoryListQuery(Query):
         lambda: [*policy_kinds(), CLIENT],
         f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
     )
-    label = _text(  # type: ignore[assignment]
+    label = _text(  # type: ignore[assignment]  # the name of a field hides an attribute of the class
         "A label, as `name` or `name:value`."
     )
     flag = fields.NameField(
@@ -275,7 +275,7 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
     """
     body: dict[str, Any] | None = getattr(request, "checked_body", None)
     if body is None:
-        body = request.checked_body = checked(shape, request.data)  # type: ignore[attr-defined]
+        body = request.checked_body = checked(shape, request.data)  # type: ignore[attr-defined]  # an attribute of ours
         for values in (body.get("messages"), *body.get("conversations", ())):
             if isinstance(values, list):
                 values.clear()

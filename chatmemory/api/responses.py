@@ -69,7 +69,7 @@ def with_query(request: Request, **parameters: object) -> str:
 
 
 @extend_schema_field(ref("StoredPolicy"))
-class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
+class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """A policy of any kind, installed or not."""
 
     def to_representation(self, value: Policy) -> dict[str, Any]:
@@ -77,13 +77,13 @@ class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
 
 
 @extend_schema_field(MESSAGE)
-class MessageField(serializers.Field):  # type: ignore[type-arg]
+class MessageField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     def to_representation(self, value: ChatMessage) -> dict[str, Any]:
         return message_to_dict(value) or {}
 
 
 @extend_schema_field(FORMATTED_MESSAGES)
-class RenderedField(serializers.Field):  # type: ignore[type-arg]
+class RenderedField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """Messages that are already rendered in the requested format."""
 
     def to_representation(self, value: Any) -> Any:
@@ -282,7 +282,7 @@ class FindingSerializer(Json):
     repairs = serializers.ListField(
         child=serializers.CharField(), help_text="The repairs that would correct it: see `repair`."
     )
-    source = serializers.URLField(  # type: ignore[assignment]
+    source = serializers.URLField(  # type: ignore[assignment]  # the name of a field hides an attribute of the class
         help_text="Where the rule is from."
     )
     basis = serializers.CharField(
@@ -416,7 +416,7 @@ _RECEIPT = "The arithmetic, line by line; of a very long one the beginning and t
 
 
 class ReceiptLineSerializer(Json):
-    label = serializers.CharField()  # type: ignore[assignment]
+    label = serializers.CharField()  # type: ignore[assignment]  # the name of a field hides an attribute of the class
     amount = serializers.IntegerField()
     kind = serializers.CharField()
 

@@ -459,7 +459,7 @@ def _lines_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonL
 
 _NO_UTF8 = "chatmemory.no_utf8"
 # A line that is not UTF-8 is not JSON either: each of its bad bytes becomes a NUL.
-register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-defined]
+register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-defined]  # its types want a str error handler
 
 
 def _why_no_text(file: IO[bytes]) -> str | None:

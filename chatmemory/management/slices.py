@@ -69,7 +69,7 @@ class Slice:
 def _read(file: Path) -> Verified:
     try:
         kept = Verified(**json.loads(file.read_text("utf-8")))
-        kept.contradictions = [Contradiction(**each) for each in kept.contradictions]  # type: ignore[arg-type]
+        kept.contradictions = [Contradiction(**each) for each in kept.contradictions]  # type: ignore[arg-type]  # read from JSON
     except (OSError, TypeError, ValueError) as error:
         raise wrong_arguments(
             f"{file} is no file of verify_memories --resume: delete it to begin again ({error})"

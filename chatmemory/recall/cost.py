@@ -55,7 +55,7 @@ class CacheRules:
 
     def read(self, call: Call) -> int:
         """Return the tokens of a prompt that are read from the cache."""
-        is_old = None not in (self.life, call.age) and call.age > self.life  # type: ignore[operator]
+        is_old = None not in (self.life, call.age) and call.age > self.life  # type: ignore[operator]  # mypy does not see that neither is None
         return 0 if is_old or call.shared < self.least else call.shared - call.shared % self.step
 
     def is_cached(self, prompt: int) -> bool:

@@ -82,7 +82,7 @@ class Runs(Sequence[Recorded]):
     def __init__(self, what: str, runs: Sequence[Recorded]) -> None:
         self.what, self._runs = what, runs
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # an index or a slice, as of a list
         return self._runs[place]
 
     def __len__(self) -> int:

@@ -102,7 +102,7 @@ def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, A
         # Earlier versions accepted any value of a switch, such as "no"
         switches = {name: bool(options[name]) for name in SWITCHES if name in options}
         return known(limit, estimator=estimator, **{**options, **switches})
-    return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
+    return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]  # kinds take a limit and options that mypy does not know
 
 
 @lru_cache(maxsize=256)

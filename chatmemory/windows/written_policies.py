@@ -38,7 +38,7 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy:
     options = {name: value for name, value in data.items() if name not in ("kind", kind.limit_name)}
     for name, value in options.items():
         options[name] = option_value(name, _option_type(kind, name), value)
-    return measured(kind(data.get(kind.limit_name), **options))  # type: ignore[arg-type]
+    return measured(kind(data.get(kind.limit_name), **options))  # type: ignore[arg-type]  # kinds take a limit and options that mypy does not know
 
 
 def _option_type(kind: type[Policy], name: str) -> type:

@@ -34,7 +34,7 @@ class BulkForm(forms.Form):
     @property
     def ids(self) -> list[str]:
         """The chosen ids in order, without duplicates and without impossible ids."""
-        chosen = self.data.getlist("id")  # type: ignore[attr-defined]
+        chosen = self.data.getlist("id")  # type: ignore[attr-defined]  # a form's data is a QueryDict here
         unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])
         return [memory_id for memory_id in unique if is_id(memory_id)]
 

@@ -100,7 +100,7 @@ class InspectorMiddleware:
 
     def _respond(self, request: HttpRequest) -> HttpResponse:
         match = route_of(request)
-        request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
+        request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]  # set by InspectorMiddleware
         response = refused_body(request, match) or too_many_requests(request, match)
         if response is None:
             keep_language(request)
@@ -148,12 +148,12 @@ class LoginRequired(LoginRequiredMiddleware):
     def get_login_url(self, view_func: Any) -> str:
         return str(getattr(view_func, "login_url", None) or sign_in_url())
 
-    def handle_no_permission(  # type: ignore[override]
+    def handle_no_permission(  # type: ignore[override]  # narrower than the base class
         self, request: HttpRequest, view_func: Any
     ) -> HttpResponse:
         if answer := throttle_anonymous(request):
             return answer
-        htmx = request.htmx  # type: ignore[attr-defined]
+        htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
         if htmx:
             back = htmx.current_url_abs_path or "/"
             sign_in = redirect_to_login(back, self.get_login_url(view_func))

@@ -38,7 +38,7 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
     """Mark a view: `too_many_requests` counts the requests of an address for the scope's rate."""
 
     def marked(view: View) -> View:
-        view.throttle = (scope, default)  # type: ignore[attr-defined]
+        view.throttle = (scope, default)  # type: ignore[attr-defined]  # an attribute of ours
         return view
 
     return marked

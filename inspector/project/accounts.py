@@ -71,7 +71,7 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
     return response
 
 
-class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]
+class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]  # the library has no types
     """Locks an account for an address after AXES_FAILURE_LIMIT failures, and the address for every
     account after ten times as many: colleagues behind one address do not lock each other out.
 
@@ -83,6 +83,6 @@ class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]
             attempts.aggregate(total=Sum("failures_since_start"))["total"] or 0
             for attempts in self.get_user_attempts(request, credentials)
         )
-        if request.axes_ip_address is None:  # type: ignore[attr-defined]
+        if request.axes_ip_address is None:  # type: ignore[attr-defined]  # set by Axes
             return int(by_account)
         return int(max(by_account, by_address // ACCOUNTS_PER_ADDRESS))

@@ -26,7 +26,7 @@ class RoleAdmin(GroupAdmin):
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
+class AccountAdmin(UserAdmin):  # type: ignore[type-arg]  # not generic at run time
     """Like Django's, but only a superuser may give permissions, and change or delete superusers and
     staff: others could make themselves superusers.
     """

@@ -60,11 +60,11 @@ class CommonMiddleware(common.CommonMiddleware):
     the server by its IP address. None of these answers contains the host.
     """
 
-    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]  # narrower than the base class
         if request.path_info in settings.FOR_MONITORS:
             return None
         return super().process_request(request)
 
-    response_redirect_class = staticmethod(  # type: ignore[assignment]
+    response_redirect_class = staticmethod(  # type: ignore[assignment]  # a function in place of a class
         partial(HttpResponsePermanentRedirect, preserve_request=True)
     )

@@ -15,7 +15,7 @@ from inspector.middleware.admission import Admission, Places  # noqa: E402  (nee
 from inspector.project.handler import Handler  # noqa: E402
 
 places = Places(settings.CONNECTIONS, settings.LOCK_SECONDS)
-application = with_live_streams(Admission(Handler(), places))  # type: ignore[arg-type]
+application = with_live_streams(Admission(Handler(), places))  # type: ignore[arg-type]  # Django's handler is an ASGI application
 
 # Loaded modules live as long as the process, so that the garbage collector can skip them. Pages of
 # long windows make hundreds of thousands of objects; at the usual threshold of 700, the collector

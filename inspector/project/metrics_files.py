@@ -31,7 +31,7 @@ def process_ended(folder: str, pid: int) -> None:
     """Remove the gauges of an ended process, and add its counts to the counts of other ended
     ones.
     """
-    mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
+    mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]  # prometheus_client has no types
     with _locked(Path(folder), fcntl.LOCK_EX):
         for kind in _ADDED_UP:
             file = Path(folder, f"{kind}_{pid}.db")

@@ -35,7 +35,7 @@ _IMPORT = (
 _SOURCES = "sources"  # the name in the manifest
 
 
-class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
+class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the library has no types
     """The collected files of this version and of the one before, which open pages may still need.
 
     A file with a hash in its name is never written again, because a server may be sending it.
@@ -89,11 +89,11 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
                 file.unlink()
 
 
-class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
+class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]  # the library has no types
     """Serves the collected files if they belong to this version, else the installed ones."""
 
     def add_files_from_manifest(self) -> None:
-        if staticfiles_storage.is_current:  # type: ignore[attr-defined]
+        if staticfiles_storage.is_current:  # type: ignore[attr-defined]  # of our own storage
             self.add_files(self.static_root, prefix=self.static_prefix)
         else:
             self.add_files_from_finders()
@@ -107,7 +107,7 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
         if is_new and _HASHED.search(path):
             found = await sync_to_async(self.find_file)(path)
             self.files |= {path: found} if found else {}
-        return await super().__call__(request)  # type: ignore[no-any-return]
+        return await super().__call__(request)  # type: ignore[no-any-return]  # the library has no types
 
 
 def _digest_of_sources() -> str:

@@ -52,7 +52,7 @@ class WorkerServer(Server):
         return await super().on_tick(counter)
 
 
-class Worker(UvicornWorker):  # type: ignore[misc]
+class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
     """A worker that, when it stops, gives running requests 25 seconds to finish. Live streams end
     at once.
     """

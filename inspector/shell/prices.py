@@ -77,10 +77,10 @@ class ChosenPrices:
         provider = parameters.get("provider") or usually.provider
         texts = {name: searchable(parameters.get(name, ""))[:80] for name in TEXTS}
         return cls(
-            **{name: price_in(parameters.get(name, "")) for name in PRICES},  # type: ignore[arg-type]
+            **{name: price_in(parameters.get(name, "")) for name in PRICES},  # type: ignore[arg-type]  # the names are those of the fields
             provider=provider if provider in providers() else OWN,
             usual=usually,
-            **{**texts, "currency": texts["currency"] or cls.currency},  # type: ignore[arg-type]
+            **{**texts, "currency": texts["currency"] or cls.currency},  # type: ignore[arg-type]  # the names are those of the fields
         )
 
     @property

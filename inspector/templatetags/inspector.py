@@ -187,7 +187,7 @@ def room_files(context: Context) -> dict[str, list[str]]:
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, shown: Fragment) -> SafeString:
     """A room's template, rendered with the page's context."""
-    template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]
+    template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]  # a template that is rendered has an engine
     with context.push(**shown.context):
         return template.render(context)
 

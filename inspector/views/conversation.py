@@ -90,7 +90,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
             preview = services.preview_compaction(memory_id, summary, **chosen)
         except ChatMemoryError as error:
             form.add_error(None, str(error))
-    if step is not None and not request.htmx:  # type: ignore[attr-defined]
+    if step is not None and not request.htmx:  # type: ignore[attr-defined]  # set by InspectorMiddleware
         covering = Covering.of_seqs(windows.outline(memory_id), covering.seqs)
     return render_form(
         request,

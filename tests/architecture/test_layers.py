@@ -282,3 +282,14 @@ def assert_no_circle(
 def test_a_circle_is_found():
     with pytest.raises(AssertionError, match="in a circle: a -> b -> a"):
         assert_no_circle("a", {"a": {"b"}, "b": {"a"}}, (), set())
+
+
+def test_what_the_type_checker_is_told_to_ignore_has_its_reason():
+    """Beside it, or in the comment above it."""
+    told = re.compile(r"# type: ignore\[[a-z, -]+\](?P<why>.*)$")
+    for name, file in modules().items():
+        lines = file.read_text("utf-8").splitlines()
+        for number, line in enumerate(lines):
+            if found := told.search(line):
+                above = lines[number - 1].strip() if number else ""
+                assert found["why"].strip().startswith("# ") or above.startswith("#"), (name, line)

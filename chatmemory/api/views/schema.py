@@ -34,7 +34,7 @@ class Generator(SchemaGenerator):
     """Describes only the routes of this API, wherever they are mounted."""
 
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
-        schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]
+        schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
         prefix, _ = _mounted_at()
         server = {"url": prefix, "description": "The host that this document is from."}
         return schema | _ABOUT | {"servers": [server]}
@@ -59,7 +59,7 @@ class Schema(Guarded, SpectacularAPIView):
     custom_settings = {"COMPONENT_SPLIT_PATCH": False, "OAS_VERSION": "3.1.1"}
 
     @property
-    def patterns(self) -> list[Any]:  # type: ignore[override]
+    def patterns(self) -> list[Any]:  # type: ignore[override]  # narrower than the base class
         _, beginning = _mounted_at()
         return [path(beginning, include("chatmemory.api.urls"))]
 
@@ -67,12 +67,12 @@ class Schema(Guarded, SpectacularAPIView):
 class Docs(Guarded, SpectacularSwaggerSplitView):
     """The API in Swagger."""
 
-    schema = None  # type: ignore[assignment]
+    schema = None  # type: ignore[assignment]  # REST framework's types know no view without a schema
     title = _INFO["title"]
     url_name = "chatmemory:schema"
 
     @property
-    def template_name(self) -> str:  # type: ignore[override]
+    def template_name(self) -> str:  # type: ignore[override]  # narrower than the base class
         """The page, in the inspector's frame if that is installed."""
         has_inspector = apps.is_installed("inspector")
         return "inspector/shared/api.html" if has_inspector else "drf_spectacular/swagger_ui.html"

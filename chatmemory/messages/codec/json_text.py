@@ -384,7 +384,7 @@ class _JsonFile:
         """Return the character after white space; "" at the end of the file."""
         while True:
             start = self._at
-            self._at = _SPACE.match(self._piece, start).end()  # type: ignore[union-attr]
+            self._at = _SPACE.match(self._piece, start).end()  # type: ignore[union-attr]  # it matches an empty text, too
             if self._at < len(self._piece):
                 return self._piece[self._at]
             if self._is_last_piece:

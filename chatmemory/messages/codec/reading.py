@@ -232,7 +232,7 @@ def _text(properties: Properties) -> TextContent:
 
 def _image(properties: Properties) -> ImageContent:
     image, level = properties.take("image"), properties.take("detailLevel")
-    return properties.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]
+    return properties.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]  # the lambda is called only with the media
 
 
 def _detail_level(value: Any) -> DetailLevel | None:

@@ -153,8 +153,8 @@ def why_did_it_leave(
 class _BriefMessage(HistoryMessageSerializer):
     """A message without its JSON, and with the beginning of its readable text."""
 
-    message = None  # type: ignore[assignment]
-    text = SerializerMethodField()  # type: ignore[assignment]
+    message = None  # type: ignore[assignment]  # replaces an inherited field
+    text = SerializerMethodField()  # type: ignore[assignment]  # replaces an inherited field
 
     def get_text(self, row: MessageDetail) -> str:
         return short(row.readable)

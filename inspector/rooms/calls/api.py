@@ -84,7 +84,7 @@ _OBJECT = {"type": "object", "additionalProperties": True}
 
 
 @extend_schema_field(_OBJECT)
-class BodyField(serializers.Field):  # type: ignore[type-arg]
+class BodyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """A body in the format of a provider."""
 
     def to_representation(self, value: Any) -> Any:

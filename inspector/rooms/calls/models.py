@@ -20,13 +20,13 @@ class _OfConversation(models.Model):
         db_constraint=False,
     )
 
-    objects: TableManager = TableManager()  # type: ignore[type-arg]
+    objects: TableManager = TableManager()  # type: ignore[type-arg]  # not generic at run time
 
     class Meta:
         abstract = True
 
 
-class CallManager(TableManager):  # type: ignore[type-arg]
+class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run time
     """The rows of calls."""
 
     def without_bodies(self) -> models.QuerySet[ModelCall]:

@@ -76,7 +76,7 @@ class RecallRequest(_Priced, Body):
 
 
 class RecallQuery(_Priced, Query):
-    label = _text(  # type: ignore[assignment]
+    label = _text(  # type: ignore[assignment]  # the name of a field hides an attribute of the class
         "A label, as `name` or `name:value`."
     )
     prefix = _text("The beginning of the ids.")

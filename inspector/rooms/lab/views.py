@@ -39,7 +39,7 @@ def lab(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         address = _address_in(request.POST.dict())
         writes.compute_figures(address.query)
-        if not request.htmx:  # type: ignore[attr-defined]
+        if not request.htmx:  # type: ignore[attr-defined]  # set by InspectorMiddleware
             return redirect(address.link())
         return _shown(request, address)
     address = _address_in(request.GET.dict())

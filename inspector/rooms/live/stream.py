@@ -224,8 +224,8 @@ def _status_and_headers(scope: Scope) -> tuple[int, dict[str, str]]:
         answer = SecurityMiddleware(_answer_host)(request)
     except DisallowedHost:
         answer = HttpResponse(status=400)
-    headers = {name.lower(): value for name, value in answer.items()}  # type: ignore[union-attr]
-    return answer.status_code, headers  # type: ignore[union-attr]
+    headers = {name.lower(): value for name, value in answer.items()}  # type: ignore[union-attr]  # an answer of the view, which is no coroutine
+    return answer.status_code, headers  # type: ignore[union-attr]  # an answer of the view, which is no coroutine
 
 
 def _answer_host(request: HttpRequest) -> HttpResponse:

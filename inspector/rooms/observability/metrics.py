@@ -181,7 +181,7 @@ def exposition() -> bytes:
     if folder is None:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]  # prometheus_client has no types
     with reading(folder):
         return generate_latest(registry)
 

@@ -44,7 +44,7 @@ class Otlp(Guarded):
 
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = OneFormat
-    schema = None  # type: ignore[assignment]
+    schema = None  # type: ignore[assignment]  # REST framework's types know no view without a schema
     signal = METRICS
 
     @classmethod

@@ -159,7 +159,7 @@ class _Transport:
     def _watched(self, stream: Any, exchange: Exchange) -> Any:
         end = self._end
 
-        class Watched(self._library.SyncByteStream):  # type: ignore[misc, name-defined]
+        class Watched(self._library.SyncByteStream):  # type: ignore[misc, name-defined]  # the library is chosen at run time
             def __iter__(self) -> Iterator[bytes]:
                 try:
                     for piece in stream:
@@ -205,7 +205,7 @@ class _AsyncTransport(_Transport):
     def _watched(self, stream: Any, exchange: Exchange) -> Any:
         end = self._end
 
-        class Watched(self._library.AsyncByteStream):  # type: ignore[misc, name-defined]
+        class Watched(self._library.AsyncByteStream):  # type: ignore[misc, name-defined]  # the library is chosen at run time
             async def __aiter__(self) -> Any:
                 try:
                     async for piece in stream:

@@ -239,6 +239,6 @@ def _add_part(parts: list[Json], part: Json) -> None:
     texts = last.get("text"), part.get("text")
     is_same = last.get("thought") == part.get("thought")
     if all(isinstance(each, str) for each in texts) and is_same:
-        parts[-1] = {**last, **part, "text": "".join(texts)}  # type: ignore[arg-type]
+        parts[-1] = {**last, **part, "text": "".join(texts)}  # type: ignore[arg-type]  # the parts of an answer are JSON
     else:
         parts.append(part)

@@ -74,7 +74,7 @@ def _before(step: Step) -> Step:
 
 
 def _entries(stays: Iterable[Stay]) -> Iterator[Entry]:
-    for stay in stays.select_related("message"):  # type: ignore[attr-defined]
+    for stay in stays.select_related("message"):  # type: ignore[attr-defined]  # mypy takes the stays for values
         entry = stay_entry(stay, shown_message(stay.message, stay.overrides))
         entry.origin = stay.message.origin
         yield entry

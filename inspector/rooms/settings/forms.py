@@ -168,7 +168,7 @@ class SettingsForm(PolicyForm):
         return rows + [("", "")] * BLANK_LABELS
 
     def _typed_labels(self) -> list[tuple[str, str]]:
-        names, values = (self.data.getlist(name) for name in ("name", "value"))  # type: ignore[attr-defined]
+        names, values = (self.data.getlist(name) for name in ("name", "value"))  # type: ignore[attr-defined]  # a form's data is a QueryDict here
         pairs = zip(names, values, strict=False)
         return [(name.strip(), value.strip()) for name, value in pairs if name.strip()]
 

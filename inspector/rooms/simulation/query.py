@@ -42,7 +42,7 @@ class ComparisonQuery:
     @classmethod
     def read(cls, memory_id: str, parameters: QueryDict) -> ComparisonQuery:
         """Read the parameters of an address, and add the policy of the form."""
-        values: dict[str, str] = parameters.dict()  # type: ignore[assignment]
+        values: dict[str, str] = parameters.dict()  # type: ignore[assignment]  # a value of a QueryDict's dict is a str
         texts = [text for text in parameters.getlist("policy") if text.strip()]
         typed = {name: values.get(name, "").strip() for name in ("kind", "limit", "options")}
         added = [_written(*typed.values())] if typed["limit"] else []

@@ -107,7 +107,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
     url = conversation_url(new_id)
-    is_htmx = request.htmx  # type: ignore[attr-defined]
+    is_htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     return HttpResponseClientRedirect(url) if is_htmx else redirect(url)
 
 
