@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from chatmemory.formats.packed import Packed
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
@@ -38,7 +39,7 @@ class SessionBuilder:
             _joined(whole.text, part.text),
             whole.tool_execution_requests + part.tool_execution_requests,
             _joined(whole.thinking, part.thinking),
-            {**part.attributes, **whole.attributes},
+            _both(part.attributes, whole.attributes),
         )
 
     def replace(self, position: int, message: ChatMessage) -> None:
@@ -93,6 +94,15 @@ class SessionBuilder:
             tokens_before=each.tokens_before or next(reversed(before), None),
             tokens_after=each.tokens_after or next(iter(after), None),
         )
+
+
+def _both(newer: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of two parts of an answer. Of the same detail, the older one stays."""
+    found = {**newer, **older}
+    for name in newer.keys() & older.keys():
+        if isinstance(newer[name], Mapping) and isinstance(older[name], Mapping):
+            found[name] = {**newer[name], **older[name]}
+    return found
 
 
 def _joined(one: str | None, other: str | None) -> str | None:

@@ -43,6 +43,7 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
     text_of,
+    with_attributes,
 )
 
 NAME = "codex"
@@ -278,6 +279,7 @@ class _Reader(SessionReader):
         super().__init__()
         self._answer: int | None = None  # the position of the answer that continues
         self._last_answer: int | None = None
+        self._time: str | None = None  # of the record at hand
         self._missing_items: Mapping[int, list[dict[str, Any]]] = {}
 
     @classmethod
@@ -303,6 +305,8 @@ class _Reader(SessionReader):
 
     def read(self, record: dict[str, Any]) -> None:
         item = _item_in(record)
+        time = record.get("timestamp")
+        self._time = time if isinstance(time, str) else None
         if item is not None:
             self.item(object_in(item, "an item must be an object"))
         elif "payload" not in record:
@@ -338,6 +342,9 @@ class _Reader(SessionReader):
 
     def item(self, item: dict[str, Any]) -> None:
         message = self.message(item)
+        if message is not None and self._time:
+            own = {**getattr(message, "attributes", {}).get(NAME, {}), "timestamp": self._time}
+            message = with_attributes(message, {NAME: own})
         if isinstance(message, AiMessage):
             joins = self._answer is not None and not (message.text and self.has_text())
             if joins and self._answer is not None:

@@ -53,7 +53,8 @@ def _plain(item: dict[str, Any]) -> dict[str, Any]:
         {"type": "text", "text": f"[file {each.get('file_id')}]"}
         for each in dicts_in(item, "attachments")
     ]
-    return {"role": item.get("role"), "content": parts}
+    about: dict[str, Any] = {n: item[n] for n in ("id", "created_at") if n in item}
+    return {**about, "role": item.get("role"), "content": parts}
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:

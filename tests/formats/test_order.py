@@ -98,3 +98,14 @@ def test_places_are_those_of_the_file_in_a_list_that_is_read_backwards():
 )
 def test_times_are_numbers_or_text(value, seconds):
     assert seconds_of(value) == seconds
+
+
+def test_the_times_of_messages_are_kept():
+    content = [{"type": "input_text", "text": "sort the nails"}]
+    payload = {"type": "message", "role": "user", "content": content}
+    time = "2026-05-01T10:00:00Z"
+    codex = read([{"timestamp": time, "type": "response_item", "payload": payload}], True)
+    assert codex.messages[0].attributes["codex"]["timestamp"] == time
+    message = {"object": "thread.message", "thread_id": "t", "role": "user", "created_at": 71}
+    thread = read([{**message, "content": [{"type": "text", "text": {"value": "hello"}}]}])
+    assert "71" in json.dumps(thread.messages[0].attributes)
