@@ -1,14 +1,12 @@
-"""The history of a stored conversation, with its incidents: recall replays it under policies."""
+"""The history of a stored conversation: recall replays it under policies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading.history import read_with_history
-from chatmemory.recall.history import REPEATS, History
-from chatmemory.rooms import known_incidents
+from chatmemory.recall.history import History
 from chatmemory.snapshots import one_snapshot
 
 COMPARED_MAX = 10_000  # the latest messages that a page replays
@@ -18,7 +16,7 @@ COMPARED_MAX = 10_000  # the latest messages that a page replays
 def recall_history(
     memory_id: str, estimator: str | None = None, *, latest: int | None = None
 ) -> History:
-    """Return the messages of a conversation, with its incidents of users and tools.
+    """Return the messages of a conversation with their facts.
 
     The estimator is the conversation's own by default. With `latest`, only that many of the last
     messages are read. Messages are numbered by seq. Raises MemoryNotFound, UnknownEstimator.
@@ -30,7 +28,4 @@ def messages_and_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[Sequence[ChatMessage], History]:
     """Return the messages themselves, too, with the history of `recall_history`."""
-    messages, history = read_with_history(memory_id, estimator, latest)
-    found = known_incidents(memory_id)
-    again = {(each.again, each.kind) for each in found if each.kind in REPEATS}
-    return messages, replace(history, incidents=frozenset(again))
+    return read_with_history(memory_id, estimator, latest)

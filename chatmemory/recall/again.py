@@ -24,7 +24,7 @@ from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted, json_of, texts_with_facts
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
-from chatmemory.recall.phrases import OWN_KEYS, OWN_KINDS, all_nouns
+from chatmemory.recall.phrases import all_nouns, own_keys, own_kinds
 from chatmemory.recall.values import signs_of
 
 _WORD = declared_pattern(r"[a-z]+")
@@ -145,7 +145,7 @@ class _Reader:
         return tuple(fact for fact in facts.own if self._sayings.last_mention(fact) is not None)
 
     def _hear(self, position: int, facts: MessageFacts) -> None:
-        self._sayings.hear(position, facts.speaker, facts.mentions)
+        self._sayings.hear(position, facts.speaker, facts.said)
         for fact in facts.mentions:
             self._mentions[fact].append(position)
         is_answer = isinstance(self._messages[position], AiMessage)
@@ -205,9 +205,9 @@ class _Reader:
 
 def is_own_name(name: str) -> bool:
     """Return whether a name in small letters is of a kind that everybody knows of himself."""
-    if not OWN_KEYS.isdisjoint(name.split()) or name in OWN_KEYS:
+    if not own_keys().isdisjoint(name.split()):
         return True
-    return any(not OWN_KINDS.isdisjoint(noun.kinds) for noun in all_nouns().found_in(name))
+    return any(not own_kinds().isdisjoint(noun.kinds) for noun in all_nouns().found_in(name))
 
 
 def names_of(fact: str, text: str) -> Iterator[str]:

@@ -38,6 +38,7 @@ from chatmemory.recall.values import (
     aligned,
     codes_in,
     holds,
+    is_amount,
     longest_first,
     values_in,
     words_in,
@@ -53,7 +54,6 @@ _SHORTEST_REMINDED = 3
 _WORD = declared_pattern(r"[^\W_]+")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _CLAUSE_END = declared_pattern(r"[;:!?。；！？\n]|\.\s| - ")
-_MONEY_SIGN = declared_pattern(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|reais)\b|円|元", re.I)
 _IS_TIME = declared_pattern(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
 _NUMBERS = frozenset(
     (
@@ -279,6 +279,9 @@ class _Reader:
             return value.is_distinctive and value.shape != "words" and not text.refuses
         if not request.kinds:
             return value.is_distinctive and self._is_named(request, value, at)
+        natural = _natural_kinds(value, text.text)
+        if value.shape == "code" and natural and natural.isdisjoint(request.kinds):
+            return False
         if own and not _are_alike(own, request.kinds, value):
             return False
         if text.refuses and own.isdisjoint(request.kinds):
@@ -387,10 +390,9 @@ def _natural_kinds(value: Value, text: str) -> frozenset[str]:
     """Return the kinds that a value shows by itself."""
     if value.shape == "code":
         start = text.find(value.text)
-        around = text[max(0, start - 2) : start + len(value.text) + 8] if start >= 0 else value.text
-        if _MONEY_SIGN.search(around):
+        if start >= 0 and is_amount(text, start, start + len(value.text)):
             return frozenset({"amount"})
-        if _IS_TIME.match(value.text):
+        if _IS_TIME.fullmatch(value.text):
             return frozenset({"time"})
         return _NO_KINDS
     return _NATURAL.get(value.shape, _NO_KINDS)

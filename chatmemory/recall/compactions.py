@@ -32,6 +32,7 @@ CORPUS = 5  # the fewest sessions among which a term can be rare
 ENOUGH = 0.5  # the least share of the replaced messages that must be readable
 # More is in no prompt before the first message of a session.
 _MOST_AT_FIRST = 45_000
+_TELLERS = (MessageType.USER, MessageType.TOOL_EXECUTION_RESULT)
 _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
@@ -63,7 +64,8 @@ class NeededTerm:
     """A term of a replaced message that the assistant used again.
 
     `said`, `came` and `used` are positions: its last mention by a user, else by a tool, else by the
-    assistant; its first mention after the summary, if one was recorded before the use; and the use.
+    assistant; the first message of a user or a tool that says it after the summary, if there was
+    one before the use; and the use. The texts of all three contain the term.
     A term is tracked by its `name`, as a date can be written in several ways. `place` is its index
     among the dropped terms; None for a term that is held. `tail` is the length in tokens of the
     shortest end of the window that holds it.
@@ -281,13 +283,12 @@ class _Sources:
         used = self._uses_after(compaction.summary, mentions)
         sayings = Sayings()
         for position in readable:
-            sayings.hear(position, self._types[position], self._facts[position].mentions)
+            sayings.hear(position, self._types[position], self._facts[position].said)
         needed = sorted(used, key=lambda name: (used[name], name))
         tails = self._tails([*readable, *compaction.kept], needed)
         for name in needed:
             source = sayings.last_mention(name)
-            first = next(self._after(name, compaction.summary))
-            first_mention = first if first < used[name] else None
+            first_mention = self._came_back(name, compaction.summary, used[name])
             is_told = self._types[self._mentioned[name][0]] is not MessageType.AI
             yield NeededTerm(
                 self._facts[used[name]].own[name],
@@ -312,6 +313,17 @@ class _Sources:
                     uses[term] = position
                     break
         return uses
+
+    def _came_back(self, term: str, summary: int, used: int) -> int | None:
+        """Return the first message of a user or a tool after a summary that says a term, if there
+        is one before its use.
+        """
+        for position in self._after(term, summary):
+            if position >= used:
+                return None
+            if self._types[position] in _TELLERS and term in self._facts[position].said:
+                return position
+        return None
 
     def _after(self, term: str, summary: int) -> Iterator[int]:
         """Yield the later messages that mention a term, without summaries."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from chatmemory.messages.message import MessageType
-from chatmemory.recall.history import ChooseUses, History, Use, needs, repeats, uses
+from chatmemory.recall.history import History
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.loads import (
     MOST_ADDS,
@@ -23,6 +23,7 @@ from chatmemory.recall.loads import (
     evicts_oldest_first,
     smallest_limit,
 )
+from chatmemory.recall.needs import ChooseNeeds, Need, all_of_them, needs, repeats
 from chatmemory.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry
@@ -33,16 +34,14 @@ class Replay:
     """The replay of a history under a policy; the policy None keeps everything.
 
     `departures` tells when each message left, and has the stubs of cleared results. `recalls`
-    counts the needed facts, and `lost` lists the ones that were not held, in order. `incidents` are
-    the forgotten facts that came up again, from a user or a tool.
+    counts the needs, and `lost` lists the ones that were not held, in order.
     """
 
     policy: Policy | None
     history: History
     departures: Departures
     recalls: int
-    lost: tuple[Use, ...]
-    incidents: tuple[Use, ...]
+    lost: tuple[Need, ...]
     prompts: Prompts
 
     @property
@@ -50,8 +49,13 @@ class Replay:
         return self.recalls - len(self.lost)
 
     def count_of(self, kind: IncidentKind) -> int:
-        """Count the incidents of a kind."""
-        return sum(use.kind is kind for use in self.incidents)
+        """Count the lost needs of a kind."""
+        return sum(need.kind is kind for need in self.lost)
+
+    @property
+    def incidents(self) -> tuple[Need, ...]:
+        """The forgotten facts and calls that came up again, from a user or a tool."""
+        return tuple(repeats(self.lost))
 
     @property
     def forgotten(self) -> int:
@@ -95,15 +99,13 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     departures = history.loads.departures(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
-    found = list(uses(history, departures.of_texts))
-    needed = list(needs(history, found))
+    needed = list(needs(history, departures.of_texts))
     return Replay(
         policy,
         history,
         departures,
         len(needed),
-        tuple(use for use in needed if not use.is_held),
-        tuple(use for use in repeats(history, found) if not use.is_held),
+        tuple(need for need in needed if not need.is_held),
         prompts_of(history, departures, keeps_first, refusals),
     )
 
@@ -218,14 +220,14 @@ def curve_of(
     history: History,
     policy: Policy,
     most_adds: int = MOST_ADDS,
-    which: ChooseUses = needs,
+    which: ChooseNeeds = all_of_them,
     also: Iterable[int] = (),
 ) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
     If the policy has options, or the history several system messages, the history is replayed under
     a grid of limits, chosen so that at most `most_adds` messages are added, and under the limits in
-    `also`. `which` chooses the uses to count, by default the needed ones.
+    `also`. `which` chooses the needs to count, by default all.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
@@ -243,37 +245,37 @@ def is_exact(history: History, policy: Policy) -> bool:
 
 
 def _tried_at(
-    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: ChooseUses
+    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: ChooseNeeds
 ) -> RecallCurve:
     """Return the recall curve from a replay under each of these limits, in ascending order."""
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
         gone_at = history.loads.departures(replace(policy, limit=limit)).of_texts
-        found = [use.is_held for use in which(history, uses(history, gone_at))]
+        found = [need.is_held for need in which(needs(history, gone_at))]
         recalls = len(found)
         changes[limit] = sum(found) - held
         held = sum(found)
     return RecallCurve(recalls, changes, tried_every)
 
 
-def _from_intervals(history: History, policy: Policy, which: ChooseUses) -> RecallCurve:
+def _from_intervals(history: History, policy: Policy, which: ChooseNeeds) -> RecallCurve:
     changes: Counter[int] = Counter()
     recalls = 0
-    for use in which(history, uses(history, history.loads.departures(None).of_texts)):
+    for need in which(needs(history, history.loads.departures(None).of_texts)):
         recalls += 1
-        for first, stop in _limits_of(history, use, policy):
+        for first, stop in _limits_of(history, need, policy):
             changes[max(1, first)] += 1
             if stop is not None:
                 changes[max(1, stop)] -= 1
     return RecallCurve(recalls, dict(changes))
 
 
-def _limits_of(history: History, use: Use, policy: Policy) -> list[Interval]:
-    """Return the limits under which all parts of a use are held."""
-    last = use.position - 1
+def _limits_of(history: History, need: Need, policy: Policy) -> list[Interval]:
+    """Return the limits under which all parts of a need are held."""
+    last = need.position - 1
     system = history.loads.systems[last]
-    mention = use.depends_on(() if system is None else history.mentions(system))
+    mention = need.depends_on(() if system is None else history.mentions(system))
     return ALWAYS if mention is None else history.loads.limits_that_hold(mention, last, policy)
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import curve_of
 from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules, Call
-from chatmemory.recall.history import History, needs, uses
+from chatmemory.recall.history import History
+from chatmemory.recall.needs import needs
 from chatmemory.recall.prompts import prompt_sizes
 from chatmemory.recall.tallies import NOTHING, Tallies, Tally
 from chatmemory.windows.policies import WHOLE, Policy, TokenWindow, has_own_rule
@@ -204,7 +205,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
     sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
     return Figures(
         messages=len(history),
-        recalls=sum(1 for _ in needs(history, uses(history, everything))),
+        recalls=sum(1 for _ in needs(history, everything)),
         calls=sum(entry.type is MessageType.AI for entry in history.entries),
         longest=longest_prompt(history),
         everything=tallies.of(None),

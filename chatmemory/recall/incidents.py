@@ -232,7 +232,7 @@ class _Memory:
         """Yield the facts of these names that are forgotten, the best known first. `facts` are the
         facts of the message in which they came up again.
         """
-        for name in sorted(names, key=lambda name: (example_rank(name), name)):
+        for name in sorted(names, key=lambda name: (example_rank(facts.own.get(name, name)), name)):
             source, left = self._sayings.last_mention(name), self._left.get(name)
             if source and left and left.left and left.reason and not self._in_memory[name]:
                 yield Forgotten(
@@ -249,7 +249,7 @@ class _Memory:
         for arrival in arrivals:
             if arrival.is_said:
                 facts = arrival.read.facts
-                self._sayings.hear(arrival.number, facts.speaker, facts.mentions)
+                self._sayings.hear(arrival.number, facts.speaker, facts.said)
 
     def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
         """Count what enters and leaves memory at a step. If several messages leave in one step,

@@ -29,8 +29,9 @@ from chatmemory.recall.values import values_in
 
 class MessageFacts(NamedTuple):
     """The facts of a message: its `own` by name, each as it is written, of which some are `dates`
-    or `pairs`, and the names of all that it `mentions`. A message that a program wrote for the user
-    counts as a tool's.
+    or `pairs`, and the names of all that it `mentions`. Of these, it has the `parts` only in part:
+    the end of a path, or a value under another key. That is enough to hold them in memory, but it
+    does not say them. A message that a program wrote for the user counts as a tool's.
     """
 
     own: Mapping[str, str]
@@ -38,6 +39,12 @@ class MessageFacts(NamedTuple):
     pairs: frozenset[str]
     mentions: frozenset[str]
     speaker: MessageType
+    parts: frozenset[str] = frozenset()
+
+    @property
+    def said(self) -> frozenset[str]:
+        """The names of the facts that the message says: its text contains each as a whole."""
+        return self.mentions - self.parts
 
 
 class Lexicon:
@@ -68,22 +75,34 @@ class Lexicon:
         pairs = frozenset(map(str, self._pairs.used_at(position)))
         own = {**{each: each for each in (*sorted(terms), *sorted(pairs))}, **dates}
         speaker = speaker_of(message)
-        mentions = self._mentions(texts_with_facts(message), is_prose=_is_prose(message, speaker))
-        return MessageFacts(own, frozenset(dates), pairs, mentions.union(own), speaker)
+        texts = list(texts_with_facts(message))
+        mentions, said = self._mentions(texts, is_prose=_is_prose(message, speaker))
+        names = frozenset(own)
+        parts = mentions - said - names
+        return MessageFacts(own, frozenset(dates), pairs, mentions | names, speaker, parts)
 
-    def _mentions(self, texts: Iterable[str], is_prose: bool) -> frozenset[str]:
+    def _mentions(
+        self, texts: Iterable[str], *, is_prose: bool
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the facts that texts mention, and those of them that they say."""
         found: set[str] = set()
+        said: set[str] = set()
         for text in texts:
-            found |= self._terms.found_in(text)
-            found.update(map(str, self._pairs.mentioned_in(text, is_prose)))
-        return frozenset(found)
+            terms = self._terms.found_in(text)
+            said.update(term for term in terms if term in text)
+            found |= terms
+            if pairs := self._pairs.mentioned_in(text):
+                found.update(map(str, pairs))
+                said.update(map(str, self._pairs.said_in(text, is_prose)))
+        return frozenset(found | said), frozenset(said)
 
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the facts that other texts mention, such as a summary."""
         read = list(texts)
         dates = (names_of(dates_in(text), self._dates) for text in read)
         answers = map(self.answers.search.found_in, read)
-        return self._mentions(read, is_prose=True).union(*dates, *answers)
+        mentions, _ = self._mentions(read, is_prose=True)
+        return mentions.union(*dates, *answers)
 
 
 def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
@@ -102,8 +121,8 @@ def speaker_of(message: ChatMessage) -> MessageType:
 
 
 def _is_prose(message: ChatMessage, speaker: MessageType) -> bool:
-    """Return whether the sentences of a message mention pairs. The system message tells which
-    values there are, of any pair, and the texts of tools are no sentences.
+    """Return whether the sentences of a message say pairs. The system message tells which values
+    there are, of any pair, and the texts of tools are no sentences.
     """
     if isinstance(message, UserMessage):
         return speaker is MessageType.USER and not is_pasted(message)

@@ -1,7 +1,8 @@
 """Pairs: values of JSON that the assistant gives to a tool again, such as `membership=gold`.
 
 A pair is a fact if an earlier JSON, of arguments or of a result, has the same value under the same
-key. JSON with both mentions it, or a sentence with the value and a word of the key.
+key. A text that has the value as whole words mentions it, whatever its key. It is said by JSON with
+both, or by a sentence with the value and a word of the key.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from chatmemory.recall.facts import json_of, pairs_in, texts_with_facts
 
 LONGEST_VALUE = 80
 SHORTEST_NUMBER = 3  # digits of a number that is a value
+_NO_VALUES = frozenset(("yes", "no", "true", "false", "none", "null", "on", "off", "ok", "n/a"))
 SHORTEST_WORD = 3  # letters of a word of a key
 _WORD = declared_pattern(r"[^\W_]+")
 _WORD_OF_KEY = declared_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -44,18 +46,23 @@ class Pairs:
             if not isinstance(message, AiMessage):
                 earlier.update(_of_texts(message))
         self._facts = {pair for pair in again if pair.value not in facts}
-        self._by_word: defaultdict[str, list[tuple[Pair, tuple[str, ...]]]] = defaultdict(list)
+        self._by_words: defaultdict[tuple[str, ...], list[Pair]] = defaultdict(list)
+        self._sizes: defaultdict[str, set[int]] = defaultdict(set)  # by the first word
         for pair in self._facts:
-            words = tuple(_words(pair.value))
-            if words:
-                self._by_word[words[0]].append((pair, words))
+            if words := tuple(_words(pair.value)):
+                self._by_words[words].append(pair)
+                self._sizes[words[0]].add(len(words))
 
     def used_at(self, position: int) -> frozenset[Pair]:
         """Return the facts that the calls of a message use."""
         return self._of_calls[position] & self._facts
 
-    def mentioned_in(self, text: str, is_prose: bool) -> set[Pair]:
-        """Return the facts that a text mentions, in its sentences only if it is prose."""
+    def mentioned_in(self, text: str) -> set[Pair]:
+        """Return the facts whose values a text has."""
+        return set(self._found_in(_words(text))) if self._facts else set()
+
+    def said_in(self, text: str, is_prose: bool) -> set[Pair]:
+        """Return the facts that a text says, in its sentences only if it is prose."""
         value = json_of(text) if self._facts else None
         if value is not None:
             return self._facts.intersection(_pairs_of(value))
@@ -65,11 +72,16 @@ class Pairs:
         for sentence in _SENTENCE.findall(text):
             words = _words(sentence)
             stems = {_stem(word) for word in words}
-            for at, word in enumerate(words):
-                for pair, value in self._by_word.get(word, ()):
-                    is_whole = tuple(words[at : at + len(value)]) == value
-                    if is_whole and not stems.isdisjoint(_key_words(pair.key)):
-                        yield pair
+            for pair in self._found_in(words):
+                if not stems.isdisjoint(_key_words(pair.key)):
+                    yield pair
+
+    def _found_in(self, words: Sequence[str]) -> Iterator[Pair]:
+        """Yield the facts whose values are among some words."""
+        known = self._sizes.keys() & set(words)
+        for at, word in enumerate(words) if known else ():
+            for size in self._sizes[word] if word in known else ():
+                yield from self._by_words.get(tuple(words[at : at + size]), ())
 
 
 def pairs_of(message: ChatMessage) -> frozenset[Pair]:
@@ -91,8 +103,10 @@ def _pairs_of(value: Any) -> Iterator[Pair]:
 
 
 def _is_value(text: str) -> bool:
+    """Return whether a text tells something: `1`, `no` and `true` do not."""
     is_small = text.isdecimal() and len(text) < SHORTEST_NUMBER
-    return 0 < len(text) <= LONGEST_VALUE and not is_small
+    is_telling = len(text) > 1 and text.lower() not in _NO_VALUES
+    return is_telling and len(text) <= LONGEST_VALUE and not is_small
 
 
 def _words(text: str) -> list[str]:

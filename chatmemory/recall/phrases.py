@@ -16,11 +16,7 @@ from typing import Any, NamedTuple
 
 from chatmemory.patterns import declared_pattern
 
-_FILE = files(__package__).joinpath("phrases.toml")
-_DATA: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-_SHAPES: Mapping[str, Sequence[str]] = _DATA["shapes"]
-OWN_KINDS = frozenset(_DATA["own"]["kinds"])
-OWN_KEYS = frozenset(_DATA["own"]["keys"])
+LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh")
 ANY_NUMBER = "number"  # the kind of a number or code of which nothing else is known
 _LONGEST_SENTENCE = 400  # characters of a sentence that are read
 _TELLING = 4  # small words that tell the language of a text
@@ -34,6 +30,25 @@ HAS_CJK = declared_pattern(f"[{CJK}]")
 _WITHOUT_SPACES = ("ja", "zh")
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\t": " "})
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    """Return the content of phrases.toml, which only conversations need that somebody reads."""
+    file = files(__package__).joinpath("phrases.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@cache
+def own_kinds() -> frozenset[str]:
+    """Return the kinds of which everybody knows their own facts by heart."""
+    return frozenset(_data()["own"]["kinds"])
+
+
+@cache
+def own_keys() -> frozenset[str]:
+    """Return further words that name such facts, as keys of JSON."""
+    return frozenset(_data()["own"]["keys"])
 
 
 def narrow(text: str) -> str:
@@ -146,7 +161,8 @@ class Request(NamedTuple):
 
 
 def shapes_of(kind: str) -> Sequence[str]:
-    return _SHAPES.get(kind, ("code",))
+    shapes: Sequence[str] = _data()["shapes"].get(kind, ("code",))
+    return shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +182,8 @@ class Language:
 
     @classmethod
     def of(cls, name: str) -> Language:
-        data = _DATA[name]
-        kinds = [*data["kinds"].items(), *(_DATA["en"]["kinds"].items() if name != "en" else ())]
+        data = _data()[name]
+        kinds = [*data["kinds"].items(), *(_data()["en"]["kinds"].items() if name != "en" else ())]
         asked = [[pattern, frozenset(kinds)] for pattern, kinds, _ in data["questions"]]
         return cls(
             name,
@@ -247,9 +263,6 @@ def _any_of(language: str, patterns: Iterable[str]) -> re.Pattern[str]:
     return declared_pattern(rf"(?<![^\W_])(?:{either})(?![^\W_])", family="phrases")
 
 
-LANGUAGES = tuple(name for name in _DATA if "kinds" in _DATA[name] and name != "own")
-
-
 @cache
 def languages() -> tuple[Language, ...]:
     return tuple(map(Language.of, LANGUAGES))
@@ -258,7 +271,7 @@ def languages() -> tuple[Language, ...]:
 @cache
 def all_nouns() -> Nouns:
     """Return the nouns of all languages."""
-    return Nouns(item for name in LANGUAGES for item in _DATA[name]["kinds"].items())
+    return Nouns(item for name in LANGUAGES for item in _data()[name]["kinds"].items())
 
 
 @cache
@@ -277,7 +290,7 @@ def sign_fillers() -> tuple[str, ...]:
 @cache
 def reminders(own: tuple[str, ...] = ()) -> re.Pattern[str]:
     """Return the pattern of all reminders, and of the project's `own`, in a folded text."""
-    found = [_any_of(name, (each[0] for each in _DATA[name]["reminders"])) for name in LANGUAGES]
+    found = [_any_of(name, (each[0] for each in _data()[name]["reminders"])) for name in LANGUAGES]
     patterns = [each.pattern for each in found]
     both = [*patterns, *(_own([each]).pattern for each in own)]
     return declared_pattern("|".join(both), family="phrases")
@@ -286,14 +299,14 @@ def reminders(own: tuple[str, ...] = ()) -> re.Pattern[str]:
 @cache
 def refusals() -> re.Pattern[str]:
     """Return the pattern by which users say that a fact is not at hand, in a folded text."""
-    found = (_any_of(name, _DATA[name]["refusals"]).pattern for name in LANGUAGES)
+    found = (_any_of(name, _data()[name]["refusals"]).pattern for name in LANGUAGES)
     return declared_pattern("|".join(found), family="phrases")
 
 
 @cache
 def introductions() -> re.Pattern[str]:
     """Return the pattern of what stands before one's own name, in a folded text."""
-    found = (_any_of(name, _DATA[name]["names"]).pattern for name in LANGUAGES)
+    found = (_any_of(name, _data()[name]["names"]).pattern for name in LANGUAGES)
     beginnings = (each.replace(r"(?![^\W_])", "") for each in found)
     return declared_pattern("|".join(beginnings), family="phrases")
 
@@ -301,7 +314,7 @@ def introductions() -> re.Pattern[str]:
 @cache
 def introductions_behind() -> re.Pattern[str]:
     """Return the pattern of what stands behind one's own name, in a folded text."""
-    found = (_any_of(name, _DATA[name].get("names_behind", ())) for name in LANGUAGES)
+    found = (_any_of(name, _data()[name].get("names_behind", ())) for name in LANGUAGES)
     return declared_pattern("|".join(each.pattern for each in found), family="phrases")
 
 
@@ -361,7 +374,7 @@ def examples() -> Iterator[tuple[str, str, str, Any]]:
     its kinds.
     """
     for name in LANGUAGES:
-        data = _DATA[name]
+        data = _data()[name]
         for part in ("requests", "requests_behind", "again", "reminders"):
             yield from ((name, part, each[1], None) for each in data[part])
         yield from ((name, "questions", each[2], each[1]) for each in data["questions"])

@@ -37,6 +37,18 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
     return messages
 
 
+def said_messages(
+    messages: Sequence[ChatMessage], session: Session | None
+) -> Sequence[ChatMessage]:
+    """Return the messages of a conversation as the history of an import has them: those of a
+    session without its summaries, and with what only the session knows of them.
+    """
+    if session is None:
+        return messages
+    recorded = enumerate(recorded_messages(session))
+    return [message for place, message in recorded if place not in session.summaries]
+
+
 def stored_session(
     messages: Mapping[int, ChatMessage],
     injected: Collection[int],

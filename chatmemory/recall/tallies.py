@@ -19,8 +19,9 @@ from typing import NamedTuple
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
-from chatmemory.recall.history import History, Use, needs, repeats, uses
+from chatmemory.recall.history import History
 from chatmemory.recall.kinds import IncidentKind
+from chatmemory.recall.needs import Need, needs
 from chatmemory.windows.policies import WHOLE, Oversized, Policy, has_own_rule
 from chatmemory.windows.window import Entry
 
@@ -96,8 +97,8 @@ def _is_common(policy: Policy) -> bool:
 
 
 @dataclass(frozen=True)
-class _Uses:
-    """The uses in messages: by the place of the message and of the mention on which it depends.
+class _Needs:
+    """The needs of messages: by the place of the message and of the mention on which it depends.
     Facts that the system message mentions are `always` held.
     """
 
@@ -138,11 +139,10 @@ class _PlainHistory:
         times = [history.seconds(spoken[a], spoken[b]) for a, b in pairwise(self._calls)]
         self._ages: list[float | None] = [None, *times]
         everything = history.loads.departures(None).of_texts
-        found = list(uses(history, everything))
-        again = list(repeats(history, found))
-        self._needed = _needed(needs(history, found), known, places)
+        found = list(needs(history, everything))
+        self._needed = _depending(found, known, places)
         self._again = {
-            kind: _needed([use for use in again if use.kind is kind], known, places)
+            kind: _depending([need for need in found if need.kind is kind], known, places)
             for kind in IncidentKind
         }
 
@@ -228,7 +228,7 @@ def _next_users(entries: Sequence[Entry]) -> list[int]:
     return found[::-1]
 
 
-def _needed(found: Iterable[Use], known: frozenset[str], places: dict[int, int]) -> _Uses:
-    uses = [(use.position, use.depends_on(known)) for use in found]
-    pairs = [(places[position], places[n]) for position, n in uses if n is not None]
-    return _Uses(pairs, len(uses) - len(pairs))
+def _depending(found: Iterable[Need], known: frozenset[str], places: dict[int, int]) -> _Needs:
+    needed = [(need.position, need.depends_on(known)) for need in found]
+    pairs = [(places[position], places[n]) for position, n in needed if n is not None]
+    return _Needs(pairs, len(needed) - len(pairs))

@@ -46,9 +46,9 @@ _TOKEN = declared_pattern(r"[A-Za-z0-9]+")
 _BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
 _GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
 _CAPITALS = declared_pattern(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
-_MONEY = declared_pattern(
-    r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b", re.I
-)
+_CURRENCY = r"[$€£¥₹]|円|元|(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b"
+_MONEY_BEHIND = declared_pattern(rf" ?(?:{_CURRENCY})", re.IGNORECASE)
+_MONEY_BEFORE = declared_pattern(rf"(?:{_CURRENCY}) ?\Z", re.IGNORECASE, most=8)
 _DECIMAL = declared_pattern(r"[0-9]{1,3}(?:[.,][0-9]{3})*[.,:][0-9]{1,2}")
 _WORD = declared_pattern(r"[^\W_]+(?:['’\-][^\W_]+)*")
 _PLAIN_WORD = declared_pattern(r"[^\W_]+")
@@ -196,10 +196,16 @@ def _code(text: str, start: int, end: int) -> Value | None:
     if not any(map(str.isdecimal, key)) or len(key) > _LONGEST_KEY:
         return None
     has_letter = any(map(str.isalpha, key))
-    is_money = _MONEY.search(text[max(0, start - 2) : end + 8]) is not None
+    is_money = is_amount(text, start, end)
     is_long = len(key) >= (4 if has_letter else DISTINCTIVE)
     is_distinctive = is_long and not is_money and not _DECIMAL.fullmatch(written)
     return Value(start, end, written, "code", key, is_distinctive)
+
+
+def is_amount(text: str, start: int, end: int) -> bool:
+    """Return whether a part of a text is an amount of money: a currency is directly beside it."""
+    before = _MONEY_BEFORE.search(text[max(0, start - 8) : start])
+    return before is not None or _MONEY_BEHIND.match(text, end) is not None
 
 
 def _capitals(text: str) -> Iterator[Value]:

@@ -12,6 +12,7 @@ from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.incidents import Incident, incident_to_dict, incident_words, incidents_under
 from chatmemory.recall.kinds import IncidentKind, kind_named
+from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.windows.written_policies import policy_from_text
 
@@ -64,7 +65,8 @@ def _of_files(
 ) -> Iterator[tuple[str, Sequence[Incident]]]:
     policy = policy_from_text(options["policy"])
     for each in transcripts(options["files"], options["format"], printer):
-        yield each.name or str(each.number), incidents_under(policy, each.messages, words)
+        said = said_messages(each.messages, each.session)
+        yield each.name or str(each.number), incidents_under(policy, said, words)
 
 
 def print_incidents(conversations: ByConversation, printer: Printer, fail_on: Sequence[str]) -> int:

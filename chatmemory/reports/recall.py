@@ -19,6 +19,7 @@ from chatmemory.recall import histories_for
 from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.frontier import TriedPolicies
+from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.recorded import print_recorded
 from chatmemory.windows.policies import KINDS, Policy
@@ -165,7 +166,8 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
         found = Recalls(policies, chosen.rules)
         kind, tried = chosen.kind(), chosen.tried(policies)
         for each in transcripts(options["files"], options["format"], by):
-            first, *histories = histories_for(each.messages, [kind, *policies], words)
+            said = said_messages(each.messages, each.session)
+            first, *histories = histories_for(said, [kind, *policies], words)
             name = each.name or str(each.number)
             found.add(histories, measured_of(name, first, tried, chosen.today))
         return found

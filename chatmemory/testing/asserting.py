@@ -11,6 +11,7 @@ from chatmemory.formats import Transcript
 from chatmemory.printing import Printer
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.facts import NO_WORDS, Words
+from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import TranscriptFile, transcript_files, transcripts_of
 from chatmemory.testing import judging
 from chatmemory.testing.recorded import Recorded
@@ -36,7 +37,7 @@ def read_runs(
     chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)
     return [
-        Recorded(name, each.messages, chosen, each.session, words)
+        Recorded(name, said_messages(each.messages, each.session), chosen, each.session, words)
         for file in transcript_files(paths)
         for name, each in _named(file, format, printer, left_out is None)
     ]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 from chatmemory.exceptions import InvalidValue
 from chatmemory.recall.dates import Date, Dates, dates_in
 from chatmemory.recall.facts import Words, facts_of
@@ -107,18 +115,30 @@ def test_dates_are_equal_if_no_two_years_differ():
 def test_a_pair_is_one_if_a_later_call_has_it():
     profile = result('{"membership": "gold", "user": {"cabin": "economy"}, "active": true}')
     used = call(membership="gold", cabin="business", active=True)
-    lexicon = Lexicon(
-        [profile, used, UserMessage("A gold membership?"), UserMessage("A gold ring")]
-    )
-    assert [sorted(each.own) for each in lexicon.of] == [[], ["membership=gold"], [], []]
-    assert ["membership=gold" in each.mentions for each in lexicon.of] == [True, True, True, False]
+    lexicon = Lexicon([profile, used])
+    assert [sorted(each.own) for each in lexicon.of] == [[], ["membership=gold"]]
 
 
-def test_the_sentences_of_tools_and_pasted_texts_mention_no_pair():
-    profile, used = result('{"limit": "sixty"}'), call(limit="sixty")
-    texts = [result("limit is sixty"), UserMessage("The limit is sixty.\n" * 60)]
-    lexicon = Lexicon([profile, used, *texts])
-    assert not [each for each in lexicon.of[2:] if each.mentions]
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (result('{"destination": "MIA"}'), True),
+        (result("MIA-LAX"), True),
+        (UserMessage("Gold members fly to MIA."), True),
+        (SystemMessage("MIA is an airport."), True),
+        (UserMessage("From Miami"), False),
+        (UserMessage("MIAMI"), False),
+    ],
+)
+def test_a_value_stands_in_a_text_as_a_word_whatever_its_key(text, is_one):
+    lexicon = Lexicon([result('{"origin": "MIA"}'), call(origin="MIA"), text])
+    assert ("origin=MIA" in lexicon.of[2].mentions) is is_one
+
+
+@pytest.mark.parametrize("value", ["no", "1", "true", "None", "x", "12", True])
+def test_what_tells_nothing_is_no_value(value):
+    lexicon = Lexicon([result(json.dumps({"insurance": value})), call(insurance=value)])
+    assert not lexicon.of[1].pairs
 
 
 def test_a_message_mentions_every_fact_that_it_contains():

@@ -15,6 +15,7 @@ import pytest
 
 from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
+from chatmemory.messages.message import MessageType
 from chatmemory.recall.again import ReadMessage, read_messages
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
 from chatmemory.recall.facts import texts_with_facts
@@ -79,6 +80,21 @@ def check_policies(source, rows, messages_of):
                 if row[source] == key and row["right"]
             }
             assert expected <= found
+
+
+def test_the_messages_that_incidents_name_contain_the_fact(data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    for run in read_transcripts(content).transcripts[::4]:
+        for each in incidents_under(TokenWindow(1_000), run.messages):
+            for fact in each.facts:
+                if fact.name not in known_dates(run.messages):
+                    value = fact.fact.partition("=")[2] if fact.is_pair else fact.fact
+                    assert says(run.messages[fact.said - 1], value), (run.name, fact)
+
+
+def known_dates(messages):
+    """The names of dates, which are written in several ways."""
+    return set().union(*(each.dates for each in Lexicon(messages).of))
 
 
 def test_uses_under_larger_windows(data_file):
@@ -148,7 +164,24 @@ def test_the_incidents_and_the_lost_terms_of_the_sessions(request, files, levels
     check_lost(sessions, levels)
 
 
+def says(message, term):
+    return any(term in text for text in texts_with_facts(message))
+
+
+def check_named(session, found):
+    """Each message that the report names contains the term."""
+    for term in found.terms:
+        for place in filter(lambda each: each is not None, (term.said, term.used, term.came)):
+            assert says(session.messages[place], term.term), (term.term, place)
+        if term.came is not None:
+            speakers = (MessageType.USER, MessageType.TOOL_EXECUTION_RESULT)
+            assert session.messages[term.came].type in speakers
+
+
 def check_lost(sessions, levels):
+    for session in sessions.values():
+        for each in compaction_evidence(session):
+            check_named(session, each)
     mentions = Counter(term for session in sessions.values() for term in terms_of(session))
     lost = {
         (name, each.number, term.term, level)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib.resources import files
+
 import pytest
 
-from chatmemory.recall.phrases import Request, examples, folded, reminders, requests_in
+from chatmemory.recall.phrases import LANGUAGES, Request, examples, folded, reminders, requests_in
 
 EXAMPLES = list(examples())
 
@@ -44,6 +47,12 @@ def test_a_reminder(example):
 def test_neither_a_request_nor_a_reminder(example):
     assert not any(each.kinds or each.is_again for each in requests_in(example[2]))
     assert not reminders().search(folded(example[2]))
+
+
+def test_every_language_of_the_file_is_read():
+    file = files("chatmemory.recall").joinpath("phrases.toml")
+    found = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert set(found) - {"shapes", "own"} == set(LANGUAGES)
 
 
 def kinds_in(text):

@@ -69,6 +69,11 @@ def answers(*texts):
     return [each for each in found.get(len(texts) - 1, ()) if each.is_forced]
 
 
+def test_an_amount_beside_a_code_is_no_part_of_the_answer():
+    said = "A voucher, VX-4471, worth €40.", "Thanks.", "Hm.", "Could you send me its code again?"
+    assert [each.value.text for each in answers(*said, "VX-4471, €40")] == ["VX-4471"]
+
+
 GIVEN = "My locker combination is XK-4411.", "Thank you."
 
 
@@ -92,6 +97,12 @@ def test_a_noun_that_no_kind_has_names_a_fact_too():
         ("I'd like 12 of them.", "What is your room number?", "12", False),
         ("My code is 4711.", "What is your order number?", "It's 4711", True),
         ("My PIN is 4711.", "What is your name?", "4711", False),
+        (
+            "A voucher, VX-4471, worth €40.",
+            "Could you send me its code again?",
+            "VX-4471, €40",
+            True,
+        ),
         ("Order A-1182.", "What is your order number?", "I don't know, but A-1182?", False),
     ],
 )

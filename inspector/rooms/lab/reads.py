@@ -24,8 +24,9 @@ from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.recall.facts import examples_first
 from chatmemory.recall.frontier import FIGURES_RULES, Figures, TriedPolicies, tried_of_kind
-from chatmemory.recall.history import History, needs, uses
+from chatmemory.recall.history import History
 from chatmemory.recall.incidents import INCIDENT_RULES
+from chatmemory.recall.needs import needs
 from chatmemory.search.reading import user_labels
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
@@ -270,8 +271,7 @@ def answers(known: Measured, tried: TriedPolicies) -> bool:
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
     """Return the facts that a conversation loses under a policy; None if it loses nothing."""
-    found = uses(history, history.loads.departures(policy).of_texts)
-    needed = list(needs(history, found))
+    needed = list(needs(history, history.loads.departures(policy).of_texts))
     lost = [use for use in needed if not use.is_held]
     if not lost:
         return None

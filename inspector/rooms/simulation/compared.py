@@ -16,9 +16,9 @@ from chatmemory.explain.wording import in_unit, option_words
 from chatmemory.recall.comparison import PhraseFate, Replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
-from chatmemory.recall.history import Use
 from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
+from chatmemory.recall.needs import Need
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.rooms.simulation.comparison import ComparedRow, Comparison
@@ -193,7 +193,7 @@ class ComparePage:
         found = zip(STYLES, self.found.policies, self.found.followed, strict=False)
         return [ComparedColumn(self, *each) for each in found]
 
-    def lost_fact(self, use: Use) -> LostFact:
+    def lost_fact(self, use: Need) -> LostFact:
         numbers = self.found.history.numbers
         source, needed = numbers[use.mention], numbers[use.position]
         return LostFact(

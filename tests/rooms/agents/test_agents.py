@@ -129,8 +129,8 @@ def test_the_window_and_the_history_at_a_step():
 def test_facts_that_a_limit_would_have_held():
     found = answer_json("recall", limits="token_window:800,everything", prefix="order-7741")
     assert [(row["policy"], row["held"]) for row in found["results"]] == [
-        ("token_window:800", 3),
-        ("everything", 5),
+        ("token_window:800", 4),
+        ("everything", 6),
     ]
 
 

@@ -202,7 +202,9 @@ def test_a_branch_is_in_the_group_of_its_labels_and_id_and_makes_none(
 def test_a_group_whose_policy_costs_least_keeps_it(operator_client, db, data_file):
     """Another one is cheaper in the conversation by which it is chosen, and dearer in both."""
     read = read_transcripts(data_file("glaive_toolcall.sharegpt.json").read_bytes())
-    found = [read.transcripts[n] for n in (28, 106)]
+    first, second = (read.transcripts[n] for n in (28, 106))
+    asked = UserMessage("How far is it from point1 to point2?")
+    found = [first, replace(second, messages=[asked, *second.messages[1:]])]
     list(services.import_all(replace(read, transcripts=found), MessageWindow(4), "glaive-"))
     create_and_add("other", MessageWindow(9), SAID)
     computed(operator_client, MESSAGES)

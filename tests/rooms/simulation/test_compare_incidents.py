@@ -11,8 +11,8 @@ from hypothesis import given
 
 from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.formats import read_transcripts
-from chatmemory.recall.history import REPEATS
 from chatmemory.recall.incidents import incidents_under
+from chatmemory.recall.needs import REPEATS
 from inspector import demo
 from inspector.rooms.simulation.comparison import comparison
 from inspector.shell.advice import advice_on
@@ -71,7 +71,7 @@ def test_the_needed_facts_are_the_same_under_every_limit():
     demo.load()
     policies = [TokenWindow(n) for n in (1, 800, 902)]
     found = comparison("order-7741", [*policies, None]).policies
-    assert {each.recalls for each in found} == {5}, "four of the assistant, and A-1182"
+    assert {each.recalls for each in found} == {6}, "four of the assistant, A-1182 and a call"
     assert {use.fact for use in found[1].lost} == {"A-1182", "SAUCER"}
     assert {use.fact for use in found[2].lost} == {"SAUCER"}
 
@@ -107,7 +107,7 @@ def page(operator_client):
 def test_the_demo_has_too_few_facts_to_choose_by(page):
     demo.load()
     html = page()
-    assert "5 facts: too few to choose by facts." in html
+    assert "6 facts: too few to choose by facts." in html
     assert "Send everything" in html
     assert "902" not in html
 
