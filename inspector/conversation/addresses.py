@@ -1,0 +1,124 @@
+"""The URLs of a conversation page: of its steps and messages, and of the same page live."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from chatmemory.reading.rows import MemoryRow
+from inspector.conversation.links import chosen, conversation_url, query_of
+from inspector.shell.room import Marks, View
+
+
+class Addresses:
+    """The URLs of the page of a view. It may answer a POST to another URL.
+
+    `tried` are the parameters that URLs keep, those of the live page only if they are `is_lasting`.
+    `previous_step`, `first_step` and `next_step` are the steps beside the page's, None at an end.
+    """
+
+    def __init__(self, view: View, is_posted: bool = False) -> None:
+        self._view, self._is_posted = view, is_posted
+        self.state = state = view.state
+        self.at, self.msg, self.is_live = state.at, state.query.msg, state.is_live
+        self.tried, self.is_lasting = view.tried, view.is_lasting
+        self.previous_step = self.at - 1 if self.at > 0 else None
+        self.first_step = 0 if self.at > 0 else None
+        self.next_step = self.at + 1 if self.at < state.memory.last_step else None
+
+    @property
+    def memory(self) -> MemoryRow:
+        return self.state.memory
+
+    @property
+    def marks(self) -> Marks:
+        return self.state.marks
+
+    @property
+    def selected_message(self) -> int | None:
+        """The selected message, unless it is a draft."""
+        return self.msg if self.msg and self.msg > 0 else None
+
+    @property
+    def chosen_query(self) -> str:
+        """The query parameter that keeps the selection in URLs."""
+        return urlencode(chosen(self.msg))
+
+    @cached_property
+    def url(self) -> str:
+        """The URL of the live page; links add the step, the message and what a room keeps."""
+        return reverse("inspector:conversation", args=[self.memory.id])
+
+    @property
+    def stored_url(self) -> str:
+        """The URL of the page at this step with a stored message, without the drafts."""
+        at = None if self.is_live else self.at
+        return conversation_url(self.memory.id, at=at, msg=self.selected_message, **self.marks.kept)
+
+    @cached_property
+    def live_url(self) -> str:
+        """The URL of the live page with the drafts and the selection."""
+        tried = self.tried if self.is_lasting else {}
+        return conversation_url(self.memory.id, **tried, **chosen(self.msg), **self.marks.kept)
+
+    @property
+    def follows(self) -> bool:
+        """Whether new messages move the page; they move no simulation."""
+        return self.is_live and not self.tried
+
+    @property
+    def pinned_url(self) -> str:
+        """The URL of the page at this step, which new messages do not move."""
+        return conversation_url(self.memory.id, at=self.at, msg=self.msg, **self.marks.kept)
+
+    @property
+    def followed_url(self) -> str:
+        """The URL of the live page with a stored message, without the drafts."""
+        return conversation_url(self.memory.id, msg=self.selected_message, **self.marks.kept)
+
+    def link(
+        self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
+    ) -> str:
+        """Return the URL of this page at a step, with other parameters and drafts."""
+        return self.url + self.query(at, keeps, msg, **parameters)
+
+    def query(
+        self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
+    ) -> str:
+        """Return the query of such a URL with its question mark, or "" for the live page.
+
+        It has the comparison, unless `with` is given, the drafts or the limit of a replay, and the
+        parameters of marks if it `keeps` them.
+        """
+        stays_live = self.is_live and at == self.at
+        place = {"at": None if stays_live else at} | chosen(msg)
+        if "with" not in parameters:
+            compared = {"with": self.state.query.other, "past": self.state.query.past}
+            parameters = {**compared, **parameters}
+        marked = self.marks.kept if keeps else {}
+        marks = {name: parameters.pop(name, text) for name, text in marked.items()}
+        return query_of({**place, **parameters, **self.tried, **marks})
+
+    @cached_property
+    def _kept_query(self) -> str:
+        """The common end of the queries of all cells."""
+        return self.query(self.at + 1).partition("&")[2]
+
+    def step_link(self, at: int) -> str:
+        """Return the URL of a step with the selection and the comparison."""
+        return self.link(at, msg=self.msg)
+
+    def cell_link(self, step: int, msg: int | None) -> str:
+        """Return the URL of a step with the message that arrived at it, or of a draft.
+
+        There are many cells, so that URLs of steps are short: relative to the page, unless it was
+        posted to another URL.
+        """
+        if msg and msg < 0:
+            return self.link(self.at, msg=msg)
+        at = "" if self.is_live and step == self.at else f"at={step}"
+        parts = (at, f"msg={msg}" if msg else "", self._kept_query)
+        query = "?" + "&".join(filter(None, parts))
+        return self.url + query if self._is_posted else query
