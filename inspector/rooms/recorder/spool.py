@@ -31,6 +31,7 @@ from inspector.rooms.calls.bodies import (
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source
 from inspector.rooms.recorder import streams
 from inspector.rooms.recorder.proxy import routes
+from inspector.rooms.recorder.proxy.secrets import Fingerprints
 
 _FORMATS = {
     routes.COMPLETIONS: OPENAI,
@@ -139,6 +140,7 @@ def _undecodable(exchange: RecordedExchange, kind: str) -> str:
 
 def _call(exchange: RecordedExchange, request: dict[str, Any], format: str, model: str) -> NewCall:
     answer, is_ended = _answer(exchange, format)
+    answer, in_pieces = _without_secrets(exchange, answer)
     how = exchange.end["how"]
     has_ended = how == "ended" or is_ended
     error = _error(exchange, answer) or ("" if has_ended else str(exchange.end["error"]))
@@ -148,7 +150,7 @@ def _call(exchange: RecordedExchange, request: dict[str, Any], format: str, mode
         **exchange.head["headers"],
     }
     finish = finish_in(response, format)
-    removed = int(exchange.end.get("removed", 0))
+    removed = int(exchange.end.get("removed", 0)) + in_pieces
     return NewCall(
         key=key_of(exchange.name),
         source=Source.RECORDER,
@@ -173,6 +175,28 @@ def _call(exchange: RecordedExchange, request: dict[str, Any], format: str, mode
 def key_of(name: str) -> str:
     """Return the key of the call of a file, by which it is stored once."""
     return f"recorder:{name}"
+
+
+def _without_secrets(exchange: RecordedExchange, answer: Any) -> tuple[Any, int]:
+    """Return an answer without the secrets that came in pieces, each in an event of its own, and
+    the number of places.
+    """
+    if not (found := exchange.head.get("fingerprints")):
+        return answer, 0
+    fingerprints = Fingerprints(**found)
+    places = 0
+
+    def cleaned(value: Any) -> Any:
+        nonlocal places
+        if isinstance(value, str):
+            value, count = fingerprints.removed_from(value)
+            places += count
+            return value
+        if isinstance(value, dict):
+            return {name: cleaned(each) for name, each in value.items()}
+        return [*map(cleaned, value)] if isinstance(value, list) else value
+
+    return cleaned(answer), places
 
 
 def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:

@@ -6,13 +6,17 @@ import json
 import os
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections import defaultdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
 
+import inspector.rooms.recorder as recorder_room
 from inspector.rooms.calls.belonging import continued_by
 from inspector.rooms.calls.call import DropReason, NewCall, Source
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
@@ -480,3 +484,18 @@ def test_real_exchanges_are_rebuilt_byte_for_byte(db, upstream, client, folder, 
         ids[row["cassette"]].add(call.memory_id)
     assert ModelCall.objects.count() == len(wanted)
     assert all(len(found) == 1 for name, found in ids.items() if SEVERAL not in name)
+
+
+def test_the_proxy_imports_nothing_that_takes_long():
+    """So that it is back soon after a crash, and runs from any folder."""
+    code = "import sys, proxy.server; print(*{name.partition('.')[0] for name in sys.modules})"
+    folder = Path(recorder_room.__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"chatmemory", "inspector", "django", "asyncio"}.isdisjoint(done.stdout.split())

@@ -16,7 +16,7 @@ from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder.proxy.secrets import Cleaner, looks_like_key, secrets, secrets_of
 from inspector.rooms.recorder.spool import call_of, read
 
-from .upstream import ANSWER, CHAT, answer_text, ended, store_all
+from .upstream import ANSWER, CHAT, answer_text, chunk, ended, store_all
 
 RANDOM = random.Random(71)
 LETTERS = string.ascii_letters + string.digits
@@ -134,6 +134,34 @@ def test_a_secret_is_kept_nowhere(db, upstream, client, folder, caplog, kind):
     assert secret not in caplog.text
     assert (call.is_exact, new.removed) == (False, 3)
     assert "It is [removed], not x" in everything_of(call)
+
+
+def test_a_secret_that_comes_in_pieces_is_kept_nowhere(db, upstream, client, folder):
+    """The model repeats it, each letter in an event of its own."""
+    secret = f"sk-proj-{chance(40)}"
+    said = f"It is {secret}, {secret[:-1]}."
+
+    def answer(handler, got):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for letter in said:
+            event = {"choices": [{"index": 0, "delta": {"content": letter}}]}
+            chunk(handler, f"data: {json.dumps(event)}\n\n".encode())
+        chunk(handler, b"data: [DONE]\n\n")
+        chunk(handler, b"")
+
+    upstream.answer = answer
+    request = {"model": "m", "messages": [{"role": "user", "content": "My key?"}], "stream": True}
+    client.post(CHAT, json=request, headers={"Authorization": f"Bearer {secret}"})
+    (path,) = ended(folder)
+    assert call_of(read(path)).removed == 1
+    assert secret.encode() not in path.read_bytes()
+    (call,) = store_all(folder)
+    assert secret not in everything_of(call)
+    assert f"It is [removed], {secret[:-1]}." in everything_of(call)
+    assert not call.is_exact
 
 
 # Bodies with words of headers that are no secret

@@ -28,7 +28,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from .decoding import Body
 from .headers import CONVERSATION, ClientRequest, Headers, kept_headers, value_of
-from .secrets import Cleaner, Secrets, secrets_of, secrets_of_answer
+from .secrets import Cleaner, Fingerprints, Secrets, secrets_of, secrets_of_answer
 
 logger = logging.getLogger("chatmemory.recorder")
 
@@ -207,6 +207,8 @@ class Recording:
             "conversation": self._clean(request.header(CONVERSATION).decode("utf-8", "replace")),
             "headers": self._kept(request.headers),
         }
+        if secrets:
+            head["fingerprints"] = Fingerprints.of(secrets).as_json()
         self._file = file
         file.begin(head)
         self._request = _Copy("Q", self._file, secrets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory.patterns import declared_pattern
+from .patterns import declared_pattern
 
 COMPLETIONS, RESPONSES, MESSAGES, GEMINI = "completions", "responses", "messages", "gemini"
 # OpenAI's paths below any prefix: /v1, /openai/deployments/NAME (Azure), /v1beta/openai (Gemini)

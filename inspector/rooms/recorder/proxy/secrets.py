@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import math
 import operator
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from string import ascii_letters, digits
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from chatmemory.patterns import declared_pattern
+from .patterns import declared_pattern
 
 REMOVED = b"[removed]"
 LEAST = 16  # characters of a secret
@@ -66,6 +69,9 @@ _ENTROPY = 2.7  # bits of a character
 _CHANGES, _CHANGES_OF_LETTERS = 0.25, 0.4  # of letters, capitals and digits, of the length
 _FEW = 16  # secrets that are looked for one by one
 _BLOCK = 8
+_FINGERPRINTS = 50  # secrets that are looked for in a text that was put together
+_WORD = 20_000  # characters of a word in which they are looked for: a longer one is data
+_SPACES = declared_pattern(r"(\s+)")
 _SLICE = 2**14  # bytes that are cleaned at once, so that other connections are served in between
 
 
@@ -236,6 +242,53 @@ class Cleaner:
         end = max(0, len(data) - self.secrets.longest + 1)
         self._pending = data[end:]
         return data[:end]
+
+
+class Fingerprints:
+    """Fingerprints of secrets, by which a text that was put together of pieces is cleaned later,
+    where the secrets are not known: their lengths, and salted digests.
+    """
+
+    def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:
+        self._salt = salt.encode()
+        self._digests = {int(size): {*some} for size, some in digests.items()}
+
+    @classmethod
+    def of(cls, secrets: Secrets) -> Fingerprints:
+        found = cls(os.urandom(16).hex(), {})
+        for value in sorted(secrets.values, key=len)[:_FINGERPRINTS]:
+            found._digests.setdefault(len(value), set()).add(found._digest(value))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        digests = {str(size): sorted(some) for size, some in self._digests.items()}
+        return {"salt": self._salt.decode(), "digests": digests}
+
+    def removed_from(self, text: str) -> tuple[str, int]:
+        """Return a text without these secrets, and the number of places."""
+        places = 0
+        for size in sorted(self._digests, reverse=True):
+            words = _SPACES.split(text)
+            for n, word in enumerate(words):
+                if size <= len(word) < _WORD:
+                    words[n], count = self._cleaned(word, size)
+                    places += count
+            text = "".join(words)
+        return text, places
+
+    def _cleaned(self, word: str, size: int) -> tuple[str, int]:
+        """Remove the secrets of this length from a word."""
+        n = count = 0
+        while n <= len(word) - size:
+            if self._digest(word[n : n + size].encode("latin1", "replace")) in self._digests[size]:
+                word = f"{word[:n]}{REMOVED.decode()}{word[n + size :]}"
+                n, count = n + len(REMOVED), count + 1
+            else:
+                n += 1
+        return word, count
+
+    def _digest(self, value: bytes) -> str:
+        return sha256(self._salt + value).hexdigest()[:32]
 
 
 def _blocks(secrets: Iterable[bytes]) -> dict[int, set[int]]:

@@ -1,0 +1,21 @@
+"""The function that declares patterns, from its file: the package around it takes longer to import
+than the whole proxy.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING or "chatmemory" in sys.modules:
+    from chatmemory.patterns import declared_pattern
+else:
+    _file = Path(__file__).parents[4] / "chatmemory/patterns.py"
+    _spec = spec_from_file_location("patterns", _file)
+    _module = module_from_spec(_spec)
+    _spec.loader.exec_module(_module)
+    declared_pattern = _module.declared_pattern
+
+__all__ = ["declared_pattern"]
