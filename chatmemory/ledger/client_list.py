@@ -57,6 +57,8 @@ from chatmemory.windows.window import SAID, Entry, Window
 
 _COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_for", "overrides")
 
+LATELY = 500  # stays that tell which policy a client has
+
 # The reasons for leaving after which a message may return
 ANY = tuple(Reason)
 DISPLACED = (Reason.SET,)
@@ -184,7 +186,7 @@ class Replacement:
             and not self.transition.evictions
         )
 
-    def as_add(self) -> Transition | None:
+    def as_add(self, memory: Memory) -> Transition | None:
         """Return the add that explains a client's list; None if no single add does.
 
         The client's window has no pins. It may drop the attributes of known messages.
@@ -194,7 +196,8 @@ class Replacement:
         unpinned = (replace(each, pinned=False) if each.pinned else each for each in self.old)
         window = Window(unpinned)
         lists = self.before, self.transition.arrivals, self.payloads
-        add = inferred_add(window, *lists, is_same=Payload.counts_as)
+        recovers = any(each.has_calls for each in self.old) and _has_recovered(memory)
+        add = inferred_add(window, *lists, is_same=Payload.counts_as, recovers=recovers)
         return add and add.with_entries({entry: entry for entry in self.old})
 
     @cached_property
@@ -367,6 +370,12 @@ class Replacement:
     def _renewed(self, entries: Sequence[Entry]) -> list[int]:
         """Return the old positions of kept messages that needed a new stay."""
         return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
+
+
+def _has_recovered(memory: Memory) -> bool:
+    """Return whether the client's lists told lately that it leaves out interrupted tool calls."""
+    lately = Stay.objects.filter(memory=memory, n__gt=memory.last_stay - LATELY)
+    return lately.filter(reason=Reason.INTERRUPTED).exists()
 
 
 def _payloads(entries: Iterable[Entry]) -> list[Payload]:

@@ -130,7 +130,7 @@ class Recorder:
             return self._unchanged(transition.change)
         compaction = sent.as_compaction(self.memory)
         # An added message is new, and counted as the client sent it
-        add = None if compaction and sent.has_marked_summary else sent.as_add()
+        add = None if compaction and sent.has_marked_summary else sent.as_add(self.memory)
         if add is not None:
             return self._add(add, by_client=True)
         if compaction is not None:

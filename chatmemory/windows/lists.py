@@ -97,6 +97,7 @@ def inferred_add(
     arrivals: Sequence[Entry],
     after: Sequence[Hashable],
     is_same: IsSame = eq,
+    recovers: bool = False,
 ) -> Transition | None:
     """Return the only add that turns the window into the new list, or None if none or several do.
 
@@ -104,13 +105,16 @@ def inferred_add(
     payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
     the new list with one of the old list. The transition has no policy, since the client's is
     unknown. It has no arrival if the added message left at once; then all messages that could leave
-    are evicted. If no add explains the list, the client's policy may recover interrupted calls.
+    are evicted. If no add explains the list, the client's policy may recover interrupted calls; if
+    it `recovers`, which earlier lists told, such adds are tried first.
     """
     is_beginning = _are_same(after, before[: len(after)], is_same)
     candidates = [(_UNSEEN, False)] if is_beginning else list(_possible_arrivals(arrivals))
-    for recovers in (False, True):
+    for recovering in (recovers, not recovers):
         found: dict[Hashable, Transition] = {}
-        for transition in _possible_adds(window, len(before), candidates, len(arrivals), recovers):
+        for transition in _possible_adds(
+            window, len(before), candidates, len(arrivals), recovering
+        ):
             made = _list_after(transition, window, before, after)
             if made is not None and _are_same(after, made, is_same):
                 evicted = frozenset((each.entry, each.reason) for each in transition.evictions)

@@ -18,9 +18,12 @@ from chatmemory import (
     MessageWindow,
     MessageWindowChatMemory,
     SystemMessage,
+    ToolExecutionRequest,
     UserMessage,
     services,
 )
+from chatmemory.explain.captions import caption
+from chatmemory.explain.reasons import why_left
 from chatmemory.ledger.protocol import delete_messages, get_messages, update_messages
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Step
@@ -106,6 +109,30 @@ def test_messages_of_lists_are_in_the_history_once(lists, said):
 def test_why_a_message_left_is_inferred(lists, kind, reasons):
     send(*lists)
     assert (steps.step("bare", 2).row.kind, evictions_at(2)) == (kind, reasons)
+
+
+def test_a_client_that_recovers_interrupted_calls_is_recognized():
+    call = AiMessage(None, [ToolExecutionRequest("a", "find", "{}")])
+    update_messages("bare", [*messages("q"), call])
+    update_messages("bare", messages("qh"))
+    assert evictions_at(2) == [(2, "INTERRUPTED")]
+    assert why_left(steps.step("bare", 2).change, 2).cause == (
+        "The client left out a call that was not answered completely, as its policy would have."
+    )
+    # A limit of two would explain the next list as well, but not the one before
+    update_messages("bare", [call, *messages("a")])
+    update_messages("bare", messages("ab"))
+    assert [reason for _, reason in evictions_at(4)] == ["INTERRUPTED"]
+    assert verify("bare") is None
+
+
+def test_what_no_add_explains_was_left_out_by_the_client():
+    send("abc", "ac")
+    change = steps.step("bare", 2).change
+    assert why_left(change, 2).summary == (
+        "The client left it out of its list. At step 2 its list was without #2."
+    )
+    assert "#2 was left out by the client" in caption(change).summary
 
 
 def test_the_servers_policy_does_not_decide_what_a_client_did():
