@@ -18,7 +18,17 @@ def store_and_rebuild(it) -> None:
     assert one_call(stored.memory_id, stored.n).request == request
 
 
+def store_beside(it) -> None:
+    """In a conversation with this window, which a client decides."""
+    request = {"model": "m", **made_of(it.messages, OPENAI)}
+    at = datetime(2026, 11, 26, tzinfo=UTC)
+    call = NewCall("key", Source.RECORDER, OPENAI, request, at, session=it.id)
+    stored = store(call)
+    assert one_call(stored.memory_id, stored.n).request == request
+
+
 ROWS = {
+    "store beside": store_beside,
     "store": store_and_rebuild,
-    "record_call": lambda it: record_call(it.id, it.list[1:], it.list[:1]),
+    "record_call": lambda it: record_call(f"call of {it.id}", it.list[1:], it.list[:1]),
 }
