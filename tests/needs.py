@@ -66,7 +66,7 @@ def rooms_of(file: Path) -> frozenset[str]:
         for name in imported(waiting.pop()):
             if room := _ROOM.match(name):
                 found.add(room[1])
-            elif name.startswith("tests."):
+            if name.startswith("tests."):
                 others = {each for each in _files_of(name) if each.exists()} - known
                 waiting += others
                 known |= others

@@ -46,7 +46,8 @@ class Letters(Policy):
 def letters():
     KINDS.register("letters", Letters)
     yield Letters
-    KINDS._items.pop("letters", None)
+    if "letters" in KINDS:
+        KINDS.unregister("letters")
 
 
 @pytest.fixture
