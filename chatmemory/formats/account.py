@@ -14,7 +14,7 @@ from typing import Any
 
 from chatmemory.formats.format import Kinds, Loss, SkippedTurn, Transcript, kind_of, unwrapped
 from chatmemory.formats.packed import Packed
-from chatmemory.formats.words import Words, strings_in
+from chatmemory.formats.words import Words, is_silent, strings_in
 
 logger = logging.getLogger(__name__)
 
@@ -186,14 +186,63 @@ class Account(Sequence[Any]):
 
     @staticmethod
     def _said(record: Any, content_of: Callable[[Any], Any] | None) -> Iterator[tuple[str, str]]:
-        return strings_in(content_of(record) if content_of else record)
+        if content_of is None or not isinstance(record, dict):
+            return strings_in(record)
+        return strings_in(content_of(record))
 
     @staticmethod
     def _is_open(record: Any, content_of: Callable[[Any], Any] | None, kinds: Kinds | None) -> bool:
         """Return whether a record that was not read may have words of which nobody knows."""
         if kinds and kinds.of(record) in kinds.silent:
             return False
-        return content_of is not None and content_of(record) is not NOTHING
+        if content_of is None or not isinstance(record, dict):
+            return False
+        return content_of(record) is not NOTHING
+
+
+# Properties of conversations and of nodes of trees that say how they are kept, not what was said
+_ABOUT = {
+    *("title", "tags", "children", "childrenids", "parent", "currentnode", "models", "slug"),
+    *(
+        "endpoint",
+        "directory",
+        "workingdir",
+        "account",
+        "project",
+        "settings",
+        "exportat",
+        "starttime",
+    ),
+    *("extensiondata", "revert", "projecthash", "lastupdated", "todos", "summary", "memoryscope"),
+    *("config", "parentconfig", "classname", "currentid", "conversationorigin", "gizmotype"),
+}
+
+
+def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:
+    """Yield a loss for each property of a conversation that has words beside its turns, which are
+    in no message.
+    """
+    known = Words(read)
+    inner = {id(unwrapped(each)) for each in turns}
+    waiting: list[tuple[str, Any]] = [("", value)]
+    paths: set[str] = set()
+    while waiting:
+        path, each = waiting.pop()
+        if id(each) in inner:
+            continue
+        if isinstance(each, dict):
+            names = [name for name in each if not _is_about(name)]
+            waiting += [(f"{path}.{name}" if path else name, each[name]) for name in names]
+        elif isinstance(each, list):
+            waiting += [(f"{path}[]", one) for one in each]
+        elif any(not known.has_all(text, 0) for _, text in strings_in(each)):
+            paths.add(path)
+    for path in sorted(paths):
+        yield Loss("conversation", f"words under {path!r}, beside the messages, which are not read")
+
+
+def _is_about(name: str) -> bool:
+    return is_silent(name) or name.replace("_", "").lower() in _ABOUT
 
 
 def _message(n: int) -> str:

@@ -115,10 +115,11 @@ def find_each(value: Any) -> list[RawTranscript]:
     named = {id for each in records if isinstance(id := each.get("sessionId"), str)}
     if len(named) <= 1:
         return [RawTranscript(next(iter(named), None), records, places=range(len(records)))]
-    ids, sessions = [], {}
-    links: list[tuple[str, str]] = []  # a session, and its parent elsewhere
+    ids: list[str | None] = []
+    sessions: dict[str, str | None] = {}
+    links: list[tuple[str | None, str]] = []  # a session, and its parent elsewhere
     for each in records:
-        id = each.get("sessionId")
+        id = each.get("sessionId") if isinstance(each.get("sessionId"), str) else None
         ids.append(id)
         if _has_id(each):
             sessions[each["uuid"]] = id
@@ -138,7 +139,7 @@ def find_each(value: Any) -> list[RawTranscript]:
     return [
         RawTranscript(name, Packed(records[n] for n in places), places=places)
         for name in names
-        if (places := [n for n, id in enumerate(ids) if heads.get(id, names[0]) == name])
+        if (places := [n for n, id in enumerate(ids) if heads.get(id or "", names[0]) == name])
     ]
 
 

@@ -211,6 +211,8 @@ class Format:
       the part is empty and the turn made no message. Each string of four letters or more in it,
       except names such as ids and types, must be in a text, a thought, an argument or a result of a
       message, or it is reported as a loss (see `chatmemory.formats.account`).
+    - `is_whole` is True if `find` leaves nothing of a conversation unread but its turns: then words
+      beside them are reported, too.
     - `reads_streams` is True if `plain` also takes the library's streams, iterators of chunks.
     - `is_empty`, if there is one, tells whether a value is a conversation that nobody began, as
       chats in the export of an account are.
@@ -237,4 +239,5 @@ class Format:
     kinds: Kinds | None = None
     is_empty: Callable[[Any], bool] | None = None
     reads_streams: bool = False
+    is_whole: bool = False
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

@@ -39,7 +39,7 @@ def find(value: Any) -> RawTranscript | None:
     head = next(filter(is_head, records), None)
     if head is None or not all(isinstance(each, dict) for each in records):
         return None
-    listed = dicts_in(head, "messages") if len(records) == 1 else []
+    listed = list_in(head, "messages") if len(records) == 1 else []
     return RawTranscript(session_of(head), listed or records)
 
 
@@ -307,4 +307,5 @@ FORMAT = Format(
     session_of=session_of,
     content_of=content_of,
     kinds=Kinds(type_of),
+    is_whole=True,
 )

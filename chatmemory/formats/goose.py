@@ -151,5 +151,11 @@ def type_of(message: Any) -> str:
 
 
 FORMAT = Format(
-    NAME, find, _Reader.parse, content_of=content_of, kinds=Kinds(type_of), is_empty=is_empty
+    NAME,
+    find,
+    _Reader.parse,
+    content_of=content_of,
+    kinds=Kinds(type_of),
+    is_empty=is_empty,
+    is_whole=True,
 )

@@ -243,4 +243,5 @@ FORMAT = Format(
     content_of=content_of,
     kinds=Kinds(type_of, {"session": NOT_KNOWN}),
     is_empty=is_empty,
+    is_whole=True,
 )

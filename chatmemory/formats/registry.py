@@ -27,7 +27,7 @@ from chatmemory.exceptions import (
     InvalidValue,
     UnreadableTranscript,
 )
-from chatmemory.formats.account import Account, Places, fault, line_name
+from chatmemory.formats.account import Account, Places, beside, fault, line_name
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.databases import MAGIC, is_database, sessions_of, unwritten_log
 from chatmemory.formats.difference import names_in
@@ -647,7 +647,7 @@ def _read(
             yield Refused(f"conversation {next(numbers)}", why)
         for raw in found:
             own = its_places.of(raw.places) if raw.places else its_places
-            yield from _read_one(raw, next(numbers), format, bounds, own)
+            yield from _read_one(raw, next(numbers), format, bounds, own, value)
 
 
 def _found(value: Any, format: Format) -> Sequence[RawTranscript]:
@@ -663,7 +663,9 @@ def _read_one(
     format: Format,
     bounds: JsonBounds | None,
     places: Places,
+    value: Any,
 ) -> Iterator[Transcript | Refused]:
+    """Yield a conversation of a value, and its branches."""
     where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")
     raw, places = _in_order(raw, places) if format.is_record is None else (raw, places)
     account = Account(raw.turns, places)
@@ -671,6 +673,8 @@ def _read_one(
         read = format.parse(account, ())
         _check_sizes(read, bounds)
         losses = (*read.losses, *account.losses(read, format.content_of, format.kinds))
+        if format.is_whole and isinstance(value, dict):
+            losses = (*losses, *beside(value, raw.turns, read))
     except UnreadableTranscript as error:
         at = f"{account.place(error.index)}: " if 0 <= error.index < len(account) else ""
         yield Refused(where, f"{at}{error.why}")

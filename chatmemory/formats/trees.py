@@ -85,7 +85,7 @@ def format_of_tree(
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
         return _read(Account.of(turns), tuple(after), reader, content_of)
 
-    return Format(name, find, parse, content_of=content_of, is_empty=is_empty)
+    return Format(name, find, parse, content_of=content_of, is_empty=is_empty, is_whole=True)
 
 
 def _read(

@@ -87,7 +87,7 @@ def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
-            within = [name for name in value if not _is_silent(name)]
+            within = [name for name in value if not is_silent(name)]
             waiting += [(f"{path}.{name}" if path else name, value[name]) for name in within]
         elif isinstance(value, list):
             waiting += [(f"{path}[]", each) for each in value]
@@ -95,7 +95,7 @@ def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield path, value
 
 
-def _is_silent(name: str) -> bool:
+def is_silent(name: str) -> bool:
     plain = name.replace("_", "").replace("-", "").lower()
     if plain in _SILENT:
         return True
