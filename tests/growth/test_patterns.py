@@ -21,7 +21,7 @@ from chatmemory.lint.catalog import RULES
 from chatmemory.patterns import DECLARED, Declared
 from chatmemory.reading import history
 from chatmemory.recall import cost, facts, phrases, term_search, values
-from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
+from inspector.rooms.evidence_file import masking
 from inspector.rooms.live import stream
 
 from ..architecture.test_layers import modules, parsed
@@ -80,9 +80,7 @@ def of_phrases() -> Iterator[AnyPattern]:
 
 
 def of_masks() -> Iterator[AnyPattern]:
-    masker = Masker(Choice(kinds=frozenset(KINDS), words=("a", "a a", "1-1")))
-    assert masker._terms
-    yield masker._terms
+    yield masking.words_pattern(["a a", "1-1", "a"])
 
 
 # An example of each family, or several: patterns that are built from words
@@ -96,7 +94,7 @@ EXAMPLES: dict[str, Callable[[], Iterator[AnyPattern]]] = {
     "names of models": of_models,
     "phrases": of_phrases,
     "patterns of the settings": lambda: iter([facts._own(r"\b[A-Z]{2}-\d+\b")]),
-    "terms to mask": of_masks,
+    "words to mask": of_masks,
     "the shape of a field": of_fields,
 }
 

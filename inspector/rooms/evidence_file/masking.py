@@ -1,34 +1,30 @@
 """The mask of an evidence file: the same term becomes the same mark everywhere.
 
-The file contains a masked term in no form: it is replaced in each text, in upper and lower case,
-and with the escapes of JSON and addresses.
+The file contains a masked term in no form. Texts are searched in one normal form (see `normal`), so
+that a term is found however it is spaced, accented or escaped, and the marks are put into the text
+as it was written.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from chatmemory.patterns import declared_pattern
+from inspector.rooms.evidence_file.kinds import KINDS
+from inspector.rooms.evidence_file.normal import NormalText, normal_form
 
 WORDS_MAX, WORD_LENGTH = 50, 200
-
-# Secrets with a recognizable form, unlike names of people. If two match at one place, the first
-# wins.
-KINDS: Mapping[str, str] = {
-    "mail": r"(?<![\w.+%-])[\w.+%-]++@[\w-]++(?:\.[\w-]++)+",
-    "address of a site": r"https?://[^\s\"'<>\\]+",
-    "card": r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])",
-    "phone": r"(?<![\w+])\+\d(?:[ ()./-]{0,2}\d){6,14}(?!\w)",
-    "number": r"(?<![\w.,-])\d{4,}(?![\w-])",
-    "id": r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?!\w)",
-}
+MARGIN = 1_000  # characters behind what is shown that are searched, too
 WORD = "word"
-_BETWEEN, _NO_DIGIT = declared_pattern(r"[ ()./-]"), declared_pattern(r"\D")
+# Of these, the same term may be written with other signs between its letters and digits
+_SPACED = ("card", "phone", "iban", "national id")
+_OTHERS = declared_pattern(r"[\W_]")
 
 
 @dataclass(frozen=True)
@@ -41,36 +37,25 @@ class Choice:
     seqs: frozenset[int] = frozenset()
 
 
+class _Found(NamedTuple):
+    """A term in a text: its place, its kind, and what equal terms have in common."""
+
+    start: int
+    end: int
+    kind: str
+    key: str
+
+
 class Masker:
     """Replaces terms, and counts them by their kind."""
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
-        self._marks: dict[str, str] = {}
+        self._marks: dict[tuple[str, str], str] = {}
         self.found: dict[str, int] = {}
-        self._spellings = {
-            spelling.lower(): word
-            for word in filter(None, choice.words)
-            for spelling in _spellings(word)
-        }
-        self._words = self._pattern(())
-        self._terms = self._pattern(KINDS)
-        self._but_cards = self._pattern([kind for kind in KINDS if kind != "card"])
-
-    def _pattern(self, kinds: Iterable[str]) -> re.Pattern[str] | None:
-        """Return the pattern of words and of terms of the chosen kinds; None if nothing is masked.
-
-        It finds all terms in one pass, so that marks themselves are not searched.
-        """
-        chosen = [
-            f"(?P<k{n}>{form})"
-            for n, (kind, form) in enumerate(KINDS.items())
-            if kind in kinds and kind in self._choice.kinds
-        ]
-        longest_first = sorted(map(re.escape, self._spellings), key=len, reverse=True)
-        if longest_first:
-            chosen.append(f"(?i:{'|'.join(longest_first)})")
-        return declared_pattern("|".join(chosen), family="terms to mask") if chosen else None
+        words = {form for word in choice.words for form in _forms(word)} - {""}
+        self._words = words_pattern(sorted(words, key=len, reverse=True)) if words else None
+        self._kinds = [kind for kind in KINDS if kind in choice.kinds]
 
     def is_whole(self, seq: int, role: str) -> bool:
         """Return whether the whole text of a message is left out."""
@@ -78,11 +63,15 @@ class Masker:
 
     def without_words(self, text: str) -> str:
         """Return a text of the site, such as a policy, with marks in place of masked words."""
-        return self._masked(self._words, text)
+        return self._masked(text, len(text), is_only_words=True)
 
-    def text(self, text: str) -> str:
-        """Return a text with marks in place of masked terms and words."""
-        return self._masked(self._terms, text)
+    def text(self, text: str, most: int | None = None) -> str:
+        """Return a text with marks in place of masked terms and words.
+
+        With `most`, only so many characters are kept; a term across their end is masked whole.
+        """
+        most = len(text) if most is None else most
+        return self._masked(text[: most + MARGIN], most)
 
     def data(self, value: Any) -> Any:
         """Return a JSON value with each of its texts masked."""
@@ -94,46 +83,66 @@ class Masker:
             return {name: self.data(each) for name, each in value.items()}
         return value
 
-    def _masked(self, pattern: re.Pattern[str] | None, text: str) -> str:
-        return pattern.sub(self._replaced, text) if pattern else text
+    def _masked(self, text: str, most: int, is_only_words: bool = False) -> str:
+        if self._words is None and (is_only_words or not self._kinds):
+            return text[:most]
+        found = sorted(self._found_in(text, is_only_words), key=lambda each: each.start)
+        parts, done = list[str](), 0
+        for each in _apart(found, self._order):
+            if each.start >= most:
+                break
+            parts += (text[done : each.start], self._mark(each))
+            done = each.end
+        return "".join((*parts, text[done:most]))
 
-    def _replaced(self, match: re.Match[str]) -> str:
-        term, kind = match[0], self._kind(match.lastgroup)
-        if kind == "card" and not _has_check_digit(term):
-            return self._masked(self._but_cards, term)
-        if kind == WORD:
-            term = self._spellings.get(term.lower(), term)
-        return self._mark(kind, term)
+    def _found_in(self, text: str, is_only_words: bool) -> Iterator[_Found]:
+        form = NormalText.of(text)
+        for found in self._words.finditer(form.text) if self._words else ():
+            yield _Found(*form.span(*found.span()), WORD, _OTHERS.sub("", found[0].casefold()))
+        for name in () if is_only_words else self._kinds:
+            kind = KINDS[name]
+            for found in kind.pattern.finditer(form.text):
+                if kind.is_term(found):
+                    group = kind.group
+                    key = found[group].casefold()
+                    key = _OTHERS.sub("", key) if name in _SPACED else key
+                    yield _Found(*form.span(*found.span(group)), name, key)
 
-    def _kind(self, group: str | None) -> str:
-        """Return the kind of term that a group of the pattern matched; words have no group."""
-        return WORD if group is None else list(KINDS)[int(group[1:])]
+    def _order(self, found: _Found) -> int:
+        return -1 if found.kind == WORD else self._kinds.index(found.kind)
 
-    def _mark(self, kind: str, term: str) -> str:
-        key = _BETWEEN.sub("", term).lower() if kind in ("card", "phone") else term.lower()
-        if key not in self._marks:
-            self._marks[key] = f"[redacted {kind} #A{len(self._marks) + 1}]"
-            self.found[kind] = self.found.get(kind, 0) + 1
-        return self._marks[key]
-
-
-def _spellings(word: str) -> Iterable[str]:
-    """Yield the spellings of a word in texts, JSON and addresses."""
-    return {
-        word,
-        json.dumps(word)[1:-1],
-        json.dumps(word, ensure_ascii=False)[1:-1],
-        json.dumps(word)[1:-1].replace("/", "\\/"),
-        quote(word),
-        quote(word, safe=""),
-        quote(word).replace("%20", "+"),
-    }
+    def _mark(self, found: _Found) -> str:
+        named = found.kind, found.key
+        if named not in self._marks:
+            self._marks[named] = f"[redacted {found.kind} #A{len(self._marks) + 1}]"
+            self.found[found.kind] = self.found.get(found.kind, 0) + 1
+        return self._marks[named]
 
 
-def _has_check_digit(number: str) -> bool:
-    """Return whether digits can be the number of a payment card, by the Luhn algorithm."""
-    digits = [int(each) for each in _NO_DIGIT.sub("", number)]
-    doubled = [
-        n if place % 2 == 0 else sum(divmod(2 * n, 10)) for place, n in enumerate(digits[::-1])
-    ]
-    return sum(doubled) % 10 == 0
+def _forms(word: str) -> set[str]:
+    """Return the normal forms of a word as it is, and as JSON, HTML and addresses spell it."""
+    spellings = word, json.dumps(word)[1:-1], escape(word), quote(word, safe="")
+    return set(map(normal_form, spellings))
+
+
+def words_pattern(words: list[str]) -> re.Pattern[str]:
+    """Return the pattern that finds words in a normal form. A space may be missing, or be a plus as
+    in addresses.
+    """
+    spaced = (re.escape(word).replace(r"\ ", "[ +]?") for word in words)
+    return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")
+
+
+def _apart(found: list[_Found], order: Any) -> Iterator[_Found]:
+    """Yield terms that do not overlap: those that do become one, like the longest."""
+    last: _Found | None = None
+    for each in found:
+        if last is not None and each.start < last.end:
+            first = max(last, each, key=lambda found: (found.end - found.start, -order(found)))
+            last = first._replace(start=last.start, end=max(last.end, each.end))
+            continue
+        if last is not None:
+            yield last
+        last = each
+    if last is not None:
+        yield last

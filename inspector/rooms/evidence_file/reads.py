@@ -171,20 +171,23 @@ def _is_whole(row: MessageDetail, masker: Masker) -> bool:
 def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> dict[str, Any]:
     look = LOOKS[row.type, row.has_calls]
     is_whole = _is_whole(row, masker)
-    text = WHOLE if is_whole else masker.text(without_escapes(row.readable))
-    stub_texts = [WHOLE if is_whole else masker.text(_stub_text(each, row)) for each in stubs]
+    said = without_escapes(row.readable)
+    text = WHOLE if is_whole else masker.text(said, TEXT_MAX)
+    stub_texts = [
+        WHOLE if is_whole else masker.text(_stub_text(each, row), TEXT_MAX) for each in stubs
+    ]
     return {
         "seq": row.seq,
         "role": "Summary" if row.is_summary else look.role,
         "glyph": look.glyph,
         "code": look.is_code,
-        "text": text[:TEXT_MAX],
-        "cut": max(0, len(text) - TEXT_MAX),
+        "text": text,
+        "cut": 0 if is_whole else max(0, len(said) - TEXT_MAX),
         "tokens": row.tokens,
         "said": row.origin == "SAID",
         "times": [[entered, left] for entered, left, _ in row.visits],
         "stubs": [
-            [stay.entered_step, stay.left_step, stay.tokens, words[:TEXT_MAX]]
+            [stay.entered_step, stay.left_step, stay.tokens, words]
             for stay, words in zip(stubs, stub_texts, strict=True)
         ],
     }

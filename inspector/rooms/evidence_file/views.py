@@ -17,7 +17,8 @@ from chatmemory.patterns import declared_pattern
 from chatmemory.reading import conversations
 from inspector.conversation.looks import LOOKS
 from inspector.forms.fields import STEP_MAX, first_problem
-from inspector.rooms.evidence_file.masking import KINDS, WORD_LENGTH, WORDS_MAX, Choice, Masker
+from inspector.rooms.evidence_file.kinds import KINDS
+from inspector.rooms.evidence_file.masking import WORD_LENGTH, WORDS_MAX, Choice, Masker
 from inspector.rooms.evidence_file.reads import Evidence, as_json, evidence
 from inspector.shell.one_file import inlined
 

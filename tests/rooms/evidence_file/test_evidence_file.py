@@ -24,7 +24,8 @@ from chatmemory import (
 from chatmemory.reading import conversations, history, steps, windows
 from chatmemory.recall.incidents import Incident, IncidentKind
 from inspector.conversation.history import without_escapes
-from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
+from inspector.rooms.evidence_file.kinds import KINDS
+from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.evidence_file.reads import STEPS_MAX, TEXT_MAX, evidence
 
 from ...conversations import create_and_add, numbered

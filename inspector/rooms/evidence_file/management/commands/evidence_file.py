@@ -6,7 +6,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
-from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
+from inspector.rooms.evidence_file.kinds import KINDS
+from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.evidence_file.reads import evidence
 from inspector.rooms.evidence_file.views import ROLES, file_of
 from inspector.shell.one_file import write_new
