@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
+from chatmemory.advice import advise
+from chatmemory.advice.recalls import kind_to_try, measured_of, tried_for
+from chatmemory.advice.words import effect, headline
 from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS, Finding, Turn, findings_in
 from chatmemory.lint.linter import turns_of
@@ -17,7 +20,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import speaker_of
 from chatmemory.messages.texts import named, question_in, quoted
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
-from chatmemory.recall.comparison import follow, replay
+from chatmemory.recall.comparison import follow
 from chatmemory.recall.cost import NOTHING_SENT, Bill, CacheRules, Prices, providers, rules_of
 from chatmemory.recall.incidents import Forgotten, Incident, forgotten_words, incident_words
 from chatmemory.recall.kinds import IncidentKind, kind_named
@@ -25,7 +28,6 @@ from chatmemory.reports.compactions import evidence_words
 from chatmemory.reports.doctor import NEXT, complaint_words
 from chatmemory.reports.incidents import FORCED_NAME
 from chatmemory.testing.recorded import Recorded
-from chatmemory.windows.policies import WHOLE, Policy
 from chatmemory.windows.written_policies import text_of_policy
 
 LISTED = 10  # the most sentences of one kind
@@ -268,31 +270,15 @@ def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
 def _cheaper(
     runs: Sequence[Recorded], at_most: float, rules: CacheRules, prices: Prices
 ) -> Iterator[str]:
-    """Yield a sentence about a cheaper policy that costs no more than is allowed: the same limit in
-    blocks, or no limit.
-    """
-    blocks, cost = _in_blocks(runs, rules, prices)
-    if blocks is not None and cost is not None and cost <= at_most:
-        yield f"  in blocks: {text_of_policy(blocks)} would cost {cost:.2f}"
-    elif at_most >= 1:
-        yield "  without a limit: sending everything costs 1.00, and loses nothing"
-
-
-def _in_blocks(
-    runs: Sequence[Recorded], rules: CacheRules, prices: Prices
-) -> tuple[Policy | None, float | None]:
-    """Return the policy whose limit is the same and whose messages leave in blocks, and its cost.
-    None if there is none, or if they do so already.
-    """
-    policy = runs[0].policy
-    if policy is None or policy.low_water != WHOLE:
-        return None, None
-    blocks = replace(policy, low_water=Decimal("0.5"))
-    bill = everything = NOTHING_SENT
-    for run in runs:
-        bill += replay(run.history, blocks).prompts.bill(rules)
-        everything += run.everything.prompts.bill(rules)
-    return blocks, prices.relative(bill, everything)
+    """Yield the advice, if what it picks costs no more than is allowed."""
+    kind = kind_to_try(run.policy for run in runs)
+    measured = (
+        measured_of(run.name, run.history, tried_for(kind, [run.policy], rules), run.policy)
+        for run in runs
+    )
+    advice = advise(measured, prices=prices)
+    if advice.is_change and advice.pick and advice.pick.cost <= at_most:
+        yield f"  {headline(advice)}: {effect(advice)}"
 
 
 def _per_call(bill: Bill) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,13 +92,10 @@ def test_a_policy_that_keeps_it_passes(runs):
 
 
 @pytest.mark.parametrize(
-    ("turns", "limit", "cheaper"),
-    [
-        (30, 6, "  in blocks: message_window:6,low_water=0.5 would cost "),
-        (8, 9, "  without a limit: sending everything costs 1.00, and loses nothing"),
-    ],
+    ("turns", "limit"),
+    [(30, 6), (8, 9)],
 )
-def test_what_would_be_cheap_enough_is_named(tmp_path, turns, limit, cheaper):
+def test_what_would_be_cheap_enough_is_named(tmp_path, turns, limit):
     file = tmp_path / "chat.json"
     texts = [f"Number {n} " + "and more words " * 40 for n in range(2 * turns)]
     messages = [
@@ -107,7 +105,7 @@ def test_what_would_be_cheap_enough_is_named(tmp_path, turns, limit, cheaper):
     with pytest.raises(AssertionError) as failed:
         read(file, f"message_window:{limit}").assert_cost(at_most=1.0, input="10", cached="1")
     _, told, _ = str(failed.value).split("\n")
-    assert told.startswith(cheaper)
+    assert re.match(r"  Cut in blocks at \d+ messages, .*: cost 1\.\d\d → 0\.\d\d$", told)
 
 
 MISTAKES = [

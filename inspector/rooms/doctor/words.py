@@ -227,10 +227,8 @@ SHORT = "A window smaller than its largest recorded turn"
 
 
 def short_verb(found: Sequence[ShortWindow]) -> str:
-    """`Raise these to 7 messages…`, or each to its own limit."""
-    limits = {in_unit(each.needed, each.policy) for each in found}
-    which = "this" if len(found) == 1 else "these"
-    return f"Raise {which} to {limits.pop()}…" if len(limits) == 1 else "Raise the limits…"
+    """Return the verb, whose preview says what other limits, or sending everything, would cost."""
+    return f"Make room for {'this turn' if len(found) == 1 else 'these turns'}…"
 
 
 def short_why(newest: ShortWindow) -> str:

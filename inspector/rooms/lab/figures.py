@@ -34,6 +34,7 @@ from chatmemory.recall.frontier import (
     Figures,
     TriedPolicies,
     figures_of,
+    limit_needed,
     tried_of_kind,
     tried_policies,
 )
@@ -79,7 +80,8 @@ class FiguresKeeper(Keeper):
         except CorruptRow:
             return {"content": written(kind, Figures(is_unreadable=True))}
         today = kind if _decides(memory.policy) else None
-        tried = tried_of_kind(kind, _limits(memory, kind), ChosenPrices.read({}).rules)
+        limits = {*_limits(memory, kind), limit_needed(history.entries, kind)} - {0}
+        tried = tried_of_kind(kind, limits, ChosenPrices.read({}).rules)
         figures = figures_of(history, tried, today)
         content = {"content": written(kind, figures)}
         if today is None or figures.calls < FEWEST_CALLS:
@@ -104,8 +106,8 @@ def kind_of(memory: Memory) -> Policy:
 
 
 def _limits(memory: Memory, kind: Policy) -> set[int]:
-    """Return the limits that are tried beside the usual ones: today's, and those that would have
-    kept what came up again lately.
+    """Return limits that are tried beside the usual ones: today's, and those that would have kept
+    what came up again lately.
     """
     found = {kind.limit} if _decides(memory.policy) else set()
     for incident in list(known_incidents(memory.pk))[-KEEPING:]:

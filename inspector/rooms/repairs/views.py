@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +11,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import ChatMemoryError, ChatMessage, Policy
+from chatmemory import ChatMemoryError, ChatMessage
 from chatmemory.access.roles import actor_of
 from chatmemory.explain import wording
 from chatmemory.keeper import QUICK_MESSAGES
@@ -32,7 +30,7 @@ from inspector.rooms.doctor.writes import current_diagnosis
 from inspector.rooms.repairs import words, writes
 from inspector.rooms.repairs.forms import RepairForm, shown_policies, shown_versions
 from inspector.rooms.repairs.policies import Changed, change_back, change_policies, snapped
-from inspector.rooms.repairs.recalled import Recalled, recalled
+from inspector.shell.advice import preview_of
 
 AT_ONCE = 500  # conversations that one request repairs
 
@@ -139,7 +137,8 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         "steps": json.dumps(made.steps),
         "policies": json.dumps(changed.before),
         "example": _example(made, provider) if not confirmed else None,
-        "sums": [] if confirmed else words.repair_sums(made, _of_snapping(snaps)),
+        "sums": [] if confirmed else words.repair_sums(made),
+        "preview": preview_of(snaps) if snaps and not confirmed else None,
         "can_snap": bool(snaps),
         "snapped": len(changed.before),
         "most": AT_ONCE if len(ids) == AT_ONCE else 0,
@@ -148,30 +147,29 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/repairs/repaired.html", context)
 
 
-def _of_snapping(snaps: Mapping[str, Policy]) -> Recalled:
-    """Return the facts that memory would hold if each trim let it begin with a user message."""
-    return recalled({id: (replace(each, snap_to_user=False), each) for id, each in snaps.items()})
-
-
 @require_POST
 def raise_limits(request: HttpRequest) -> HttpResponse:
     """Show the limits that are smaller than the largest recorded turn, and the limits that it needs
-    with the system message. With the `versions` of the shown conversations, raise the limits.
+    with the system message. With the `versions` of the shown conversations, raise the limits, or
+    send everything if the form says so, which is offered where it holds as much and costs less.
     """
     confirmed = "versions" in request.POST
     versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
     short = short_windows(most=AT_ONCE)
     found = [each for each in short if versions is None or each.memory_id in versions]
-    raised = {each.memory_id: each.raised for each in found}
+    sends_everything = "everything" in request.POST
+    raised = {
+        each.memory_id: each.policy.metering() if sends_everything else each.raised
+        for each in found
+    }
     changed = change_policies(raised, actor_of(request), versions) if confirmed else Changed({}, {})
-    both = {each.memory_id: (each.policy, each.raised) for each in found}
     context = {
         "found": [(each, raised_words(each)) for each in found],
         "confirmed": confirmed,
         "changed": changed,
         "versions": json.dumps({each.memory_id: each.version for each in found}),
         "policies": json.dumps(changed.before),
-        "sums": [] if confirmed else words.recall_sums(recalled(both)),
+        "preview": None if confirmed else preview_of(raised),
         "most": AT_ONCE if len(found) == AT_ONCE else 0,
     }
     return render(request, "rooms/repairs/raised.html", context)

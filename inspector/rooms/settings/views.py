@@ -25,6 +25,7 @@ from inspector.rooms.settings.forms import (
     TokenForm,
     WrittenPolicyForm,
 )
+from inspector.shell.advice import preview_of
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
@@ -89,6 +90,7 @@ def _settings_page(
         "memory": memory,
         "form": form,
         "preview": preview,
+        "effect": preview_of({memory.id: form.policy}) if preview and not preview.is_none else None,
         "recounted": recounted,
         "problem": problem,
     }

@@ -5,6 +5,7 @@ that are raised to the largest turn.
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -75,7 +76,8 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     page = words(shown.content)
     assert "Taken afterwards, each one checked 1 of 1" in page
     assert "Messages that leave memory, on average 2.0" in page
-    assert "if memory begins with a user message after each trim 50 % → 0 %" in page
+    assert "Facts needed again, and held 1 → 0 of 2" in page
+    assert re.search(r"sending everything is 1 \d\.\d\d → \d\.\d\d", page)
     assert "It does not help while a turn is longer than the limit" in page
     before = Memory.objects.get().window_count
     sent = {**asked, "versions": shown.context["versions"], "snap": "yes"}
@@ -104,7 +106,7 @@ def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
     short, operator_client
 ):
     assert [(each.memory_id, each.needed) for each in short_windows()] == [("short", 6)]
-    assert "Raise this to 6 messages…" in words(operator_client.get("/doctor/").content)
+    assert "Make room for this turn…" in words(operator_client.get("/doctor/").content)
     preview = operator_client.post("/doctor/raise/")
     assert "4 → 6 messages" in words(preview.content)
     services.add("short", [UserMessage("Hello?")])
