@@ -80,14 +80,25 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[Transcript]:
-    """Yield the conversations of files and folders.
+    """Yield the conversations of files and folders: see `named_transcripts`."""
+    return (each for _, each in named_transcripts(paths, format, printer))
+
+
+def named_transcripts(
+    paths: Sequence[Path], format: str, printer: Printer
+) -> Iterator[tuple[str, Transcript]]:
+    """Yield the conversations of files and folders, each with its own name, or else the name of its
+    file, and its number there if it is not the first.
 
     Conversations that cannot be read are left out with a line that says why, and so are files of a
     folder that hold none. Raises InvalidValue for such a file that was named.
     """
     for file in transcript_files(paths):
         try:
-            yield from transcripts_of(file.path, format, printer)
+            for each in transcripts_of(file.path, format, printer):
+                usual = file.name if each.number == 1 else f"{file.name}-{each.number}"
+                own = each.name if each.name != str(each.number) else None
+                yield own or usual, each
         except ChatMemoryError as error:
             if not file.is_in_folder:
                 raise

@@ -20,7 +20,7 @@ from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.frontier import TriedPolicies
 from chatmemory.recall.sessions import said_messages
-from chatmemory.reports.files import add_file_arguments, transcripts
+from chatmemory.reports.files import add_file_arguments, named_transcripts
 from chatmemory.reports.recorded import print_recorded
 from chatmemory.windows.policies import KINDS, Policy
 from chatmemory.windows.written_policies import policies_from_text, policy_from_text, text_of_policy
@@ -165,10 +165,9 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
     def read(policies: Sequence[Policy | None], by: Printer = printer) -> Recalls:
         found = Recalls(policies, chosen.rules)
         kind, tried = chosen.kind(), chosen.tried(policies)
-        for each in transcripts(options["files"], options["format"], by):
+        for name, each in named_transcripts(options["files"], options["format"], by):
             said = said_messages(each.messages, each.session)
             first, *histories = histories_for(said, [kind, *policies], words)
-            name = each.name or str(each.number)
             found.add(histories, measured_of(name, first, tried, chosen.today))
         return found
 
