@@ -16,6 +16,7 @@ from chatmemory.advice import (
     Advice,
     Effect,
     Goals,
+    Measured,
     Option,
     Verdict,
     advise,
@@ -24,6 +25,8 @@ from chatmemory.advice import (
 )
 from chatmemory.advice.values import DEARER
 from chatmemory.known_models import smallest_prompt
+from chatmemory.recall.cost import Prices
+from chatmemory.recall.frontier import Figures
 from chatmemory.rooms import providers_in_use
 from inspector.conf import inspector_configuration
 from inspector.shell.prices import ChosenPrices
@@ -194,7 +197,30 @@ def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard 
     found = measured([memory_id], rules=prices.rules)
     if found is None:
         return None
-    return AdviceCard(advise(found, goals_in_use(), prices.named), prices, memory_id)
+    (one,) = found or (Measured(memory_id),)
+    return AdviceCard(_advice_of(one, goals_in_use(), prices.named), prices, memory_id)
+
+
+def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
+    """Return the advice about one conversation. The latest ones are known, for a page that is
+    loaded again and again while the figures stay the same object.
+    """
+    about = (one.id, one.policy, one.decided_by, one.refused, one.said, goals, prices)
+    figures, advice = _KNOWN.get(about, (None, None))
+    if (
+        advice is None
+        or figures is not one.figures
+        or advice.measured.prices.source != prices.source
+    ):
+        advice = advise([one], goals, prices)
+        while len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.pop(next(iter(_KNOWN)), None)
+        _KNOWN[about] = one.figures, advice
+    return advice
+
+
+MOST_KNOWN = 64
+_KNOWN: dict[tuple[object, ...], tuple[Figures | None, Advice]] = {}
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:

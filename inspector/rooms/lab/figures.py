@@ -257,9 +257,16 @@ def _refused() -> Q:
 
 def _read(row: KeptRow | None, rules: CacheRules) -> tuple[Figures | None, TriedPolicies | None]:
     """Return the figures of a kept row, and the policies tried; none of an altered row."""
-    if row is None:
-        return None, None
-    with suppress(CorruptRow), row.reading() as values:
+    return (None, None) if row is None else _parsed(row.content, rules)
+
+
+@lru_cache(maxsize=64)
+def _parsed(content: str, rules: CacheRules) -> tuple[Figures | None, TriedPolicies | None]:
+    """Return the figures in a kept row. The latest ones are known, for a page that is loaded again
+    and again while its conversation stays as it is.
+    """
+    with suppress(ValueError, TypeError, LookupError, AttributeError):
+        values = json.loads(content)
         tried = _tried(values.pop("kind"), rules)
         return (Figures.from_dict(values), tried) if tried else (None, None)
     return None, None
