@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from inspector.conversation.state import ConversationState
 
 
+MOST_KNOWN = 64
+_known: dict[tuple[object, ...], tuple[Figures | None, Advice]] = {}
+
+
 def models_in_use() -> list[str]:
     """Return the names of the models in use, as far as somebody has chosen them."""
     return sorted({each for names in (providers_in_use() or {}).values() for each in names})
@@ -205,22 +209,23 @@ def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
     """Return the advice about one conversation. The latest ones are known, for a page that is
     loaded again and again while the figures stay the same object.
     """
-    about = (one.id, one.policy, one.decided_by, one.refused, one.said, goals, prices)
-    figures, advice = _KNOWN.get(about, (None, None))
-    if (
-        advice is None
-        or figures is not one.figures
-        or advice.measured.prices.source != prices.source
-    ):
+    about = (
+        one.id,
+        one.policy,
+        one.decided_by,
+        one.refused,
+        one.said,
+        goals,
+        prices,
+        prices.source,
+    )
+    figures, advice = _known.get(about, (None, None))
+    if advice is None or figures is not one.figures:
         advice = advise([one], goals, prices)
-        while len(_KNOWN) >= MOST_KNOWN:
-            _KNOWN.pop(next(iter(_KNOWN)), None)
-        _KNOWN[about] = one.figures, advice
+        while len(_known) >= MOST_KNOWN:
+            _known.pop(next(iter(_known)), None)
+        _known[about] = one.figures, advice
     return advice
-
-
-MOST_KNOWN = 64
-_KNOWN: dict[tuple[object, ...], tuple[Figures | None, Advice]] = {}
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:
