@@ -84,6 +84,50 @@ def test_terms_are_rare_if_few_of_the_files_mention_them(file, capsys):
     assert lines(capsys)[-1]["total"]["level"] == "rare"
 
 
+def rewound(file, tmp_path, *ways):
+    """The session of a file, to whose record `parent` the user went back, once for each of them."""
+    records = [json.loads(line) for line in Path(file).read_text().splitlines()]
+    claude = Claude()
+    claude.records = records
+    for n, (parent, *texts) in enumerate(ways):
+        for place, text in enumerate(texts):
+            speak = (claude.user, lambda uuid, *more, n=n: claude.ai(uuid, f"r{n}-{uuid}", *more))
+            speak[place % 2](f"r{n}-{place}", text, *([parent] if not place else []))
+    path = tmp_path / f"rewound-{len(ways)}.jsonl"
+    path.write_text("\n".join(map(json.dumps, claude.records)))
+    return str(path)
+
+
+@pytest.fixture
+def longer(tmp_path):
+    claude = Claude()
+    claude.user("1", "Fix ENT-1182 in cmd/hooks2.go.")
+    claude.ai("2", "m1", "Reading.")
+    claude.user("a", "And ENT-1183.")
+    claude.ai("b", "m2", "Reading that, too.")
+    claude.compact("3", "The user wants a fix.", "b", trigger="auto")
+    claude.user("4", "It is ENT-1182.")
+    claude.ai("5", "m3", "ENT-1182 and ENT-1183 are in cmd/hooks2.go.")
+    path = tmp_path / "longer.jsonl"
+    path.write_text("\n".join(map(json.dumps, claude.records)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "parents", [["3-summary"], ["3-summary", "3-summary"], ["2"], ["2", "3-summary"]]
+)
+@pytest.mark.parametrize("level", ["all", "told", "rare"])
+def test_rewinds_change_no_figure(longer, tmp_path, capsys, parents, level):
+    file = longer
+    ways = [(parent, "Well, forget it.", "Okay.") for parent in parents]
+    path = rewound(file, tmp_path, *ways)
+    others = [file] * 4  # a corpus in which terms can be rare
+    call_command("compactions", file, *others, "--level", level, "--json")
+    before = lines(capsys)
+    call_command("compactions", path, *others, "--level", level, "--json")
+    assert lines(capsys) == before
+
+
 def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "hi"}]))
     (tmp_path / "titles.jsonl").write_text('{"type": "summary", "summary": "A title"}')

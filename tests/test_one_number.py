@@ -12,10 +12,16 @@ from django.core.management import call_command
 
 from chatmemory import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts
+from chatmemory.models import Memory
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.recall.compactions import Level
 from chatmemory.testing.asserting import read_runs
 from chatmemory.testing.figures import figures_of_runs
+from inspector.rooms.evidence.compactions import fleet_compactions
+from inspector.rooms.evidence.page import CompactionsPage
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
+from inspector.shell.chosen import ChosenConversations
 from tests.conversations import create_and_add, keep
 from tests.rooms.agents.test_agents import EVERYTHING, answer_json
 
@@ -134,3 +140,34 @@ def test_a_repetition_is_never_beside_nothing_lost(capsys, tmp_path):
     (of_stored, *_) = printed(capsys, "recall", "--prefix", "one", "--policies", "message_window:2")
     assert of_file == of_stored
     assert counted([of_file]) == [[1, 0, 0, 1, 0, 2]]
+
+
+def test_compactions(claude_sessions, capsys, operator_client, tmp_path):
+    """The command, the page and agents count each compaction once, with a rewind as without."""
+    for n, file in enumerate(claude_sessions):
+        content = file.read_bytes()
+        records = [json.loads(line) for line in content.splitlines()]
+        prompts = [
+            each
+            for each in records
+            if each.get("type") == "user" and isinstance(each["message"]["content"], str)
+        ]
+        again = dict(prompts[-1], uuid="rewound", message={"role": "user", "content": "Stop it."})
+        path = tmp_path / f"session-{n}.jsonl"
+        path.write_bytes(content + json.dumps(again).encode() + b"\n")
+    for level in ("all", "told"):
+        *_, total = printed(capsys, "compactions", str(tmp_path), "--level", level)
+        *_, plain = printed(capsys, "compactions", *map(str, claude_sessions), "--level", level)
+        assert total == plain
+    call_command("import_transcripts", str(tmp_path))
+    capsys.readouterr()
+    for memory in Memory.objects.all():
+        keep(memory.pk)
+    assert Memory.objects.exclude(branched_from=None).exists()
+    for level in ("all", "told"):
+        *_, total = printed(capsys, "compactions", str(tmp_path), "--level", level)
+        found = fleet_compactions(MemoryFilter())
+        page = CompactionsPage(found, ChosenConversations.read({}), Level(level))
+        sums = total["total"]
+        assert (page.count, page.needed) == (sums["compactions"], sums["needed"])
+        assert page.rows[-1].held == sums["held"]

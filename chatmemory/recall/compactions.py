@@ -8,12 +8,14 @@ recognized.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
+from typing import NamedTuple, TypeVar
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
@@ -214,6 +216,90 @@ def compaction_evidence(
 def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
     """Return all terms that a session mentions."""
     return frozenset().union(*map(_terms, Lexicon(session.messages, words).of))
+
+
+class SessionPath(NamedTuple):
+    """A way through a session that was recorded. A rewind makes a path of its own, which shares its
+    beginning with others of the session; `root` identifies the session, and is equal for all paths.
+    """
+
+    root: str
+    name: str
+    session: Session
+
+
+class CompactionId(NamedTuple):
+    """The identity of a compaction: the root of its session, and its boundary."""
+
+    root: str
+    boundary: str
+
+
+def boundary_of(session: Session, compaction: Compaction) -> str:
+    """Return what tells a compaction from others of its session, on each path: a digest of its
+    summary, and the number of messages that it replaced.
+    """
+    text = "\n".join(texts_with_facts(session.messages[compaction.summary]))
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{digest}-{len(compaction.covered)}"
+
+
+Found = TypeVar("Found")
+
+
+def each_once(
+    found: Iterable[Found],
+    identity: Callable[[Found], CompactionId],
+    weight: Callable[[Found], tuple[int, int]],
+) -> list[Found]:
+    """Return each compaction once, although it is on several paths: on the heaviest one, by the
+    number of terms that were needed after it, and of later messages. They are in the order in which
+    they come first.
+    """
+    chosen: dict[CompactionId, Found] = {}
+    for each in found:
+        key = identity(each)
+        known = chosen.get(key)
+        if known is None or weight(each) > weight(known):
+            chosen[key] = each
+    return list(chosen.values())
+
+
+class CorpusEvidence(NamedTuple):
+    """The number of sessions of a corpus, and the evidence of each of their compactions with its
+    path.
+    """
+
+    sessions: int
+    found: Sequence[tuple[SessionPath, Evidence]]
+
+
+def corpus_evidence(
+    paths: Sequence[SessionPath], words: Words = NO_WORDS, estimator: str = DEFAULT_ESTIMATOR
+) -> CorpusEvidence:
+    """Return the evidence of all compactions of some sessions. A path adds nothing that another one
+    of its session has: each compaction is there once, and a term is mentioned once a session.
+    """
+    terms: defaultdict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        terms[path.root] |= terms_of(path.session, words)
+    mentions = Counter(term for each in terms.values() for term in each)
+    found = (
+        (path, each)
+        for path in paths
+        for each in compaction_evidence(
+            path.session, mentions=mentions, words=words, estimator=estimator
+        )
+    )
+    chosen = each_once(
+        found,
+        lambda each: CompactionId(each[0].root, boundary_of(each[0].session, each[1].compaction)),
+        lambda each: (
+            len(each[1].terms),
+            len(each[0].session.messages) - each[1].compaction.summary,
+        ),
+    )
+    return CorpusEvidence(len(terms), chosen)
 
 
 class _Sources:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.messages.sessions import Session
 from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall.compactions import (
     APPENDED,
@@ -19,9 +18,9 @@ from chatmemory.recall.compactions import (
     Level,
     NeededTerm,
     ReturnedBy,
-    compaction_evidence,
+    SessionPath,
+    corpus_evidence,
     headline,
-    terms_of,
 )
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments, transcript_files, transcripts_of
@@ -74,31 +73,34 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
     sessions = list(sessions_of(options["files"], options["format"], printer))
     if not sessions:
         raise InvalidValue("none of the files holds a session of an agent")
-    level = Level(options["level"] or headline(len(sessions)))
-    mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
+    corpus = corpus_evidence(sessions, words)
+    level = Level(options["level"] or headline(corpus.sessions))
     total = Total()
-    for name, session in sessions:
-        for found in compaction_evidence(session, mentions=mentions, words=words):
-            if found.why_left_out:
-                where = f"compaction {found.number} of {name}"
-                printer.error(f"left out {where}: {found.why_left_out}")
-                continue
-            total.add(found, level)
-            printer.row(_row(name, found, level), *evidence_words(name, found, level))
+    for path, found in corpus.found:
+        if found.why_left_out:
+            where = f"compaction {found.number} of {path.name}"
+            printer.error(f"left out {where}: {found.why_left_out}")
+            continue
+        total.add(found, level)
+        printer.row(_row(path, found, level), *evidence_words(path.name, found, level))
     _print_total(total, level, printer)
     return 0
 
 
-def sessions_of(
-    paths: Sequence[Path], format: str, printer: Printer
-) -> Iterator[tuple[str, Session]]:
-    """Yield the sessions of files, and tell which files have none: folders have others, too."""
-    for file in transcript_files(paths):
+def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
+    """Yield the sessions of files, each with the paths that rewinds made, and tell which files have
+    none: folders have others, too. All paths of a session have its name.
+    """
+    for place, file in enumerate(transcript_files(paths)):
+        name = root = ""
         try:
             for each in transcripts_of(file.path, format, printer):
                 if each.session is None:
                     raise InvalidValue(f"{file.path}: its format does not record compactions")
-                yield each.name or str(each.number), each.session
+                if not each.is_branch:
+                    name = each.name or str(each.number)
+                    root = f"{place}:{each.number}"
+                yield SessionPath(root, name, each.session)
         except ChatMemoryError as error:
             printer.error(f"left out {error}")
 
@@ -122,9 +124,9 @@ def _print_total(total: Total, level: Level, printer: Printer) -> None:
     printer.total(sums | others, held, lost)
 
 
-def _row(name: str, found: Evidence, level: Level) -> dict[str, Any]:
+def _row(path: SessionPath, found: Evidence, level: Level) -> dict[str, Any]:
     return {
-        "session": name,
+        "session": path.name,
         "n": found.number,
         "tokens_before": found.compaction.tokens_before,
         "tokens_after": found.compaction.tokens_after,

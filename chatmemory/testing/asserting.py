@@ -37,20 +37,27 @@ def read_runs(
     chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)
     return [
-        Recorded(name, said_messages(each.messages, each.session), chosen, each.session, words)
+        Recorded(
+            name, said_messages(each.messages, each.session), chosen, each.session, words, root
+        )
         for file in transcript_files(paths)
-        for name, each in _named(file, format, printer, left_out is None)
+        for name, root, each in _named(file, format, printer, left_out is None)
     ]
 
 
 def _named(
     file: TranscriptFile, format: str, printer: Printer, is_strict: bool
-) -> Iterator[tuple[str, Transcript]]:
-    """Yield the conversations of a file with their names, by default the file's."""
+) -> Iterator[tuple[str, str, Transcript]]:
+    """Yield the conversations of a file with their names, by default the file's, and for a branch
+    the name of the one that it parts from.
+    """
+    root = ""
     try:
         for each in transcripts_of(file.path, format, printer):
             own = each.name if each.name != str(each.number) else None
-            yield own or (file.name if each.number == 1 else f"{file.name}-{each.number}"), each
+            name = own or (file.name if each.number == 1 else f"{file.name}-{each.number}")
+            root = root if each.is_branch else name
+            yield name, root if each.is_branch else "", each
     except ChatMemoryError as error:
         if is_strict:
             raise

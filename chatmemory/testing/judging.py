@@ -5,7 +5,6 @@ Each function returns sentences about faults, or an empty list if there are none
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +18,7 @@ from chatmemory.lint.linter import turns_of
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import speaker_of
 from chatmemory.messages.texts import named, question_in, quoted
-from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
+from chatmemory.recall.compactions import Level, SessionPath, corpus_evidence
 from chatmemory.recall.comparison import follow
 from chatmemory.recall.cost import NOTHING_SENT, Bill, CacheRules, Prices, providers, rules_of
 from chatmemory.recall.incidents import Forgotten, Incident, forgotten_words, incident_words
@@ -300,23 +299,25 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
     """
     if level not in [*Level]:
         raise InvalidValue(f"the level {level!r} is none of {', '.join(Level)}")
-    sessions = [(run, run.session) for run in runs if run.session and run.session.compactions]
+    sessions = [
+        SessionPath(run.root or run.name, run.name, run.session)
+        for run in runs
+        if run.session and run.session.compactions
+    ]
     if not sessions:
         raise InvalidValue(f"{runs[0].name}: no compaction is recorded, so there is no summary")
     words, chosen = runs[0].words, Level(level)
-    mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
     needed = held = measured = 0
     lines: list[str] = []
     why = ""
-    for run, session in sessions:
-        for found in compaction_evidence(session, mentions=mentions, words=words):
-            if found.why_left_out:
-                why = f"{run.name}, compaction {found.number}: {found.why_left_out}"
-                continue
-            measured += 1
-            needed += len(found.needed(chosen))
-            held += found.held(chosen)
-            lines += evidence_words(run.name, found, chosen) if found.lost(chosen) else ()
+    for path, found in corpus_evidence(sessions, words).found:
+        if found.why_left_out:
+            why = f"{path.name}, compaction {found.number}: {found.why_left_out}"
+            continue
+        measured += 1
+        needed += len(found.needed(chosen))
+        held += found.held(chosen)
+        lines += evidence_words(path.name, found, chosen) if found.lost(chosen) else ()
     if not measured:
         raise InvalidValue(f"no summary can be measured: {why}")
     if not needed or held >= share * needed:

@@ -30,7 +30,8 @@ class Recorded:
     """One conversation of a file, replayed from an empty window under one policy.
 
     The policy None keeps everything. `words` are terms that count as facts. Messages are numbered
-    from 1, and steps too: a message that the policy ignores or refuses makes no step.
+    from 1, and steps too: a message that the policy ignores or refuses makes no step. `root` is the
+    name of the session from which this one was made by a rewind; "" for others.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Recorded:
     policy: Policy | None
     session: Session | None = None
     words: Words = NO_WORDS
+    root: str = ""
 
     @cached_property
     def history(self) -> History:

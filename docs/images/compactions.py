@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.plots import svg, words
 from benchmarks.record import write_between
 from chatmemory.printing import Printer
-from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
+from chatmemory.recall.compactions import Level, corpus_evidence
 from chatmemory.reports.compactions import Total, sessions_of
 
 FOLDER = Path(__file__).parent
@@ -28,14 +27,12 @@ TITLE = "Exact terms needed again, and what holds them"
 def sums_of(files: Sequence[Path]) -> dict[str, Total]:
     """Return the sums of all compactions in these files, by level."""
     printer = Printer(print, sys.stderr.write)
-    sessions = [session for _, session in sessions_of(files, "auto", printer)]
-    mentions = Counter(term for each in sessions for term in terms_of(each))
+    corpus = corpus_evidence(list(sessions_of(files, "auto", printer)))
     sums = {level.value: Total() for level in Level}
-    for session in sessions:
-        for found in compaction_evidence(session, mentions=mentions):
-            if not found.why_left_out:
-                for level in Level:
-                    sums[level].add(found, level)
+    for _, found in corpus.found:
+        if not found.why_left_out:
+            for level in Level:
+                sums[level].add(found, level)
     return sums
 
 

@@ -15,10 +15,16 @@ from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Memory
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.recall.compactions import Level, NeededTerm, NeededTerms
+from chatmemory.recall.compactions import (
+    CompactionId,
+    Level,
+    NeededTerm,
+    NeededTerms,
+    each_once,
+)
 from chatmemory.recall.lexicon import nameable
 from chatmemory.snapshots import one_snapshot
-from inspector.rooms.evidence.corpus import Corpus, corpus_now
+from inspector.rooms.evidence.corpus import Corpus, corpus_now, roots_of
 from inspector.rooms.evidence.losses import (
     KeptTerm,
     StoredEvidence,
@@ -30,7 +36,7 @@ from inspector.rooms.evidence.models import KeptCompactions
 
 LOST_LISTED = 100
 SUMMED = 2_000  # the most conversations whose compactions are summed up
-LOSS_RULES = 3  # raise it with each change of the rules by which losses are found
+LOSS_RULES = 4  # raise it with each change of the rules by which losses are found
 
 
 class CompactionKeeper(Keeper):
@@ -193,7 +199,7 @@ class Compactions:
 
 
 def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return the kept compactions of conversations, by one query and a count."""
+    """Return the kept compactions of conversations, each once although branches have it, too."""
     version = CompactionKeeper().version()
     chosen = KeptCompactions.objects.filter(
         memory__in=which.rows(), compacted__gt=0, version=version
@@ -207,6 +213,12 @@ def fleet_compactions(which: MemoryFilter) -> Compactions:
                 found += [CompactionOf(row.pk, each) for each in evidence_rows(values)]
         except CorruptRow as error:
             unreadable.append(str(error))
+    roots = roots_of([row.pk for row in rows])
+    found = each_once(
+        sorted(found, key=lambda each: each.memory_id != roots[each.memory_id]),
+        lambda each: CompactionId(roots[each.memory_id], each.evidence.boundary),
+        lambda each: (len(each.evidence.terms), each.evidence.later),
+    )
     measured = [each for each in found if not each.evidence.why_left_out]
     matching = len(rows) if len(rows) < SUMMED else chosen.count()
     left_out = len(found) - len(measured)

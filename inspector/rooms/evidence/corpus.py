@@ -9,14 +9,16 @@ import hashlib
 import json
 from array import array
 from base64 import b64decode, b64encode
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from django.db.models import Count, Max, QuerySet
 
+from chatmemory import database
+from chatmemory.models import Memory
 from chatmemory.recall.compactions import RARE, Level, headline
 from inspector.rooms.evidence.models import KeptCompactions
 
@@ -59,7 +61,8 @@ def unpacked(text: str) -> set[int]:
 @dataclass(frozen=True)
 class Corpus:
     """The conversations of the corpus: their number, the number that mention each term, by its
-    digest, and the ids of conversations whose summaries lost a term of the headline.
+    digest, and the ids of conversations whose summaries lost a term of the headline. A conversation
+    and its branches count once.
     """
 
     size: int
@@ -80,6 +83,25 @@ class Corpus:
         return self.mentions[digest] <= RARE
 
 
+def roots_of(memory_ids: Sequence[str]) -> dict[str, str]:
+    """Return the conversation from which each one was branched in the end, itself if it was not."""
+    parents: dict[str, str | None] = {}
+    waiting = set(memory_ids)
+    while waiting:
+        found = Memory.objects.filter(database.in_list("id", waiting))
+        parents |= dict.fromkeys(waiting) | dict(found.values_list("id", "branched_from"))
+        waiting = {each for each in parents.values() if each} - parents.keys()
+    return {each: _root(each, parents) for each in memory_ids}
+
+
+def _root(memory_id: str, parents: Mapping[str, str | None]) -> str:
+    seen: set[str] = set()
+    while memory_id not in seen and (parent := parents.get(memory_id)):
+        seen.add(memory_id)
+        memory_id = parent
+    return memory_id
+
+
 def corpus_now() -> Corpus:
     """Return the corpus. It is counted again after one of its conversations has changed."""
     state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
@@ -97,8 +119,12 @@ def _rows() -> QuerySet[KeptCompactions]:
 def _corpus(newest: int, count: int) -> Corpus:
     """Return the corpus with this newest row and this number of rows."""
     rows = list(_rows().order_by("-memory__updated_at", "memory_id").defer("content")[:NEWEST])
-    mentions = Counter(digest for row in rows for digest in unpacked(row.mentioned))
-    corpus = Corpus(len(rows), mentions, frozenset())
+    roots = roots_of([row.pk for row in rows])
+    digests: defaultdict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        digests[roots[row.pk]] |= unpacked(row.mentioned)
+    mentions = Counter(digest for each in digests.values() for digest in each)
+    corpus = Corpus(len(digests), mentions, frozenset())
     losing = (row.pk for row in rows if any(map(corpus.is_told_first, _digests(row.lost))))
     return replace(corpus, losing=frozenset(losing))
 

@@ -28,6 +28,7 @@ from chatmemory.recall.compactions import (
     NeededTerm,
     NeededTerms,
     ReturnedBy,
+    boundary_of,
     compaction_evidence,
     terms_of,
     why_left_out,
@@ -94,6 +95,8 @@ class StoredEvidence(NamedTuple):
     summary replaced the messages from `first` to `last`. `dropped_count` is the number of terms
     that it lacks. For the best 50 of them, `dropped_tokens` is the sum of their tokens, and
     `dropped` has the messages that mention them, with the index of each term in its message.
+    `boundary` tells the compaction from others of its session and its branches, and `later` is the
+    number of messages after it that were read.
     """
 
     step: int
@@ -111,6 +114,8 @@ class StoredEvidence(NamedTuple):
     dropped_tokens: int
     dropped: Sequence[Sequence[int]]
     terms: Sequence[KeptTerm]
+    boundary: str
+    later: int
 
     def needed_terms(self, corpus: Corpus) -> NeededTerms:
         """Return the needed terms, without their words."""
@@ -277,6 +282,8 @@ def _kept(
         dropped_tokens=tokens,
         dropped=[(seqs[position], places(position)[term]) for position, term in dropped],
         terms=terms,
+        boundary=boundary_of(session, one),
+        later=len(session.messages) - one.summary - 1,
     )
 
 
