@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from chatmemory import Reason
 from chatmemory.explain.causes import choice, reason_of
@@ -14,7 +14,7 @@ from chatmemory.explain.wording import counted
 from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS, Look, css_of, pairing
 from inspector.rooms.lessons.rehearsal import Line
-from inspector.rooms.lessons.stage import Happening
+from inspector.rooms.lessons.stage import Happening, Verbs
 
 SLOTS_MAX = 12
 
@@ -57,22 +57,45 @@ class Board:
         asks: bool = False,
         picked: frozenset[int] | None = None,
     ) -> None:
-        before, after = happening.before, happening.after
         self.happening = happening
-        self.is_revealed = is_revealed
-        self.is_asking = asks and not is_revealed
+        self.is_revealed, self.is_asking = is_revealed, asks and not is_revealed
         self.picked = picked
-        self.verbs = happening.verbs
+        self.scene = happening.after if is_revealed else happening.before
         self.arriving = happening.arriving
-        self.scene = after if is_revealed else before
-        # What was said, summaries, and what arrives next
-        self.lines = after.lines if is_revealed else (*before.lines, *self.arriving)
-        # The messages that leave now; none until it is revealed
-        self.gone = {*happening.leaving, *happening.lost} if is_revealed else set()
-        policy = self.scene.policy
-        self.unit, self.limit = policy.unit, policy.limit
-        self.load = self.scene.window.load or 0
-        self.fill = min(100, self.load * 100 // self.limit)  # in percent
+
+    @property
+    def verbs(self) -> Verbs:
+        return self.happening.verbs
+
+    @cached_property
+    def lines(self) -> Sequence[Line]:
+        """What was said, summaries, and what arrives next."""
+        return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
+
+    @cached_property
+    def gone(self) -> frozenset[int]:
+        """The messages that leave now; none until it is revealed."""
+        leaving = (*self.happening.leaving, *self.happening.lost)
+        return frozenset(leaving if self.is_revealed else ())
+
+    # The limit
+
+    @property
+    def unit(self) -> str:
+        return self.scene.policy.unit
+
+    @property
+    def limit(self) -> int:
+        return self.scene.policy.limit
+
+    @property
+    def load(self) -> int:
+        return self.scene.window.load or 0
+
+    @property
+    def fill(self) -> int:
+        """The share of the limit that is taken, in percent."""
+        return min(100, self.load * 100 // self.limit)
 
     @property
     def slots(self) -> list[bool]:
@@ -81,36 +104,48 @@ class Board:
             return []
         return [i < self.load for i in range(self.limit)]
 
+    # The cells
+
     @cached_property
     def cells(self) -> list[BoardMessage]:
-        """All messages, with those that arrive next."""
-        in_frame = [line.seq in self.scene.in_memory for line in self.lines]
-        return [self._cell(i, in_frame) for i in range(len(self.lines))]
+        """All messages, with those that arrive next. A frame is around those in memory."""
+        framed = [line.seq in self.scene.in_memory for line in self.lines]
+        begins = [is_in and not before for before, is_in in pairwise([False, *framed])]
+        ends = [is_in and not after for is_in, after in pairwise([*framed, False])]
+        return [
+            self._message(
+                line,
+                self._place_of(line),
+                "is-draft" if self._is_next(line) else self._in_or_out(line),
+                begins[i] and "is-first",
+                ends[i] and "is-last",
+                line.seq in self.gone and "is-leaving",
+                pairing(self.lines, i),
+            )
+            for i, line in enumerate(self.lines)
+        ]
 
-    def _cell(self, i: int, in_frame: Sequence[bool]) -> BoardMessage:
-        line, is_in = self.lines[i], in_frame[i]
-        is_next, is_gone = self._is_next(line), line.seq in self.gone
-        css = css_of(
-            "is-draft" if is_next else "is-in" if is_in else "is-out",
-            is_in and (i == 0 or not in_frame[i - 1]) and "is-first",
-            is_in and (i == len(in_frame) - 1 or not in_frame[i + 1]) and "is-last",
-            is_gone and "is-leaving",
-            pairing(self.lines, i),
-        )
-        note = "arrives next" if is_next else "in memory" if is_in else self.tag(line)
-        return BoardMessage(line, css, note, is_next, is_gone)
+    def _place_of(self, line: Line) -> str:
+        if self._is_next(line):
+            return "arrives next"
+        return "in memory" if line.seq in self.scene.in_memory else self.tag(line)
+
+    # The history
 
     @cached_property
     def history(self) -> list[BoardMessage]:
+        """What was said, each message with a tag if it is not in memory."""
+        said = self.scene.history
         return [
-            self._history_message(self.scene.history, i) for i in range(len(self.scene.history))
+            self._message(
+                line,
+                "" if line.seq in self.scene.in_memory else self.tag(line),
+                self._in_or_out(line),
+                line.seq in self.gone and "is-leaving",
+                pairing(said, i),
+            )
+            for i, line in enumerate(said)
         ]
-
-    def _history_message(self, lines: Sequence[Line], i: int) -> BoardMessage:
-        line = lines[i]
-        is_in, is_gone = line.seq in self.scene.in_memory, line.seq in self.gone
-        css = css_of("is-in" if is_in else "is-out", is_gone and "is-leaving", pairing(lines, i))
-        return BoardMessage(line, css, "" if is_in else self.tag(line), is_gone=is_gone)
 
     def tag(self, line: Line) -> str:
         """Return since when a message is not in memory, in words."""
@@ -120,39 +155,46 @@ class Board:
         reason = _reason(change, line.seq)
         return f"forgotten, {reason}" if reason else f"forgotten when #{change.seq} arrived"
 
+    # The memory
+
     @cached_property
     def memory(self) -> list[BoardMessage]:
         """The messages of the memory, with those that leave now and those that arrive next."""
+        rows = self._rows_of_memory()
+        return [
+            replace(
+                self._message(
+                    line,
+                    self._fate_of(line),
+                    self._is_next(line) and "is-next",
+                    line.seq in self.gone and "is-gone",
+                    bool(line.covered) and "is-summary",
+                    pairing(rows, i),
+                ),
+                is_right=self._was_right(line),
+            )
+            for i, line in enumerate(rows)
+        ]
+
+    def _rows_of_memory(self) -> list[Line]:
+        """Return the window after a revealed change that let nothing leave; else the window before,
+        with the summary before the messages that it covers, and what arrives.
+        """
         known = {line.seq: line for line in self.lines}
         if self.is_revealed and not self.gone:
-            rows = [known[place.seq] for place in self.scene.window.rows]
-        else:
-            before = [known[place.seq] for place in self.happening.before.window.rows]
-            rows = [*self._with_summary(before), *self.arriving]
-        return [self._kept(rows, i) for i in range(len(rows))]
+            return [known[place.seq] for place in self.scene.window.rows]
+        rows = [known[place.seq] for place in self.happening.before.window.rows]
+        new = self.lines[len(self.happening.before.lines) :] if self.is_revealed else ()
+        for summary in (line for line in new if line.covered):
+            first = next(i for i, row in enumerate(rows) if row.seq in summary.covered)
+            rows.insert(first, summary)
+        return [*rows, *self.arriving]
 
-    def _with_summary(self, before: Sequence[Line]) -> list[Line]:
-        """Return the lines that were in memory, with a summary before its covered messages."""
-        rows, known = [*before], self.happening.before.lines
-        for line in self.lines[len(known) :] if self.is_revealed else ():
-            if line.covered:
-                place = next(i for i, row in enumerate(rows) if row.seq in line.covered)
-                rows.insert(place, line)
-        return rows
-
-    def _kept(self, rows: Sequence[Line], i: int) -> BoardMessage:
-        line = rows[i]
-        is_gone, is_next = line.seq in self.gone, self._is_next(line)
-        is_picked = line.seq in (self.picked or ())
-        was_asked = self.is_revealed and self.picked is not None and line not in self.arriving
-        looks = is_next and "is-next", is_gone and "is-gone", bool(line.covered) and "is-summary"
-        css = css_of(*looks, pairing(rows, i))
-        if was_asked and (is_gone or is_picked):
-            note = f"you said: {self.verbs.leaves if is_picked else self.verbs.stays}"
-            return BoardMessage(line, css, note, is_next, is_gone, is_gone == is_picked)
-        return BoardMessage(line, css, self._note(line), is_next, is_gone)
-
-    def _note(self, line: Line) -> str:
+    def _fate_of(self, line: Line) -> str:
+        """Return what happens to a message, or what a learner said would happen."""
+        if self._was_right(line) is not None:
+            is_picked = line.seq in (self.picked or ())
+            return f"you said: {self.verbs.leaves if is_picked else self.verbs.stays}"
         if line.seq in self.gone:
             change = self.scene.left_by.get(line.seq)
             return (_reason(change, line.seq) or choice(change)) if change else "hidden"
@@ -161,6 +203,23 @@ class Board:
         if self._is_next(line):
             return "next to arrive"
         return "just arrived" if self.is_revealed and line in self.arriving else ""
+
+    def _was_right(self, line: Line) -> bool | None:
+        """Return whether the answer about a message was right; None if there is nothing to say:
+        nothing was asked, or the message stays and was not picked.
+        """
+        was_asked = self.is_revealed and self.picked is not None and line not in self.arriving
+        is_gone, is_picked = line.seq in self.gone, line.seq in (self.picked or ())
+        return is_gone == is_picked if was_asked and (is_gone or is_picked) else None
+
+    # One message
+
+    def _message(self, line: Line, note: str, *css: str | bool) -> BoardMessage:
+        is_gone = line.seq in self.gone
+        return BoardMessage(line, css_of(*css), note, self._is_next(line), is_gone)
+
+    def _in_or_out(self, line: Line) -> str:
+        return "is-in" if line.seq in self.scene.in_memory else "is-out"
 
     def _is_next(self, line: Line) -> bool:
         return not self.is_revealed and line in self.arriving
