@@ -673,8 +673,9 @@ def _read_one(
         read = format.parse(account, ())
         _check_sizes(read, bounds)
         losses = (*read.losses, *account.losses(read, format.content_of, format.kinds))
-        if format.is_whole and isinstance(value, dict):
-            losses = (*losses, *beside(value, raw.turns, read))
+        whole = value[0] if isinstance(value, list) and len(value) == 1 else value
+        if format.is_whole and isinstance(whole, dict):
+            losses = (*losses, *beside(whole, raw.turns, read))
     except UnreadableTranscript as error:
         at = f"{account.place(error.index)}: " if 0 <= error.index < len(account) else ""
         yield Refused(where, f"{at}{error.why}")
