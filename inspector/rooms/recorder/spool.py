@@ -67,8 +67,11 @@ def waiting(folder: Path, size: int | None = None) -> list[Path]:
 
     A proxy holds a lock on the file of each call in flight.
     """
-    found = (path for path in folder.iterdir() if path.suffix == ".call" or _is_left(path))
-    return sorted(found) if size is None else heapq.nsmallest(size, found)
+    with os.scandir(folder) as files:  # thousands may wait
+        names = [each.name for each in files]
+    found = (name for name in names if name.endswith(".call") or _is_left(folder / name))
+    oldest = sorted(found) if size is None else heapq.nsmallest(size, found)
+    return [folder / name for name in oldest]
 
 
 def _is_left(path: Path) -> bool:

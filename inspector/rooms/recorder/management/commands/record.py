@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from time import monotonic
 from typing import Any
 
@@ -16,6 +16,7 @@ from inspector.rooms.recorder.folders import spool_folder
 from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
 
 LAST_SECONDS = 0.5  # in which the calls that have just ended are stored
+DEADLINE_SECONDS = 4.0
 ENDING_SECONDS = 1.0  # in which the call ends that is being stored
 
 
@@ -73,6 +74,7 @@ def _store_until(stopping: Event, supervisor: Supervisor, folder: Path) -> None:
     thread = Thread(target=found.run, daemon=True)
     thread.start()
     stopping.wait()
+    _end_within(DEADLINE_SECONDS)
     supervisor.stop()
     end = monotonic() + LAST_SECONDS
     while thread.is_alive() and monotonic() < end and spool.waiting(folder, 1):
@@ -82,3 +84,10 @@ def _store_until(stopping: Event, supervisor: Supervisor, folder: Path) -> None:
     if thread.is_alive():  # it waits for the database, whose transaction ends with the connection
         sys.stdout.flush()
         os._exit(0)
+
+
+def _end_within(seconds: float) -> None:
+    """Let this process end after so many seconds, also on a machine that leaves it no time."""
+    timer = Timer(seconds, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
