@@ -58,9 +58,9 @@ class Departures:
     """The times at which messages left in a replay, as positions.
 
     `at` has, for each message, the position of the message at whose arrival it left. This is its
-    own position if it found no room or was ignored, and the length of the history if it stayed to
-    the end. `stubs` are the stubs of the results that were cleared, by position; they leave when
-    `at` says.
+    own position if it found no room, was ignored, or is of an interrupted call, which the model
+    never saw, and the length of the history if it stayed to the end. `stubs` are the stubs of the
+    results that were cleared, by position; they leave when `at` says.
     """
 
     at: Sequence[int]

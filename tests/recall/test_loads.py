@@ -133,12 +133,16 @@ def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
 
 
 def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] = ()) -> list[int]:
-    """At which arrival each message left a window that begins with pinned messages."""
-    window = Window(pinned)
+    """At which arrival each message left a window that begins with pinned messages. The model never
+    saw an interrupted call: it left as it arrived.
+    """
+    window, places = Window(pinned), {each: place for place, each in enumerate(said)}
     left = dict.fromkeys(said, len(said))
     for position, (change, _) in enumerate(fold(window, said, policy)):
         gone = said[position : position + 1] if change.ignored else ()
         left |= dict.fromkeys([*gone, *(each.entry for each in change.evictions)], position)
+        unseen = [each.entry for each in change.evictions if each.reason is Reason.INTERRUPTED]
+        left |= {entry: places[entry] for entry in unseen}
     return [left[each] for each in said]
 
 
