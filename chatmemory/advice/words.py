@@ -218,6 +218,7 @@ def why(advice: Advice) -> str:
 
 def _whys(advice: Advice) -> Iterator[str]:
     yield _of_verdict(advice)
+    yield _too_small(advice)
     if advice.everything is not None and not advice.everything.fits:
         yield (
             f"The longest prompt has {advice.longest:,} tokens: everything does not fit "
@@ -252,6 +253,17 @@ def _of_verdict(advice: Advice) -> str:
             held = f"{best.held:,} of {best.needed:,} facts" if best else ""
             return f"{name_of(best)} holds most: {held}." if best else ""
     return ""
+
+
+def _too_small(advice: Advice) -> str:
+    """Return that today's limit has no room for the largest turn; empty if it has."""
+    today = advice.today.policy if advice.today and advice.is_change else None
+    if today is None or today.meters_only or today.limit >= advice.needed_limit:
+        return ""
+    return (
+        f"The largest turn needs {advice.needed_limit:,} {today.unit} with the system message, "
+        f"and today’s limit is {today.limit:,}."
+    )
 
 
 def _nothing_saves(advice: Advice) -> str:

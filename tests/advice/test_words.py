@@ -57,6 +57,14 @@ def test_where_nothing_fits_the_window_that_holds_most_is_named():
     )
 
 
+def test_a_limit_without_room_for_the_largest_turn_is_said():
+    advice = advise([all_hold("a", [300, 500, 600], 500, turn=12)])
+    assert words.headline(advice) == "Set the limit to 16 messages"
+    assert words.why(advice).startswith(
+        "The largest turn needs 12 messages with the system message, and today’s limit is 8."
+    )
+
+
 def test_why_nothing_is_advised_is_said():
     assert words.headline(advise([])) == "No advice: no conversations"
     short = all_hold("short", [700, 800, 850], calls=2)
