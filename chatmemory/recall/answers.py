@@ -45,7 +45,7 @@ from chatmemory.recall.values import (
 )
 
 _NEAR = 40  # signs before a value in which nouns name its kind
-_BEHIND = 24  # the same behind it
+_BEHIND = 32  # the same behind it
 _REMINDED = 100  # signs behind a reminder in which a value is bound to it
 _REMINDED_BEFORE = 60
 _FEW_WORDS = 3  # words beside a reminder in a sentence that has no fact of its own
@@ -279,7 +279,7 @@ class _Reader:
             return value.is_distinctive and value.shape != "words" and not text.refuses
         if not request.kinds:
             return value.is_distinctive and self._is_named(request, value, at)
-        natural = _natural_kinds(value, text.text)
+        natural = _natural_kinds(value, text.text, (value.start, value.end))
         if value.shape == "code" and natural and natural.isdisjoint(request.kinds):
             return False
         if own and not _are_alike(own, request.kinds, value):
@@ -296,7 +296,7 @@ class _Reader:
         said = self._said.texts[position]
         place = _place_in(said, value)
         named = said.kinds_of(*place)
-        natural = _natural_kinds(value, said.text)
+        natural = _natural_kinds(value, said.text, place)
         if natural & request.kinds:
             return True
         answered = frozenset(kind for each in self.requests_before(position) for kind in each.kinds)
@@ -386,15 +386,12 @@ def _are_alike(named: frozenset[str], asked: frozenset[str], value: Value) -> bo
     return is_number and (named_number or asked_number)
 
 
-def _natural_kinds(value: Value, text: str) -> frozenset[str]:
-    """Return the kinds that a value shows by itself."""
+def _natural_kinds(value: Value, text: str, place: tuple[int, int]) -> frozenset[str]:
+    """Return the kinds that a value shows by itself, at its place in a text."""
     if value.shape == "code":
-        start = text.find(value.text)
-        if start >= 0 and is_amount(text, start, start + len(value.text)):
+        if is_amount(text, *place):
             return frozenset({"amount"})
-        if _IS_TIME.fullmatch(value.text):
-            return frozenset({"time"})
-        return _NO_KINDS
+        return frozenset({"time"}) if _IS_TIME.fullmatch(value.text) else _NO_KINDS
     return _NATURAL.get(value.shape, _NO_KINDS)
 
 
