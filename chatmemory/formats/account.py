@@ -193,9 +193,9 @@ class Account(Sequence[Any]):
     @staticmethod
     def _is_open(record: Any, content_of: Callable[[Any], Any] | None, kinds: Kinds | None) -> bool:
         """Return whether a record that was not read may have words of which nobody knows."""
-        if kinds and kinds.of(record) in kinds.silent:
-            return False
         if content_of is None or not isinstance(record, dict):
+            return False
+        if kinds and kinds.of(record) in kinds.silent:
             return False
         return content_of(record) is not NOTHING
 

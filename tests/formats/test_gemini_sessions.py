@@ -144,6 +144,14 @@ def test_messages_that_the_program_set_are_added_to_those_before():
     assert lines_of(transcript) == ["user: a", "user: sum"]
 
 
+def test_a_message_of_an_older_file_that_is_no_object_is_left_out():
+    messages = [record("u1", "user", "a"), 7, None, record("g1", "gemini", "b")]
+    reading = read_transcripts(json.dumps({**HEAD, "messages": messages}))
+    (transcript,) = reading.transcripts
+    assert lines_of(transcript) == ["user: a", "ai: b"]
+    assert reading.refused == ()
+
+
 # Qwen Code
 
 
