@@ -54,7 +54,7 @@ from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import old_results, stub_of
 from chatmemory.windows.compaction import compact
-from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
+from chatmemory.windows.eviction import FOR_ROOM, Eviction, Head, Reason
 from chatmemory.windows.policies import MessageWindow, Policy, TokenWindow, TurnWindow
 from chatmemory.windows.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.windows.transitions import (
@@ -316,7 +316,22 @@ class _Replay:
         self.summaries += step.kind == Step.Kind.COMPACT
 
     def decided(self, step: Step) -> Transition:
-        """Return the transition that the core decides, or the stored one if it cannot decide."""
+        """Return the transition that the core decides, or decided in earlier versions; the stored
+        one if it cannot decide.
+        """
+        try:
+            return self.decided_now(step)
+        except Contradicted:
+            policies = self.policy_before, self.policy
+            if not any(isinstance(policy, TurnWindow) for policy in policies):
+                raise
+            self.policy_before, self.policy = map(_earlier, policies)
+            try:
+                return self.decided_now(step)._replace(policy=policies[1])
+            finally:
+                self.policy_before, self.policy = policies
+
+    def decided_now(self, step: Step) -> Transition:
         if not self.can_decide(step):
             return self.stored()
         match step.kind:
@@ -532,6 +547,21 @@ def _needed_of(message: ChatMessage) -> ChatMessage | None:
         return stub_of(message)
     is_needed = message.has_tool_execution_requests or message.type is MessageType.SYSTEM
     return message if is_needed else None
+
+
+class _EarlierTurns(TurnWindow):
+    """A turn window as in earlier versions, which left answers behind whose question had no room
+    beside a pinned summary.
+    """
+
+    def evict_partial_turn(self, head: Head) -> list[Eviction]:
+        return Policy.evict_partial_turn(self, head)
+
+
+def _earlier(policy: Policy | None) -> Policy | None:
+    if not isinstance(policy, TurnWindow):
+        return policy
+    return _EarlierTurns(policy.limit, estimator=policy.estimator, **policy.options)
 
 
 def _reason(end: _End | None) -> str:

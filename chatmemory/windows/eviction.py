@@ -145,6 +145,19 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
         end -= 1
 
 
+def rest_of_question(head: Head) -> Iterator[Eviction]:
+    """Evict what followed the user message that left last, up to the next one or to the end.
+
+    Beside pinned user messages there may be no next one. An arrival has come without its question.
+    """
+    index = head.after_question
+    while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
+        if entry.pinned or entry == head.arrival:
+            index += 1
+        else:
+            yield Eviction(head.take(index), Reason.TURN)
+
+
 class Head:
     """The remaining messages of a window while a change is decided, as a list with totals. A policy
     weighs the messages that come and leave; the totals include its costs.
@@ -158,6 +171,8 @@ class Head:
         self.totals = totals
         self._window = entries if isinstance(entries, Window) else None
         self._has_new_user = False
+        self.after_question: int | None = None  # the place behind the user message that left last
+        self.arrival: Entry | None = None
         self._weigh = policy.weigh
         self._read: list[Entry] = []
         self._unread = iter(entries)
@@ -267,12 +282,19 @@ class Head:
         """Remove and return the message at an index, which was read."""
         entry = self._read.pop(index)
         self.totals = self.totals.minus(entry, self._weigh(entry))
+        if entry.type is _USER:
+            self.after_question = index
+        elif self.after_question is not None and index < self.after_question:
+            self.after_question -= 1
         return entry
 
     def remove(self, entry: Entry) -> None:
         """Remove a message from any place."""
         if entry in self._read:
-            self._read.remove(entry)
+            place = self._read.index(entry)
+            del self._read[place]
+            if self.after_question is not None and place < self.after_question:
+                self.after_question -= 1
         else:
             self._unread = (each for each in self._unread if each != entry)
         self.totals = self.totals.minus(entry, self._weigh(entry))
@@ -280,8 +302,11 @@ class Head:
     def place(self, entry: Entry, at_head: bool) -> None:
         """Add a message at the head or at the end."""
         self._has_new_user |= entry.type is _USER
+        self.arrival = entry
         if at_head:
             self._read.insert(0, entry)
+            if self.after_question is not None:
+                self.after_question += 1
         else:
             self._unread = chain(self._unread, (entry,))
         self.totals = self.totals.plus(entry, self._weigh(entry))

@@ -22,7 +22,13 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import TokenCountEstimator, count_overhead
 from chatmemory.messages.message import MessageType
 from chatmemory.registry import Registry
-from chatmemory.windows.eviction import Eviction, Head, oldest_first, rest_of_turn
+from chatmemory.windows.eviction import (
+    Eviction,
+    Head,
+    oldest_first,
+    rest_of_question,
+    rest_of_turn,
+)
 from chatmemory.windows.window import NOTHING, Totals, Weighable
 
 WHOLE = Decimal(1)
@@ -399,7 +405,8 @@ class TurnWindow(Policy):
     """At most `limit` turns; the oldest leaves as a whole.
 
     A turn begins with a message of the user. Messages before the first one belong to no turn, and
-    leave with the first turn.
+    leave with the first turn. A pinned user message, such as a summary, counts as a turn; an answer
+    whose question has no room beside it leaves with the question.
     """
 
     kind: ClassVar[str] = "turn_window"
@@ -418,6 +425,9 @@ class TurnWindow(Policy):
 
     def cost(self, message: Weighable) -> int:
         return int(message.type is MessageType.USER)
+
+    def evict_partial_turn(self, head: Head) -> list[Eviction]:
+        return [*super().evict_partial_turn(head), *rest_of_question(head)]
 
 
 def _is_kind(item: object) -> bool:

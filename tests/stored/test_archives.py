@@ -3,7 +3,8 @@
 `archives.json.xz` was exported by commit dcf347be after random operations (tests/any_operations.py,
 45 for each of the seeds 1, 2, 21, 25, 32, 36, 3, 4, 5 and 6). That version cleared redacted results
 in another way, and lost the text of a stub whose attributes a client changed; then it contradicted
-its own ledgers. It accused the first six, which are whole.
+its own ledgers. It accused the first six, which are whole. In the last archive, a turn
+window dropped a question beside a pinned summary, and kept its answer.
 """
 
 from __future__ import annotations
