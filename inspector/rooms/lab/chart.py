@@ -139,7 +139,7 @@ class Frontier:
                 self._label(each, [("", f"{each.policy.limit:,}")])
 
     def _draw_today(self, today: Option, pick: Option | None) -> None:
-        is_out = self._advice.is_change
+        is_out = self._advice.is_dominated(today)
         self.rings.append(self._dot("ring" if is_out else "ring-in", today, self.size.r + 5.5))
         self.dots.append(self._dot("d-you" if is_out else "d-block", today, self.size.r + 1.5))
         if pick is not None:
