@@ -44,9 +44,9 @@ def _is_newest_first(data: Sequence[dict[str, Any]]) -> bool:
     return len(data) > 1 and roles[:1] not in (["user"], ["system"], ["developer"])
 
 
-def _plain(item: dict[str, Any]) -> dict[str, Any]:
+def _plain(item: Any) -> Any:
     """Return a thread's message as one of chat completions. Other items are returned unchanged."""
-    if item.get("object") != "thread.message":
+    if not isinstance(item, dict) or item.get("object") != "thread.message":
         return item
     parts = [_part(each) for each in dicts_in(item, "content")]
     parts += [
