@@ -353,7 +353,10 @@ def _is_sign_of_name(part: str) -> bool:
 
 def _places(text: str) -> Iterator[Value]:
     """Yield what may be an address: words with a number."""
-    spans = [(0, len(text)), *_sentences(text)] if any(map(str.isdecimal, text)) else []
+    has_digit = any(map(str.isdecimal, text))
+    sentences = [*_sentences(text)] if has_digit else []
+    parts = [part for span in sentences for part in _parts_of(text, *span)]
+    spans = [(0, len(text)), *sentences, *parts] if has_digit else []
     for span in dict.fromkeys(spans):
         stripped = _stripped(text, *span)
         if stripped is None:
@@ -371,6 +374,14 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         yield start, found.start()
         start = found.end()
     yield start, len(text)
+
+
+def _parts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the beginnings of a sentence up to each comma: an address may get more behind it."""
+    at = text.find(",", start, end)
+    while 0 <= at < end:
+        yield start, at
+        at = text.find(",", at + 1, end)
 
 
 def place_key(text: str) -> str:

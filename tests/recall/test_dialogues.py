@@ -39,7 +39,7 @@ def repetitions_of(dialogue):
         for each in incidents_in(dialogue)
         if each.again == len(dialogue["messages"])
         and each.kind is IncidentKind.USER_REPEATED
-        and signs_of(dialogue["value"]) in {signs_of(fact.fact) for fact in each.facts}
+        and any(signs_of(fact.fact) in signs_of(dialogue["value"]) for fact in each.facts)
     ]
 
 
