@@ -138,6 +138,10 @@ class AdviceCard:
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
             option = preview.effect.after
+        return self.beside(option)
+
+    def beside(self, option: Option | None) -> AdviceCard:
+        """Return the card with an option that was asked for."""
         return replace(self, advice=replace(self.advice, keeps=option))
 
     @property

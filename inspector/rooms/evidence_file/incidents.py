@@ -5,6 +5,7 @@ would have kept each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from chatmemory import Policy, can_decide
@@ -17,6 +18,7 @@ from chatmemory.recall.incidents import Incident, IncidentKind, call_words, inci
 from chatmemory.rooms import known_incidents
 from inspector.conversation.as_test import copied_incident
 from inspector.rooms.evidence_file.masking import Masker
+from inspector.shell.advice import AdviceCard, advice_on
 
 LISTED = 50  # incidents, the newest ones
 WHOLE = "[redacted message]"
@@ -37,7 +39,8 @@ class Shown(NamedTuple):
 def incident_cards(shown: Shown) -> list[dict[str, Any]]:
     """Return the incidents of users and tools that happened in the file, as masked cards."""
     found = [each for each in known_incidents(shown.memory_id) if _is_in(shown, each)]
-    return [_card(shown, each) for each in found[-LISTED:]]
+    advice = advice_on(shown.memory_id) if found else None
+    return [_card(shown, each, advice) for each in found[-LISTED:]]
 
 
 def _is_in(shown: Shown, incident: Incident) -> bool:
@@ -46,7 +49,17 @@ def _is_in(shown: Shown, incident: Incident) -> bool:
     return has_steps and incident.again in shown.rows and not is_used
 
 
-def _card(shown: Shown, incident: Incident) -> dict[str, Any]:
+def _price(advice: AdviceCard | None, limit: int | None) -> str:
+    """Return the cost of the limit that would have kept a fact, as its card says it; empty if it is
+    not known.
+    """
+    today = advice.advice.today.policy if advice and advice.advice.today else None
+    if advice is None or today is None or today.meters_only or limit is None:
+        return ""
+    return advice.beside(advice.advice.at(replace(today, limit=limit))).keeps
+
+
+def _card(shown: Shown, incident: Incident, advice: AdviceCard | None) -> dict[str, Any]:
     is_masked = incident.again in shown.whole
     policy = shown.steps[incident.step].row.policy
     limit = incident.shown.keeping.limit if incident.shown.keeping else None
@@ -60,6 +73,7 @@ def _card(shown: Shown, incident: Incident) -> dict[str, Any]:
         "step": incident.step,
         "path": list(_path(shown, incident)),
         "enough": in_unit(limit, policy) if limit and policy else "",
+        "price": _price(advice, limit),
         "today": f"{policy.limit:,}" if policy and can_decide(policy) else "",
         "test": "" if is_masked else _test(shown, incident, policy),
     }
