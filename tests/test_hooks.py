@@ -19,10 +19,9 @@ from chatmemory.flags import flag_named
 from chatmemory.ledger.verification import verify
 from chatmemory.reading import history
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import recall_history
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import Erased
-from chatmemory.rooms import providers_in_use
+from chatmemory.rooms import known_incidents, providers_in_use
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
@@ -133,7 +132,8 @@ def test_a_room_reports_facts_that_came_up_again(monkeypatch):
     evidence = apps.get_app_config("chatmemory_evidence")
     monkeypatch.setattr(type(evidence), "incidents", lambda *_: ())
     monkeypatch.setattr(type(evidence), "next_need", lambda *_: None)
-    assert recall_history("m").incidents == {(4, IncidentKind.USER_REPEATED)}
+    found = {(each.again, each.kind) for each in known_incidents("m")}
+    assert found == {(4, IncidentKind.USER_REPEATED)}
     query = ConversationQuery(msg=1, room_parameters={"numbered": "4"})
     assert conversation_state("m", query).would_keep.known_until == 4
 
