@@ -2,8 +2,8 @@
 
     {"id": …, "working_dir": …, "conversation": [{"role": …, "created": …, "content": […]}, …]}
 
-A call and its result hold what happened, or an error. Source of the shapes: block/goose,
-crates/goose/src/session and crates/goose/src/conversation/message.rs.
+A call and its result hold what happened, or an error. Source of the shape of a session:
+block/goose, crates/goose/src/session. Those of messages and tables are as other programs read them.
 """
 
 from __future__ import annotations
