@@ -26,12 +26,13 @@ from chatmemory.explain.reasons import why_in, why_left
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.estimators import count_tokens, estimator_for
-from chatmemory.messages.message import text_of
+from chatmemory.messages.message import MessageType, text_of
 from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, simulation, steps, windows
 from chatmemory.reading.history import history
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.history import history_of
+from chatmemory.recall.kinds import IncidentKind
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.clearing import STUB
 from inspector.conversation.forecasts import change_of_policy
@@ -264,12 +265,12 @@ def test_a_replay_clears_what_live_adds_clear(said, limit, options):
     history = history_of(said, estimator_for("gpt-4o"))
     found = replay(history, memory.policy())
     places = {id(each): position for position, each in enumerate(said)}
-    sums, held, last = Counter(), 0, None
+    sums, lost, last = Counter(), 0, None
     for position, message in enumerate(said):
         before = memory.messages()
         if isinstance(message, AiMessage):
             sums += Counter(prompt=tokens_of(before))
-            held += len(own_facts(history, position) & facts_in(history, before, places))
+            lost += len(own_facts(history, position) - facts_in(history, before, places))
             if last is not None:
                 same = [a is b for a, b in zip(last, before, strict=False)]
                 common = before[: [*same, False].index(False)]
@@ -289,7 +290,7 @@ def test_a_replay_clears_what_live_adds_clear(said, limit, options):
     assert +sums == +Counter(
         prompt=sent.tokens, shared=sent.reusable, again=sent.again, breaks=sent.breaks
     )
-    assert found.held == held
+    assert found.count_of(IncidentKind.USED_UNSEEN) == lost
 
 
 def token_sum(messages) -> int:
@@ -301,8 +302,10 @@ def tokens_of(messages) -> int:
 
 
 def own_facts(history, position: int) -> set[str]:
+    """The facts that the assistant uses, of those that a user or a tool said before."""
     facts = history.read[position].facts
-    known = set().union(*map(history.mentions, range(position)))
+    said = [n for n in range(position) if history.entries[n].type is not MessageType.AI]
+    known = set().union(*map(history.mentions, said))
     return (facts.own.keys() - facts.pairs) & known
 
 

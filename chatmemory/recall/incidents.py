@@ -232,7 +232,7 @@ class _Memory:
         """Yield the facts of these names that are forgotten, the best known first. `facts` are the
         facts of the message in which they came up again.
         """
-        for name in sorted(names, key=lambda name: (example_rank(facts.own.get(name, name)), name)):
+        for name in sorted(names, key=lambda name: (_rank(name, facts.own.get(name, name)), name)):
             source, left = self._sayings.last_mention(name), self._left.get(name)
             if source and left and left.left and left.reason and not self._in_memory[name]:
                 yield Forgotten(
@@ -393,3 +393,10 @@ def call_words(incident: Incident) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _rank(name: str, written: str) -> int:
+    """Return the rank of a fact as an example: a date that is written with its month is a date, too,
+    by its name.
+    """
+    return max(example_rank(name), example_rank(written))

@@ -60,6 +60,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
     CONFIG_KWARGS = {
         "lifespan": "off",
         "ws": "none",
+        "http": "h11",  # httptools refuses Java's clients, which offer HTTP/2
         "server_header": False,
         "timeout_graceful_shutdown": GRACE_SECONDS,
     }

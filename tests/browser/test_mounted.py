@@ -167,7 +167,7 @@ def test_a_walk_through_the_mounted_pages(page, shop):
         page.get_by_role("navigation").get_by_role("link", name=name).click()
         expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     page.get_by_role("link", name="API", exact=True).click()
-    expect(page.get_by_text("/ops/chat/api/v1/memories/", exact=True).first).to_be_visible()
+    expect(page.get_by_text("/api/v1/memories/", exact=True).first).to_be_visible()
     page.goto(f"{shop.url}{CHAT}c/nobody/")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()

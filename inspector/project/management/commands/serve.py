@@ -52,6 +52,7 @@ class Command(ServerCommand):
             log_level="warning",
             lifespan="off",
             ws="none",
+            http="h11",  # httptools refuses Java's clients, which offer HTTP/2
             timeout_graceful_shutdown=2,
         )
         announced = _links(port) if options["json"] else _announcement(port)
