@@ -396,5 +396,5 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _rank(name: str, written: str) -> int:
-    """Return the rank of a fact as an example. A date with a month's name is one by its own name."""
+    """Return the rank of a fact as an example. A date with a month's name is one by its name."""
     return max(example_rank(name), example_rank(written))
