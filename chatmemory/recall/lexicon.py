@@ -23,7 +23,7 @@ from chatmemory.recall.facts import (
 )
 from chatmemory.recall.pairs import Pairs, pairs_of
 from chatmemory.recall.sessions import is_by_program
-from chatmemory.recall.term_search import Terms
+from chatmemory.recall.term_search import Terms, identifying_part
 from chatmemory.recall.values import values_in
 
 
@@ -89,7 +89,8 @@ class Lexicon:
         said: set[str] = set()
         for text in texts:
             terms = self._terms.found_in(text)
-            said.update(term for term in terms if term in text)
+            # A term that is its own identifying part is found where the text says it.
+            said.update(term for term in terms if identifying_part(term) == term or term in text)
             found |= terms
             if pairs := self._pairs.mentioned_in(text):
                 found.update(map(str, pairs))

@@ -51,12 +51,12 @@ def adopting(
     """Return the changes that a policy would make, or sending everything (None), to all but the
     conversations `apart`. Raises UnknownEstimator.
     """
+    policy = policy and measured(policy)
     of_clients = which.rows().filter(decided_by_clients()).count()
     matching = which.rows().exclude(database.in_list("id", list(apart))).count() - of_clients
     found = having_another(which, policy).exclude(database.in_list("id", list(apart)))
     if policy is None or policy.meters_only:
         return PolicyAdoption(matching, found.count(), 0, 0, of_clients)
-    policy = measured(policy)
     differing = over = recounted = 0
     family = family_named(policy.estimator)
     evicts_by_tokens = policy.unit == "tokens"

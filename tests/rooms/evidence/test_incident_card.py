@@ -208,7 +208,7 @@ def too_big(memory_id: str) -> None:
         (set_list, "step 2, the list was set", "No limit would have kept it: the list was set."),
         (
             by_client,
-            "step 2, the list was set",
+            "step 2, the client left it out of its list",
             "No limit would have kept it: the client decided what memory holds.",
         ),
         (too_big, "step 1, it was too big on its own", "would have kept it (20 today)."),
