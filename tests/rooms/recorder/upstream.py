@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -148,7 +148,9 @@ def ended(folder: Path) -> list[Path]:
     """
 
     def has_ended() -> bool:
-        return not any(path.stat().st_size for path in folder.glob("*.part"))
+        with suppress(FileNotFoundError):  # it was renamed meanwhile
+            return not any(path.stat().st_size for path in folder.glob("*.part"))
+        return False
 
     # A file that is being renamed may be missing from a list
     until(lambda: has_ended() and has_ended())
