@@ -186,8 +186,13 @@ if way == "site":
     import django
     django.setup()
     from inspector.rooms.calls.models import ModelCall
+    from inspector.rooms.recorder import spool
+
+    def is_stored():
+        return ModelCall.objects.exists() and not spool.waiting(Path(folder))
+
 ask()
-while way == "site" and not ModelCall.objects.filter(memory_id="order-7741").exists():
+while way == "site" and not is_stored():
     pass
 if way == "fork":
     if os.fork() == 0:
