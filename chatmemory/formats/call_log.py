@@ -19,6 +19,7 @@ from typing import Any
 from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.format import Refused
+from chatmemory.formats.times import said_at_of
 
 _MESSAGES = ("messages", "input", "contents", "prompt")
 _ANSWERED = ("choices", "output", "content", "candidates", "error", "body", "message", "response")
@@ -40,7 +41,8 @@ def _call(value: dict[str, Any]) -> Call | Refused | None:
         return None
     if answer is not None and not _is_answer(answer) and not isinstance(answer, str):
         return None
-    return Call(request, answer, _session(value) or _session(request))
+    session = _session(value) or _session(request)
+    return Call(request, answer, session, at=said_at_of(value) or said_at_of(answer))
 
 
 def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
@@ -52,7 +54,7 @@ def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
     if result or answer or error:
         answer = result.get("message") or answer
         return (
-            Call(None, answer, id)
+            Call(None, answer, id, at=said_at_of(answer))
             if answer and not error
             else Refused(id, f"request {id}: {_error_text(error)}")
         )

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import count
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from chatmemory.formats.format import (
     unwrapped,
 )
 from chatmemory.formats.packed import Packed, is_list
+from chatmemory.formats.times import known_times, said_at_of
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
@@ -96,10 +98,12 @@ class Reader(_Conversion, ABC):
         self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
+        times: list[datetime | None] = []
         about: Mapping[str, Any] | None = None  # data about an answer, kept by its first message
         for index, turn in account.each():
             self.at(index)
             before = len(self.messages), len(self.losses)
+            whole = turn
             if isinstance(turn, Response):
                 about, turn = turn.about, turn.turn
             try:
@@ -111,7 +115,9 @@ class Reader(_Conversion, ABC):
                     about = None
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
-            places += [index] * (len(self.messages) - len(places))
+            new = len(self.messages) - len(places)
+            places += [index] * new
+            times += [said_at_of(whole)] * new if new else ()
             if (len(self.messages), len(self.losses)) != before:
                 account.read(index)
         messages = self._messages(after)
@@ -120,6 +126,7 @@ class Reader(_Conversion, ABC):
             Packed(messages) if account.is_packed else tuple(messages),
             tuple(self.losses),
             turns=tuple(places),
+            times=known_times(times),
         )
 
     @abstractmethod

@@ -10,6 +10,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from zlib import compress, decompress
 
@@ -19,10 +20,12 @@ from chatmemory.formats.conversion import is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
 from chatmemory.formats.known import shape_of
 from chatmemory.formats.runs import Runs, digest_of
+from chatmemory.formats.times import known_times
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
 from chatmemory.messages.texts import printable
 
+Timed = tuple[ChatMessage, datetime | None]
 NOTHING = "it has no messages in a format that is read"
 # The properties that lead to the messages of requests and answers
 _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "result", "generations")
@@ -35,7 +38,8 @@ class Call:
     All calls of one `session` are one conversation, in the order of their `time` if it is known.
     Calls without a session are grouped by their messages; then the conversation has the `name` of
     its first call. Only the calls with the lowest `level` of a `trace` are read: a trace repeats
-    the messages of its generations, and is read itself only if it has no generation.
+    the messages of its generations, and is read itself only if it has no generation. Its messages
+    were said `at` that time, if it is known and they have none of their own.
     """
 
     request: Any
@@ -45,6 +49,7 @@ class Call:
     trace: str | None = None
     level: int = 0
     time: str = ""
+    at: datetime | None = None
 
 
 def format_of_calls(
@@ -184,9 +189,14 @@ def read_call(call: Call) -> Transcript:
             losses.append(Loss("call", f"the {what}, {_why_unread(value)}"))
     found = [each for each in (request, answer) if each]
     messages = [message for each in found for message in each.messages]
+    times = [time or call.at for each in found for time in _times_of(each)]
     losses += [loss for each in found for loss in each.losses]
     name = call.session or call.name or next((each.name for each in found if each.name), None)
-    return Transcript(name, tuple(messages), tuple(losses))
+    return Transcript(name, tuple(messages), tuple(losses), times=known_times(times))
+
+
+def _times_of(read: Transcript) -> Sequence[datetime | None]:
+    return read.times or (None,) * len(read.messages)
 
 
 def _why_unread(value: Any) -> str:
@@ -255,7 +265,7 @@ class _Log:
         new = system if system and places and digest != self._systems[run] else []
         self._systems[run] = digest if new else self._systems[run]
         new += [rest[place] for place in places]
-        self._packed[run].append(_packed((read.name, new, read.losses)))
+        self._packed[run].append(_packed((read.name, _timed(new, read), read.losses)))
 
 
 def _packed(value: Any) -> bytes:
@@ -289,7 +299,7 @@ def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refu
     """Yield the calls that cannot be read, then the conversation of a session or trace."""
     chosen, losses = _chosen(sorted(calls, key=_started(calls)))
     runs = Runs(all_alike=True)
-    parts: list[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]] = []
+    parts: list[tuple[str | None, Sequence[Timed], tuple[Loss, ...]]] = []
     last: list[SystemMessage] = []
     for call, number in chosen:
         try:
@@ -304,9 +314,16 @@ def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refu
             runs.put(run, digests)
         new: list[ChatMessage] = [*system] if places and system != last else []
         last = system if new else last
-        parts.append((read.name, [*new, *(rest[place] for place in places)], read.losses + losses))
+        new_ones = [*new, *(rest[place] for place in places)]
+        parts.append((read.name, _timed(new_ones, read), read.losses + losses))
     if parts:
         yield _whole(parts)
+
+
+def _timed(messages: Iterable[ChatMessage], read: Transcript) -> list[Timed]:
+    """Return messages of a call, each with the time at which it was said."""
+    times = {id(each): time for each, time in zip(read.messages, read.times, strict=False)}
+    return [(each, times.get(id(each))) for each in messages]
 
 
 def _divided(read: Transcript) -> tuple[list[Any], list[ChatMessage]]:
@@ -316,16 +333,18 @@ def _divided(read: Transcript) -> tuple[list[Any], list[ChatMessage]]:
 
 
 def _whole(
-    parts: Iterable[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]],
+    parts: Iterable[tuple[str | None, Sequence[Timed], tuple[Loss, ...]]],
 ) -> Transcript:
     name: str | None = None
-    messages: list[ChatMessage] = []
+    timed: list[Timed] = []
     losses: dict[Loss, None] = {}
     for named, new, lost in parts:
         name = name or named
-        messages += new
+        timed += new
         losses.update(dict.fromkeys(lost))
-    return Transcript(name, tuple(messages), tuple(losses))
+    messages = tuple(message for message, _ in timed)
+    times = known_times([time for _, time in timed])
+    return Transcript(name, messages, tuple(losses), times=times)
 
 
 def _joined(calls: Iterable[Call | Refused], values: _Counted) -> Iterator[Transcript | Refused]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from chatmemory.messages.message import ChatMessage
@@ -87,6 +88,9 @@ class Transcript:
     `parse` does not fill it, and then each turn is one message. `session` is an agent's recording,
     if the format has it: the messages with summaries and compactions.
 
+    `times` has the time at which each message was said, None where the file has none, and also of
+    the summaries if there is a session. It is empty if no message has a time.
+
     `branches` are conversations that part from this one at some message. Each has the first
     `shared` messages of this one (of its session, if it has one), then its own. In a file, a
     conversation that `is_branch` follows the one that it parts from.
@@ -101,6 +105,7 @@ class Transcript:
     branches: tuple[Transcript, ...] = ()
     shared: int = 0
     is_branch: bool = False
+    times: tuple[datetime | None, ...] = ()
 
 
 @dataclass(frozen=True)

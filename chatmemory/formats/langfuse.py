@@ -13,6 +13,7 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
+from chatmemory.formats.times import moment_of
 from chatmemory.messages.codec import decoded
 
 _OWN = {
@@ -66,7 +67,8 @@ def _within(value: Any, trace: str | None = None, session: str | None = None) ->
         times = (value.get(name) for name in _TIMES)
         time = next((each for each in times if isinstance(each, str)), "")
         request, answer = value.get("input"), value.get("output")
-        yield Call(request, answer, session, trace, trace, level, time)
+        at = moment_of(time)
+        yield Call(request, answer, session, trace, trace, level, time, at)
     for each in (each for name in _WITHIN for each in dicts_in(value, name)):
         yield from _within(each, trace, session)
     if around:

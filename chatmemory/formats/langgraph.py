@@ -14,6 +14,7 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
+from chatmemory.formats.times import moment_of
 
 
 def _finds(value: Any) -> bool:
@@ -36,14 +37,20 @@ def _messages(value: Any) -> Any:
 def _calls(values: Iterable[Any]) -> Iterator[Call]:
     for value in values:
         if isinstance(value, dict) and (messages := _messages(value)):
-            yield Call(messages, None, _thread(value), time=_time(value))
+            at = moment_of(_created(value))
+            yield Call(messages, None, _thread(value), time=_time(value), at=at)
 
 
 def _time(value: dict[str, Any]) -> str:
     """Return a checkpoint's time and step number: several may have the same time."""
     step = dict_in(value, "metadata").get("step")
+    created = _created(value)
+    return f"{created} {step:09}" if isinstance(step, int) and step >= 0 else created
+
+
+def _created(value: dict[str, Any]) -> str:
     created = name_of(value, "created_at", "ts") or name_of(dict_in(value, "checkpoint"), "ts")
-    return f"{created or ''} {step:09}" if isinstance(step, int) and step >= 0 else created or ""
+    return created or ""
 
 
 FORMAT = format_of_calls("langgraph", _finds, _calls)

@@ -13,6 +13,7 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
+from chatmemory.formats.times import said_at_of
 
 _THREAD = ("thread_id", "session_id", "conversation_id")
 _CALL, _OUTERMOST, _INNER = range(3)
@@ -45,7 +46,8 @@ def _calls(values: Iterable[Any]) -> Iterator[Call]:
             _messages_of(dict_in(run, "inputs")),
             name_of(run, "start_time", "dotted_order"),
         )
-        yield Call(request, answer, _thread(run), trace, trace, level, time or "")
+        at = said_at_of(run)
+        yield Call(request, answer, _thread(run), trace, trace, level, time or "", at)
 
 
 def _is_inner(run: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import takewhile
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from chatmemory.formats.building import SessionBuilder
 from chatmemory.formats.conversion import Calls, object_in
 from chatmemory.formats.format import Format, Loss, Transcript
 from chatmemory.formats.packed import Packed
+from chatmemory.formats.times import known_times, said_at_of
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -40,6 +42,8 @@ class SessionReader(ABC):
         self._named: set[int] = set()  # records that a loss names before any is read
         self._account: Account | None = None
         self._turns: list[int] = []
+        self._times: list[datetime | None] = []  # of the message at each position
+        self._said_at: datetime | None = None  # of the record at hand
         self._turn, self._is_reading = 0, False
         self._answers: dict[str, int] = {}
 
@@ -61,6 +65,7 @@ class SessionReader(ABC):
         account.name(*self._named)
         self._is_reading = True
         for self._turn, record in account.each(order):
+            self._said_at = said_at_of(record)
             try:
                 self.read(object_in(record, "a record must be a JSON object"))
             except InvalidMessage as error:
@@ -77,6 +82,7 @@ class SessionReader(ABC):
             Packed(messages[place] for place in places) if summaries else messages,
             tuple(losses),
             turns=tuple(self._turns[place] for place in places),
+            times=known_times(self._times),
             session=session,
         )
 
@@ -104,6 +110,7 @@ class SessionReader(ABC):
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
         self._turns.append(self._turn)
+        self._times.append(self._said_at)
         self.account_for_record()
         return self.built.add(message, by_program)
 
@@ -133,6 +140,7 @@ class SessionReader(ABC):
 
     def compact(self, summary: UserMessage, **how: Any) -> None:
         self._turns.append(self._turn)
+        self._times.append(self._said_at)
         self.account_for_record()
         self._answers.clear()
         self.built.compact(summary, **how)

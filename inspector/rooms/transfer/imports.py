@@ -249,7 +249,7 @@ def _import_new(
 ) -> Imported:
     """Store a conversation under a new id. Raises MemoryExists."""
     labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
-    new: list[NewMessage] = [NewMessage(message) for message in transcript.messages]
+    new = _timed(transcript)
     if source and (shared := _shared(source, transcript.shared)):
         labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
         new[: len(shared)] = [each for _, each in shared]
@@ -260,6 +260,13 @@ def _import_new(
     if "from" in labels:
         Memory.objects.filter(pk=memory_id).update(branched_from=source)
     return imported
+
+
+def _timed(transcript: Transcript) -> list[NewMessage]:
+    """Return the messages of a transcript, each with the time of its source, if that has one."""
+    times = transcript.times or (None,) * len(transcript.messages)
+    pairs = zip(transcript.messages, times, strict=True)
+    return [NewMessage(message, said_at=time) for message, time in pairs]
 
 
 def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -> Transcript:
@@ -309,7 +316,7 @@ def _import_again(
         return Imported(memory.pk, already=True)
     if memory.policy != policy:
         return Imported(memory.pk, refused=OTHER_POLICY)
-    new = storable_additions(transcript.messages)
+    new = storable_additions(_timed(transcript))
     check_admitted(new, policy, transcript.session)
     results = add_rest(memory.pk, new, memory.imported, actor, transcript.session)
     return _imported(memory.pk, transcript, results, memory.last_seq)
@@ -331,7 +338,7 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
         )
     if stored == len(transcript.messages):
         return Imported(memory.pk, already=True)
-    new = storable_additions(transcript.messages)
+    new = storable_additions(_timed(transcript))
     check_admitted(new, memory.policy, transcript.session)
     rest = Storable(new[stored:], sum(len(stored_json(each.message)) for each in new[stored:]))
     is_short = not is_long(rest, rest.characters)
