@@ -154,23 +154,30 @@ class _Reader:
     def _from_user(self, position: int, facts: MessageFacts) -> Iterator[Recurrence]:
         """Yield the facts that the user gave before, and those that only tools had given.
 
-        An answer to a request, or with a reminder, counts as a whole, whatever its shape. It takes
-        the place of the facts that are parts of it.
+        An answer counts as a whole, whatever its shape. It takes the place of the facts that are
+        parts of it; an answer to a request, or with a reminder, also that of an equal fact.
         """
         answers = self._lexicon.answers.at.get(position, ())
         parts = [signs_of(each.value.text) for each in answers if each.is_forced]
+        others = [signs_of(each.value.text) for each in answers if not each.is_forced]
         offered = self._before.mentions if self._before else frozenset()
         new = facts.dates | offered
         known = [
             fact
             for fact in self._known(facts)
-            if fact not in new and not any(signs_of(fact) in part for part in parts)
+            if fact not in new and not _is_part(signs_of(fact), parts, others)
         ]
         repeated = [fact for fact in known if self._sayings.by_user(fact)]
         supplied = tuple(fact for fact in known if self._is_supplied(fact))
         whole = {signs_of(fact) for fact in facts.own}
+        longer = [signs_of(fact) for fact in repeated]
         values = [
-            each for each in answers if each.is_forced or signs_of(each.value.text) not in whole
+            each
+            for each in answers
+            if each.is_forced
+            or not (
+                signs_of(each.value.text) in whole or _is_part(signs_of(each.value.text), longer)
+            )
         ]
         names = [each.value.name for each in values]
         if repeated or names:
@@ -201,6 +208,13 @@ class _Reader:
             names = frozenset(name for text in texts for name in names_of(fact, text))
             self._names[position, fact] = names
         return self._names[position, fact]
+
+
+def _is_part(signs: str, containing: Iterable[str], longer: Iterable[str] = ()) -> bool:
+    """Return whether some texts contain signs, or others contain them and more."""
+    return any(signs in each for each in containing) or any(
+        signs in each and signs != each for each in longer
+    )
 
 
 def is_own_name(name: str) -> bool:

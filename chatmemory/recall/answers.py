@@ -21,6 +21,7 @@ from chatmemory.recall.phrases import (
     HAS_CJK,
     Noun,
     Request,
+    aligned,
     all_nouns,
     fillers,
     folded,
@@ -30,16 +31,17 @@ from chatmemory.recall.phrases import (
     refusals,
     reminders,
     requests_in,
+    shapes_of,
 )
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.values import (
     Search,
     Value,
-    aligned,
     codes_in,
     holds,
     is_amount,
     longest_first,
+    signs_of,
     values_in,
     words_in,
 )
@@ -64,6 +66,7 @@ _NUMBERS = frozenset(
 )
 _NATURAL = {"mail": frozenset({"email"}), "link": frozenset({"url"}), "date": frozenset({"date"})}
 _NO_KINDS: frozenset[str] = frozenset()
+_CLAUSES_END = "\n"
 
 
 class Answer(NamedTuple):
@@ -99,6 +102,13 @@ def is_written_by_user(message: ChatMessage) -> bool:
     return is_user and isinstance(message, UserMessage) and not is_pasted(message)
 
 
+def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
+    """Return all values of a user's text, and those that are left without its reminders."""
+    read = _Text(text)
+    rest = words_in(read.without(read.reminders(words.reminders))) if text else []
+    return [*codes_in(text), *words_in(text), *rest]
+
+
 class _Text:
     """A text of a user, with the nouns of kinds in it."""
 
@@ -116,6 +126,18 @@ class _Text:
     @property
     def places(self) -> Sequence[int]:
         return self._aligned[1]
+
+    def reminders(self, own: tuple[str, ...]) -> list[tuple[int, int]]:
+        """Return where the text reminds the assistant that something was given."""
+        found = reminders(own).finditer(self.lowered)
+        return [(self.places[each.start()], self.places[each.end()]) for each in found]
+
+    def without(self, parts: Iterable[tuple[int, int]]) -> str:
+        """Return the text, of the same length, with some parts as ends of clauses."""
+        rest = self.text
+        for start, end in parts:
+            rest = f"{rest[:start]}{_CLAUSES_END * (end - start)}{rest[end:]}"
+        return rest
 
     @cached_property
     def nouns(self) -> list[Noun]:
@@ -221,7 +243,8 @@ class _Reader:
         reminded = self._reminded(text)
         requests = self.requests_before(position) if position else []
         may_be_words = reminded or any(map(_takes_words, requests))
-        values = longest_first([*codes, *words_in(text.text)]) if may_be_words else codes
+        parts = text.reminders(self._words.reminders) if reminded else []
+        values = [*codes, *words_in(text.without(parts))] if may_be_words else codes
         found = [*self._answers(position, text, longest_first(values), reminded)]
         self._said.add(position, text, codes)
         return found
@@ -253,11 +276,12 @@ class _Reader:
         for value, at in known:
             if not _is_free(value, found):
                 continue
-            is_reminded = _is_in(value, reminded) and self._can_remind(value, text, at)
-            is_requested = any(
-                self._asks_for(request, value, text, at)
-                for request in self.requests_before(position)
+            requests = self.requests_before(position)
+            is_answer = bool(requests) and value.is_whole
+            is_reminded = _is_in(value, reminded) and (
+                is_answer or self._can_remind(value, text, at)
             )
+            is_requested = any(self._asks_for(each, value, text, at) for each in requests)
             if is_requested or is_reminded:
                 found.append(Answer(value, is_requested, is_reminded))
         for value, _ in known:
@@ -278,7 +302,8 @@ class _Reader:
         if request.is_again:
             return value.is_distinctive and value.shape != "words" and not text.refuses
         if not request.kinds:
-            return value.is_distinctive and self._is_named(request, value, at)
+            is_named = value.is_distinctive and self._is_named(request, value, at)
+            return is_named or (request.is_which and self._is_proper(value, text, at))
         natural = _natural_kinds(value, text.text, (value.start, value.end))
         if value.shape == "code" and natural and natural.isdisjoint(request.kinds):
             return False
@@ -295,8 +320,8 @@ class _Reader:
         """Return whether the message at a position gave a value for the kind of a request."""
         said = self._said.texts[position]
         place = _place_in(said, value)
-        named = said.kinds_of(*place)
         natural = _natural_kinds(value, said.text, place)
+        named = frozenset(kind for kind in said.kinds_of(*place) if value.shape in shapes_of(kind))
         if natural & request.kinds:
             return True
         answered = frozenset(kind for each in self.requests_before(position) for kind in each.kinds)
@@ -315,6 +340,18 @@ class _Reader:
             if name and name <= request.words and not said.kinds_of(*place):
                 return True
         return False
+
+    def _is_proper(self, value: Value, text: _Text, at: Sequence[int]) -> bool:
+        """Return whether a message has nothing but a code, or but a name that an earlier message
+        has with its capitals, too: not only as the first word of a sentence.
+        """
+        if value.shape == "code":
+            return value.is_distinctive and signs_of(text.text) == value.key
+        if value.shape != "words" or not value.is_whole or not value.text[0].isupper():
+            return value.is_whole and HAS_CJK.search(value.text) is not None
+        return value.is_distinctive or any(
+            _is_inside(self._said.texts[each].text, value.text) for each in at
+        )
 
     # Reminders
 
@@ -354,7 +391,18 @@ class _Reader:
 
 
 def _takes_words(request: Request) -> bool:
-    return bool(request.kinds) and (request.takes("words") or request.takes("place"))
+    if not request.kinds:
+        return request.is_which
+    return request.takes("words") or request.takes("place")
+
+
+def _is_inside(text: str, part: str) -> bool:
+    """Return whether a text has a part within a sentence, not only at the beginning of one."""
+    starts = {start for start, _ in _sentences(text)}
+    at = text.find(part)
+    while at in starts:
+        at = text.find(part, at + 1)
+    return at >= 0
 
 
 def _is_free(value: Value, found: Iterable[Answer]) -> bool:

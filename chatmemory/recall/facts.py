@@ -49,6 +49,12 @@ _FROM_DIGIT = declared_pattern(r"[0-9][A-Za-z0-9._@/+\-]*+")
 _CAPITAL_RUN = declared_pattern(r"(?<![A-Za-z0-9._@/+\-])[._@/+\-]*+[A-Z]{5}[A-Za-z0-9._@/+\-]*+")
 _DIGIT, _CAPITALS = declared_pattern(r"[0-9]"), declared_pattern(r"[A-Z](?=[A-Z]{4})")
 _CODE = declared_pattern(r"[0-9]{4,}|[A-Z]{5,}")
+# Codes that are written in groups, whose first group alone would be a term: bank accounts, and the
+# postcodes and plates of Great Britain.
+_GROUPED = declared_pattern(
+    r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z][0-9][A-Z0-9] "
+    r"(?:[A-Z0-9]{4}(?: [0-9]{4}){2,6}(?: [A-Z0-9]{1,3})?|[0-9][A-Z]{2}|[A-Z]{3})(?![A-Za-z0-9])"
+)
 # A number, and the words just before it that name it, at most so many characters long. Its first
 # digit stands before the test of what is before it: the search for a digit is fast.
 _NUMBER = declared_pattern(r"[0-9](?<![0-9][0-9])[0-9]{3,}+(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])")
@@ -138,6 +144,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     digit, is 4 to 200 characters long and contains a digit; or one of the `words`. Longer runs are
     data, such as base64. A code is a number of four digits or more, or a run of five capitals or
     more. It is named where it is a whole JSON string; a number also after one of NAMES_OF_NUMBERS.
+    A bank account, a postcode and a plate in groups, such as `SW1A 1AA`, are one term.
     The mark of a redaction contains no facts.
     """
     terms: set[str] = set()
@@ -150,7 +157,11 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
         if has_digit(text) or _CAPITALS.search(text):
             dates |= dates_in(text)
             named.update(_named_numbers(text))
-            for run in runs_in(without_times(text), only_telling=True):
+            rest = without_times(text)
+            if grouped := set(_GROUPED.findall(rest)):
+                terms |= grouped
+                rest = _GROUPED.sub(" ", rest)
+            for run in runs_in(rest, only_telling=True):
                 if _CODE.fullmatch(run):
                     codes.add(run)
                 elif is_term(run):

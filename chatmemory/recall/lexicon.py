@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.messages.message import ChatMessage, MessageType, UserMessage, text_of
-from chatmemory.recall.answers import Answers, is_written_by_user
+from chatmemory.recall.answers import Answers, is_written_by_user, nameable_values
 from chatmemory.recall.dates import Dates, dates_in, names_of
 from chatmemory.recall.facts import (
     NO_WORDS,
@@ -24,7 +24,6 @@ from chatmemory.recall.facts import (
 from chatmemory.recall.pairs import Pairs, pairs_of
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.term_search import Terms, identifying_part
-from chatmemory.recall.values import values_in
 
 
 class MessageFacts(NamedTuple):
@@ -111,7 +110,7 @@ def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
     store a fact as its place in this list.
     """
     found = found_in(message, words)
-    values = values_in(text_of(message)) if is_written_by_user(message) else ()
+    values = nameable_values(text_of(message), words) if is_written_by_user(message) else ()
     facts = {*found.terms, *found.codes, *found.dates.values(), *map(str, pairs_of(message))}
     return sorted(facts.union(each.text for each in values))
 

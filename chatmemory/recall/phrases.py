@@ -10,7 +10,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -68,6 +68,33 @@ def folded(text: str) -> str:
     narrowed = narrow(text).translate(_SIGNS).casefold()
     plain = unicodedata.normalize("NFD", narrowed).translate(_ACCENTS)
     return unicodedata.normalize("NFC", plain)
+
+
+def aligned(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text in small letters without accents, and the place of each of its signs in the
+    text, and of its end.
+    """
+    if text.isascii():
+        return folded(text), range(len(text) + 1)
+    signs: list[str] = []
+    places: list[int] = []
+    for place, sign in enumerate(text):
+        for each in _folded_sign(sign):
+            signs.append(each)
+            places.append(place)
+    return "".join(signs), [*places, len(text)]
+
+
+@lru_cache(maxsize=4096)
+def _folded_sign(sign: str) -> str:
+    return folded(sign)
+
+
+@cache
+def months() -> Mapping[str, int]:
+    """Return the names of months in all languages, folded, with their numbers."""
+    known = (_data()[name].get("months", "").split() for name in LANGUAGES)
+    return {folded(month): number for names in known for number, month in enumerate(names, 1)}
 
 
 def sentences_of(text: str) -> list[str]:
@@ -148,12 +175,13 @@ def _singulars(word: str) -> tuple[str, ...]:
 class Request(NamedTuple):
     """A request of an assistant: the kinds of facts that it asks for. Without any, it asks for
     something that phrases.toml has no noun for, which `words`, the words of its sentence, name;
-    or `is_again`: for whatever it was once more.
+    or `is_again`: for whatever it was once more. `is_which`: it asks which of such things it is.
     """
 
     kinds: frozenset[str]
     words: frozenset[str]
     is_again: bool = False
+    is_which: bool = False
 
     def takes(self, shape: str) -> bool:
         """Return whether an answer may have this shape."""
@@ -174,6 +202,7 @@ class Language:
     requests: re.Pattern[str]
     behind: re.Pattern[str]
     questions: Sequence[tuple[re.Pattern[str], frozenset[str]]]
+    which: re.Pattern[str]
     again: re.Pattern[str]
     no_requests: re.Pattern[str]
     between: frozenset[str]
@@ -191,6 +220,7 @@ class Language:
             _any_of(name, (each[0] for each in data["requests"])),
             _any_of(name, (each[0] for each in data["requests_behind"])),
             [(_any_of(name, [pattern]), kinds) for pattern, kinds in asked],
+            _any_of(name, (each[0] for each in data["which"])),
             _any_of(name, (each[0] for each in data["again"])),
             _any_of(name, data["no_requests"]),
             frozenset(map(folded, data["between"])),
@@ -363,8 +393,9 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
                 continue
             asked, is_again = language.request_in(read, _own_requests(own))
             is_request = language.requests.search(read) is not None
-            if asked or is_again or is_request:
-                found.append(Request(asked, words, is_again))
+            is_which = not asked and language.which.search(read) is not None
+            if asked or is_again or is_request or is_which:
+                found.append(Request(asked, words, is_again, is_which))
             is_listing |= is_request and read.rstrip().endswith((":", "："))
     return found
 
@@ -375,7 +406,7 @@ def examples() -> Iterator[tuple[str, str, str, Any]]:
     """
     for name in LANGUAGES:
         data = _data()[name]
-        for part in ("requests", "requests_behind", "again", "reminders"):
+        for part in ("requests", "requests_behind", "which", "again", "reminders"):
             yield from ((name, part, each[1], None) for each in data[part])
         yield from ((name, "questions", each[2], each[1]) for each in data["questions"])
         yield from ((name, "controls", each, None) for each in data["controls"])

@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
-from chatmemory.recall.dates import dates_in
+from chatmemory.recall.days import days_in
 from chatmemory.recall.phrases import (
     CJK,
     HAS_CJK,
+    aligned,
     all_nouns,
     fillers,
     folded,
@@ -45,6 +46,7 @@ _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - "
 _TOKEN = declared_pattern(r"[A-Za-z0-9]+")
 _BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
 _GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
+_SMALL_CODE = declared_pattern(r"([a-z]{1,4}) [0-9][0-9A-Za-z\-]{1,24}\.?")
 _CAPITALS = declared_pattern(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
 _CURRENCY = r"[$€£¥₹]|円|元|(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b"
 _MONEY_BEHIND = declared_pattern(rf" ?(?:{_CURRENCY})", re.IGNORECASE)
@@ -107,7 +109,7 @@ def codes_in(text: str) -> list[Value]:
     exact = [*_mails(text), *_links(text)]
     taken = [(each.start, each.end) for each in exact]
     has_digit = any(map(str.isdecimal, text))
-    numbers = [*_codes(text, taken), *_dates(text)] if has_digit else []
+    numbers = [*_codes(text, taken), *_dates(text), *_small(text)] if has_digit else []
     return [*exact, *numbers, *_capitals(text)]
 
 
@@ -137,6 +139,15 @@ def _codes(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Value]:
                 start, end = chain[first].start(), chain[last].end()
                 if not _is_cut(text, start, end) and (value := _code(text, start, end)):
                     yield value
+
+
+def _small(text: str) -> Iterator[Value]:
+    """Yield the code in small letters that is the whole message, such as `lh 454`."""
+    found = _SMALL_CODE.fullmatch(text.strip())
+    if found and found[1] not in fillers():
+        start = text.find(found[1])
+        if value := _code(text, start, start + len(found[0].rstrip("."))):
+            yield value
 
 
 def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Match[str]]]:
@@ -218,9 +229,8 @@ def _capitals(text: str) -> Iterator[Value]:
 
 
 def _dates(text: str) -> Iterator[Value]:
-    for date, written in dates_in(text).items():
-        start = text.find(written)
-        yield Value(start, start + len(written), written, "date", f"{date.month}-{date.day}")
+    for each in days_in(text):
+        yield Value(each.start, each.end, text[each.start : each.end], "date", each.key)
 
 
 def _words(text: str) -> Iterator[Value]:
@@ -390,29 +400,6 @@ def place_key(text: str) -> str:
     return " ".join(each for each in words if each not in fillers() or each.isdecimal())
 
 
-# Positions of a folded text
-
-
-def aligned(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in small letters without accents, and the place of each of its signs in the
-    text, and of its end.
-    """
-    if text.isascii():
-        return folded(text), range(len(text) + 1)
-    signs: list[str] = []
-    places: list[int] = []
-    for place, sign in enumerate(text):
-        for each in _folded_sign(sign):
-            signs.append(each)
-            places.append(place)
-    return "".join(signs), [*places, len(text)]
-
-
-@lru_cache(maxsize=4096)
-def _folded_sign(sign: str) -> str:
-    return folded(sign)
-
-
 # Searching
 
 
@@ -439,8 +426,8 @@ class Search:
             if value.shape != "date" and _holds(value, lowered, signs)
         }
         if self._dates:
-            dates = (f"{date.month}-{date.day}" for date in dates_in(text))
-            found.update(self._dates[key] for key in dates if key in self._dates)
+            keys = {each.key for each in days_in(text)}
+            found.update(name for key, name in self._dates.items() if key in keys)
         return found
 
 
@@ -487,7 +474,8 @@ def _pattern(shape: str, key: str) -> re.Pattern[str]:
     elif shape == "code":
         pattern = _BEFORE + _BETWEEN_SIGNS.join(key) + _BEHIND
     elif shape in ("mail", "link"):
-        pattern = rf"(?<![0-9a-z_.+\-@]){re.escape(key)}(?![0-9a-z_@]|[.\-][0-9a-z])"
+        begins = r"(?:(?<![0-9a-z_.+\-@])|(?<=www\.))"
+        pattern = rf"{begins}{re.escape(key)}(?![0-9a-z_@]|[.\-][0-9a-z])"
     else:
         words = r"[\W_]{1,3}".join(map(re.escape, key.split()))
         pattern = f"(?<!{_SIGN}){words}(?!{_SIGN})"

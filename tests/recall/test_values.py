@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, UserMessage
+from chatmemory import AiMessage, MessageWindow, UserMessage
 from chatmemory.recall.answers import Answers
+from chatmemory.recall.incidents import incidents_under
 from chatmemory.recall.values import MOST_VALUES, Search, holds, values_in
 
 SAME = [
@@ -125,3 +126,39 @@ def test_an_answer_is_of_the_kind_that_was_asked_for(given, asked, answer, is_on
 )
 def test_a_reminder_is_bound_to_its_fact(answer, is_one):
     assert bool(answers("My order is A-1182.", "Thanks.", "Hm.", "Well.", answer)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("04.03.1981", "geboren am 4. März 1981"),
+        ("17/08/1990", "née le 17 août 1990"),
+        ("5 de mayo de 2001", "05/05/2001"),
+        ("1 dicembre", "nato il 01-12-1970"),
+        ("5月9日", "on 9 May"),
+        ("08/17/1990", "on August 17, 1990"),
+    ],
+)
+def test_a_day_is_the_same_in_any_language_and_in_numbers(value, text):
+    days = [each for each in values_in(value) if each.shape == "date"]
+    assert any(holds(text, each) for each in days)
+    assert not any(holds("on 2 June 1990", each) for each in days)
+
+
+@pytest.mark.parametrize("written", ["SW1A 1AA", "DE89 3704 0044 0532 0130 00", "AB12 CDE"])
+def test_a_code_in_groups_is_repeated_as_a_whole(written):
+    texts = [f"It goes to {written}.", "Sure.", "Is it far?", "No.", "Good.", "Yes.", "And now?"]
+    users = [UserMessage(text) if n % 2 == 0 else AiMessage(text) for n, text in enumerate(texts)]
+    said = [*users[:6], UserMessage(f"Send it to {written} today.")]
+    used = [*users, AiMessage(f"Sent to {written}.")]
+    for messages in (said, used):
+        (found,) = incidents_under(MessageWindow(4), messages)
+        assert [fact.fact for fact in found.facts] == [written]
+
+
+def test_words_of_a_reminder_are_no_part_of_the_answer():
+    said = ["I collect it at the Eastgate branch.", "Fine.", "What is it?", "A drill."]
+    said += ["Is it new?", "It is. Which branch is it?", "Eastgate, I said so already."]
+    messages = [UserMessage(text) if n % 2 == 0 else AiMessage(text) for n, text in enumerate(said)]
+    (answer,) = Answers(messages).at[6]
+    assert (answer.value.text, answer.is_requested, answer.is_reminded) == ("Eastgate", True, True)

@@ -1,0 +1,81 @@
+"""Days as users write them in answers, in the languages of phrases.toml and in numbers.
+
+They are looked for only where somebody answers: elsewhere `05/06` is no date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from chatmemory.patterns import declared_pattern
+from chatmemory.recall.dates import dates_in
+from chatmemory.recall.phrases import aligned, folded, months
+
+_ORDINAL = r"(?:st|nd|rd|th|er|[.ºª°o])?"
+_IN_NUMBERS = declared_pattern(
+    r"(?<![A-Za-z0-9._/\-])([0-9]{1,2})([./\-])([0-9]{1,2})\2(?:[0-9]{4}|[0-9]{2})"
+    r"(?![A-Za-z0-9_/]|[.\-][A-Za-z0-9])"
+)
+_IN_SIGNS = declared_pattern(r"([0-9]{1,2})月([0-9]{1,2})(?:日|号)")
+_HAS_MONTH = declared_pattern(r"[0-9]" + _ORDINAL + r" |月|[a-z] [0-9]")
+
+
+class Day(NamedTuple):
+    """A day of a year in a text, from `start` to `end`."""
+
+    start: int
+    end: int
+    month: int
+    day: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.month}-{self.day}"
+
+
+def days_in(text: str) -> list[Day]:
+    """Return the days that a text names. `04/03/1981` may be two of them."""
+    return [each for each in _found_in(text) if 1 <= each.month <= 12 and 1 <= each.day <= 31]
+
+
+def _found_in(text: str) -> Iterator[Day]:
+    for date, written in dates_in(text).items():
+        start = text.find(written)
+        yield Day(start, start + len(written), date.month, date.day)
+    for found in _IN_NUMBERS.finditer(text):
+        first, second = int(found[1]), int(found[3])
+        yield Day(*found.span(), second, first)
+        if first != second:
+            yield Day(*found.span(), first, second)
+    for found in _IN_SIGNS.finditer(text):
+        yield Day(*found.span(), int(found[1]), int(found[2]))
+    yield from _with_months(text)
+
+
+def _with_months(text: str) -> Iterator[Day]:
+    lowered = folded(text)
+    if _HAS_MONTH.search(lowered):
+        lowered, places = aligned(text)
+        known = months()
+        for pattern, month, day in _month_patterns():
+            for found in pattern.finditer(lowered):
+                start, end = places[found.start()], places[found.end()]
+                yield Day(start, end, known[found[month]], int(found[day]))
+
+
+@cache
+def _month_patterns() -> tuple[tuple[re.Pattern[str], int, int], ...]:
+    """Return the patterns of days with the name of a month, and their groups of month and day."""
+    names = "|".join(sorted(months(), key=len, reverse=True))
+    year = r"(?:,?(?: de| del)? [0-9]{4})?"
+    day_first = (
+        rf"(?<![a-z0-9])([0-9]{{1,2}}){_ORDINAL}(?: de| di| do)? ({names})(?![a-z0-9]){year}"
+    )
+    month_first = rf"(?<![a-z0-9])({names}) ([0-9]{{1,2}}){_ORDINAL}(?![a-z0-9]){year}"
+    return (
+        (declared_pattern(day_first, family="phrases"), 2, 1),
+        (declared_pattern(month_first, family="phrases"), 1, 2),
+    )
