@@ -65,6 +65,8 @@ API = {
     "chatmemory:compact": (ONE, {"post": Role.OPERATOR}),
     "chatmemory:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR, "delete": Role.OPERATOR}),
     "chatmemory:history": (ONE, {"get": Role.VIEWER}),
+    "chatmemory:search-history": (ONE, {"get": Role.VIEWER}),
+    "chatmemory:search-own-history": ({}, {"get": Role.VIEWER}),
     "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
     "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
     "chatmemory:recall": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),

@@ -24,6 +24,7 @@ from chatmemory.ledger import protocol
 from chatmemory.ledger.validation import ID_LENGTH
 from chatmemory.lint import PROVIDERS
 from chatmemory.managers import CLIENT
+from chatmemory.messages.quotes import HITS, HITS_MAX, QUERY_MAX
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.overview import orderings
 from chatmemory.windows.policies import policy_kinds
@@ -242,6 +243,16 @@ class HistoryQuery(Query):
     after = _number("Only messages after this seq; not with `before`.")
     around = _number("Messages on both sides of this seq; not with `before` or `after`.")
     size = fields.PageSizeField()
+
+
+class SearchHistoryQuery(Query):
+    query = serializers.CharField(
+        max_length=QUERY_MAX,
+        help_text="Words that a message must have. If no message has all of them, those with most.",
+    )
+    limit = serializers.IntegerField(
+        min_value=1, max_value=HITS_MAX, default=HITS, help_text="The most hits."
+    )
 
 
 class StepsQuery(Query):

@@ -7,7 +7,13 @@ from django.urls import include, path
 
 import chatmemory.api.installed  # (refuses a project that lacks the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
+from chatmemory.api.views.history import (
+    MemoryHistory,
+    MemoryStep,
+    MemorySteps,
+    SearchHistory,
+    SearchOwnHistory,
+)
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import Compaction, MemoryMessage, MemoryMessages, Pin, Store
 from chatmemory.api.views.root import Root
@@ -27,6 +33,8 @@ _v1 = [
     path(f"{_one}messages/<int:seq>/pin/", Pin.as_view(), name="pin"),
     path(f"{_one}compact/", Compaction.as_view(), name="compact"),
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
+    path(f"{_one}search_history/", SearchHistory.as_view(), name="search-history"),
+    path("search_history/", SearchOwnHistory.as_view(), name="search-own-history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),

@@ -19,6 +19,8 @@ from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
 from chatmemory.integrations import tell
 from chatmemory.messages.message import ChatMessage, text_of
+from chatmemory.messages.quotes import HITS, TOOL
+from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import turn_of
 
@@ -31,6 +33,8 @@ try:
         ToolMessage,
         messages_from_dict,
     )
+    from langchain_core.tools import BaseTool, StructuredTool
+    from langgraph.prebuilt import ToolRuntime
     from langgraph.runtime import Runtime
 except ModuleNotFoundError as error:
     raise ImportError(
@@ -53,13 +57,30 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
       that it removes from the state, and these stay in the history. If it cannot, such as in a
       window without room for it, the model sees it before the window.
     - The system prompt is the agent's own.
+    - With `search_history`, the model gets a tool of this name for the thread's own history.
 
     A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
-    def __init__(self, memory: ChatMemory | Callable[[str], ChatMemory]) -> None:
+    def __init__(
+        self, memory: ChatMemory | Callable[[str], ChatMemory], *, search_history: bool = False
+    ) -> None:
         super().__init__()
         self._memory = memory
+        self.tools = [self._search_tool()] if search_history else []
+
+    def _search_tool(self) -> BaseTool:
+        def memory_of(runtime: ToolRuntime[Any, Any]) -> ChatMemory:
+            return self._memory_for(runtime.config.get("configurable", {}).get("thread_id"))
+
+        def search(query: str, limit: int = HITS, *, runtime: ToolRuntime[Any, Any]) -> str:
+            return answer(memory_of(runtime), query, limit)
+
+        async def asearch(query: str, limit: int = HITS, *, runtime: ToolRuntime[Any, Any]) -> str:
+            memory = memory_of(runtime)
+            return await memory.in_thread(answer, memory, query, limit)
+
+        return StructuredTool.from_function(search, asearch, TOOL, DESCRIPTION)
 
     def wrap_model_call(
         self,
@@ -101,9 +122,12 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _memory_of(self, runtime: Runtime[Any]) -> ChatMemory:
         """Return the memory of the thread. Raises InvalidValue for a run without a thread id."""
+        info = runtime.execution_info
+        return self._memory_for(info.thread_id if info else None)
+
+    def _memory_for(self, thread: str | None) -> ChatMemory:
         if isinstance(self._memory, ChatMemory):
             return self._memory
-        thread = runtime.execution_info and runtime.execution_info.thread_id
         if not thread:
             raise InvalidValue(
                 "the run has no thread id, by which its memory is chosen: "

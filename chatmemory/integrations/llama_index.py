@@ -14,12 +14,15 @@ from typing import Any, Self
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
 from chatmemory.messages import message as ours
+from chatmemory.messages.quotes import HITS, TOOL
+from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
 
 try:
     from llama_index.core.bridge.pydantic import ConfigDict, Field
     from llama_index.core.llms import ChatMessage
     from llama_index.core.memory.types import BaseMemory
+    from llama_index.core.tools import BaseTool, FunctionTool
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "llama_index":
         raise
@@ -36,6 +39,8 @@ class LlamaIndexMemory(BaseMemory):
     - `get` returns the window, and `get_all` the whole history, if the store keeps it.
     - `set` replaces the window, and `reset` empties it. The history keeps all messages.
     - Messages come back as they were given, with ids, thinking blocks and additional_kwargs.
+    - With `search_history`, `tools` has a tool of this name for the memory's history: give it to
+      the agent, as in `FunctionAgent(tools=memory.tools)`.
 
     A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
@@ -43,9 +48,15 @@ class LlamaIndexMemory(BaseMemory):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     memory: ChatMemory = Field(exclude=True)
+    search_history: bool = False
 
-    def __init__(self, memory: ChatMemory) -> None:
-        super().__init__(memory=memory)  # type: ignore[call-arg]  # mypy sees the parent's fields
+    def __init__(self, memory: ChatMemory, *, search_history: bool = False) -> None:
+        super().__init__(memory=memory, search_history=search_history)  # type: ignore[call-arg]  # mypy sees the parent's fields
+
+    @property
+    def tools(self) -> list[BaseTool]:
+        """The tools that the agent gets: `search_history`, if it was asked for."""
+        return [_search_tool(self.memory)] if self.search_history else []
 
     @classmethod
     def class_name(cls) -> str:
@@ -96,6 +107,16 @@ class LlamaIndexMemory(BaseMemory):
 
     async def areset(self) -> None:
         await self.memory.in_thread(self.reset)
+
+
+def _search_tool(memory: ChatMemory) -> BaseTool:
+    def search(query: str, limit: int = HITS) -> str:
+        return answer(memory, query, limit)
+
+    async def asearch(query: str, limit: int = HITS) -> str:
+        return await memory.in_thread(answer, memory, query, limit)
+
+    return FunctionTool.from_defaults(search, TOOL, DESCRIPTION, async_fn=asearch)
 
 
 def _theirs(messages: Iterable[ours.ChatMessage]) -> list[ChatMessage]:

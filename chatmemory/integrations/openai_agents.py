@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
 from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.quotes import HITS, TOOL
+from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import turn_of
 
 try:
+    from agents import Tool, function_tool
     from agents.memory import Session, SessionSettings
 except ModuleNotFoundError as error:
     raise ImportError(
@@ -41,13 +44,21 @@ class ChatMemorySession(Session):
       its message had several items, the others become a message of their own.
     - `clear_session` empties the window, and not the history.
 
+    - With `search_history`, `tools` has a tool of this name for the history of the session: give
+      it to the agent, as in `Agent("Support", tools=session.tools)`.
+
     A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
     def __init__(
-        self, memory: ChatMemory, *, session_settings: SessionSettings | None = None
+        self,
+        memory: ChatMemory,
+        *,
+        session_settings: SessionSettings | None = None,
+        search_history: bool = False,
     ) -> None:
         self.session_id = memory.id
+        self.tools: list[Tool] = [_search_tool(memory)] if search_history else []
         self.session_settings = session_settings
         self._memory = memory
 
@@ -76,6 +87,19 @@ class ChatMemorySession(Session):
             *rest, last = items
             self._memory.set(_shortened(messages, rest))
             return last
+
+
+def _search_tool(memory: ChatMemory) -> Tool:
+    async def search(query: str, limit: int = HITS) -> str:
+        return await memory.in_thread(answer, memory, query, limit)
+
+    return function_tool(
+        search,
+        name_override=TOOL,
+        description_override=DESCRIPTION,
+        use_docstring_info=False,
+        strict_mode=False,
+    )
 
 
 def _shortened(messages: Sequence[ChatMessage], items: Sequence[Any]) -> list[ChatMessage]:

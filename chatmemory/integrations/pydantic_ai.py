@@ -15,6 +15,8 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.integrations import tell
+from chatmemory.messages.quotes import HITS, TOOL
+from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import turn_of
 
@@ -34,7 +36,8 @@ try:
     )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
-    from pydantic_ai.tools import DeferredToolRequests, RunContext, ToolDefinition
+    from pydantic_ai.tools import DeferredToolRequests, RunContext, Tool, ToolDefinition
+    from pydantic_ai.toolsets import FunctionToolset
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "pydantic_ai":
         raise
@@ -67,11 +70,13 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     - The memory is the history: a `message_history` that is given to a run is neither added nor
       seen, so that a run that waited for approval can be resumed with it.
     - System prompts and instructions are the agent's own, and not part of the memory.
+    - With `search_history`, the model gets a tool of this name for the conversation's history.
 
     A message that the memory refuses, such as one that is too long, stops the run with its error.
     """
 
     memory: ChatMemory | Callable[[str], ChatMemory]
+    search_history: bool = False
     _run_messages: Sequence[ModelMessage] = field(default=(), init=False, repr=False)
     _stored: dict[int, ModelMessage] = field(default_factory=dict, init=False, repr=False)
     _returned: dict[str, list[ModelRequestPart]] = field(
@@ -82,6 +87,18 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     def get_default_conversation_id(self, run_id: str) -> str | None:
         """Name runs that are given no conversation, in place of a new id that nobody would know."""
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        """Return the toolset with the tool, if it was asked for."""
+        if not self.search_history:
+            return None
+
+        async def search(ctx: RunContext[Any], query: str, limit: int = HITS) -> str:
+            own = self.memory
+            memory = own if isinstance(own, ChatMemory) else own(ctx.conversation_id or "")
+            return await memory.in_thread(answer, memory, query, limit)
+
+        return FunctionToolset([Tool(search, name=TOOL, description=DESCRIPTION)])
 
     async def for_run(self, ctx: RunContext[Any]) -> ChatMemoryCapability:
         """Return a capability that remembers the messages it has added in one run."""

@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
 from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.quotes import Query, Quotes
 from chatmemory.windows.store import ChatMemoryStore, Decide
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Window
@@ -31,7 +33,7 @@ try:
     from chatmemory.ledger.recorder import Recorder
     from chatmemory.ledger.transaction import locked, unsaved_memory
     from chatmemory.ledger.validation import check_actor, check_storable_limit, storable_messages
-    from chatmemory.reading import history
+    from chatmemory.reading import history, quoting
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("asgiref", "django"):
         raise
@@ -90,6 +92,14 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     def get_history(self, memory_id: str) -> list[ChatMessage]:
         """Return the whole history. Raises MemoryNotFound."""
         return history.all_messages(memory_id)
+
+    @explained
+    def search_history(self, memory_id: str, query: Query) -> Quotes:
+        """Return what the history of a conversation has for a query, and nothing of others."""
+        try:
+            return quoting.search_history(memory_id, query)
+        except MemoryNotFound:
+            return Quotes()
 
     @explained
     def get_messages(self, memory_id: str) -> list[ChatMessage]:

@@ -40,6 +40,7 @@ from chatmemory.messages.message import (
     message_list,
     with_attributes,
 )
+from chatmemory.messages.quotes import Query, Quotes
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, is_summary, summary_message
 from chatmemory.windows.policies import (
@@ -201,6 +202,17 @@ class ChatMemory(ABC):
             return list(read(self.id))
         except MemoryNotFound:
             return []
+
+    @property
+    def has_history(self) -> bool:
+        """Whether the store keeps the messages that left."""
+        return hasattr(self._store, "get_history")
+
+    @property
+    def searched_by(self) -> Callable[[str, Query], Quotes] | None:
+        """The search of the store in the history of a conversation, or None if it has none."""
+        found: Callable[[str, Query], Quotes] | None = getattr(self._store, "search_history", None)
+        return found
 
     def compact(
         self,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from rest_framework.test import APIClient
 
 from chatmemory import (
     AiMessage,
@@ -18,6 +19,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
+from chatmemory.access.tokens import create_token
 from chatmemory.api.errors import CONTENT_TYPE, KINDS
 from chatmemory.api.operations import EXAMPLES, recorded_examples
 
@@ -36,6 +38,8 @@ STORY = {
     "get_window": ("get", f"{ONE}messages/?as=openai_chat&repair=openai"),
     "get_message": ("get", f"{ONE}messages/2/"),
     "get_history": ("get", f"{ONE}history/"),
+    "search_history": ("get", f"{ONE}search_history/?query=A-1182"),
+    "search_own_history": ("get", "search_history/?query=A-1182"),
     "list_steps": ("get", f"{ONE}steps/"),
     "get_step": ("get", "memories/agent/steps/6/"),
     "list_incidents": ("get", f"{ONE}incidents/"),
@@ -134,11 +138,19 @@ def call_each_operation(api) -> dict[str, dict]:
         if name == "list_calls":
             assert api.post("/otlp/v1/traces", CALL, format="json").content == b"{}"
         body = recorded_examples()[name]["request"]
-        answer = getattr(api, method)(f"/api/v1/{path}", body)
+        client = of_one_conversation() if name == "search_own_history" else api
+        answer = getattr(client, method)(f"/api/v1/{path}", body)
         assert answer.status_code < 300, (name, answer.content)
         shown = steady(answer.json()) if answer.content else None
         told[name] = {"request": body, "response": shown}
     return told
+
+
+def of_one_conversation() -> APIClient:
+    """A client whose token is for one conversation."""
+    client, token = APIClient(), create_token("of a model", prefix="order-7741")
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    return client
 
 
 def clear_a_result(name: str) -> None:

@@ -30,6 +30,7 @@ LAYERS = [
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.lint.linter", "chatmemory.windows.memory"],
     ["chatmemory.windows.summarizing"],
+    ["chatmemory.tools"],
     ["chatmemory.reports"],
     ["chatmemory.testing"],
     ["chatmemory.reports.check"],
@@ -129,6 +130,7 @@ PURE = (
     "chatmemory.stores.http",
     "chatmemory.stores.memory",
     "chatmemory.testing",
+    "chatmemory.tools",
     "chatmemory.windows",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -367,3 +368,18 @@ def test_the_lines_of_the_docs_run(transactional_db):
     exec(snippet, {"model": model_of("On its way."), "tools": [find]})
     said = texts(DjangoChatMemoryStore().get_history("order-7741"))
     assert said == ["Where is my parcel?", "On its way."]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_the_model_finds_what_left_by_a_tool(memory_of, is_named):
+    memory = memory_of(3)
+    memory.extend([UserMessage("My order is A-1182."), *map(UserMessage, "abc")])
+    model = model_of(calling(("search_history", {"query": "A-1182"})), "A-1182")
+    chosen = (lambda _: memory) if is_named else memory
+    agent = create_agent(model, [], middleware=[ChatMemoryMiddleware(chosen, search_history=True)])
+    async_to_sync(agent.ainvoke)({"messages": "Which order?"}, THREAD)
+    (hit,) = json.loads(model.texts[-1][-1])["hits"]
+    assert (hit["number"], hit["in_memory"], hit["quote"]) == (1, False, "My order is A-1182.")
+    assert [each.tool_name for each in memory.history() if hasattr(each, "tool_name")] == [
+        "search_history"
+    ]

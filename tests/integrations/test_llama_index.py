@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from llama_index.core.llms import ChatMessage, TextBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.memory import ChatMemoryBuffer
 
+from chatmemory import UserMessage
 from chatmemory.integrations.llama_index import LlamaIndexMemory
 
 from .conftest import texts
@@ -109,3 +111,25 @@ def test_a_list_that_is_set_is_the_window(memory_of, call):
     assert memory.get() == [ChatMessage("A"), assistant_message("a")]
     async_to_sync(memory.areset)()
     assert (memory.get(), len(memory.get_all())) == ([], 2)
+
+
+def test_the_model_finds_what_left_by_a_tool(memory_of):
+    kept = memory_of(3)
+    kept.extend([UserMessage("My order is A-1182."), *map(UserMessage, "abc")])
+    memory = LlamaIndexMemory(kept, search_history=True)
+    assert LlamaIndexMemory(kept).tools == []
+    call = ToolCallBlock(
+        tool_call_id="c1", tool_name="search_history", tool_kwargs={"query": "A-1182"}
+    )
+    model = Scripted(ChatMessage(role="assistant", blocks=[call]), assistant_message("A-1182"))
+    agent = FunctionAgent(tools=memory.tools, llm=model.llm, streaming=False)
+
+    async def run() -> None:
+        await agent.run("Which order?", memory=memory)
+
+    async_to_sync(run)()
+    (hit,) = json.loads(model.seen[-1][-1])["hits"]
+    assert (hit["number"], hit["in_memory"], hit["quote"]) == (1, False, "My order is A-1182.")
+    assert [each.tool_name for each in kept.history() if hasattr(each, "tool_name")] == [
+        "search_history"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_reasoning_item import Summary
 
+from chatmemory import UserMessage
 from chatmemory.integrations.openai_agents import ChatMemorySession
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay
@@ -133,3 +135,27 @@ def test_settings_of_the_session_limit_what_is_read(memory_of):
     talk(session, "A", "B", answers=[[words("a")], [words("b")]])
     assert [item["content"][0]["text"] for item in items(session)] == ["b"]
     assert len(items(session, 3)) == 3
+
+
+def test_the_model_finds_what_left_by_a_tool(memory_of):
+    memory = memory_of(3)
+    memory.extend([UserMessage("My order is A-1182."), *map(UserMessage, "abc")])
+    session = ChatMemorySession(memory, search_history=True)
+    assert ChatMemorySession(memory).tools == []
+    asks = ResponseFunctionToolCall(
+        id="fc_1",
+        call_id="call_1",
+        name="search_history",
+        arguments='{"query": "A-1182"}',
+        type="function_call",
+        status="completed",
+    )
+    model = Scripted([asks], [words("A-1182")])
+    agent = Agent("support", model=model, tools=session.tools)
+    run = async_to_sync(Runner.run)
+    run(agent, "Which order?", session=session, run_config=RunConfig(tracing_disabled=True))
+    (hit,) = json.loads(model.seen[-1][-1]["output"])["hits"]
+    assert (hit["number"], hit["in_memory"], hit["quote"]) == (1, False, "My order is A-1182.")
+    assert [each.tool_name for each in memory.history() if hasattr(each, "tool_name")] == [
+        "search_history"
+    ]

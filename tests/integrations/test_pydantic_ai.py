@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ from chatmemory import (
     InMemoryChatMemoryStore,
     MessageWindowChatMemory,
     ToolExecutionResultMessage,
+    UserMessage,
 )
 from chatmemory.exceptions import InvalidValue
 from chatmemory.integrations.pydantic_ai import ChatMemoryCapability
@@ -324,3 +326,20 @@ def test_a_call_that_waits_for_approval_stays_open(memory, way):
 
 def book() -> str:
     return "booked"
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_the_model_finds_what_left_by_a_tool(memory_of, is_named):
+    memory = memory_of(3)
+    memory.extend([UserMessage("My order is A-1182."), *map(UserMessage, "abc")])
+    asks = ModelResponse([ToolCallPart("search_history", {"query": "A-1182"}, "call_1")])
+    model = Scripted(asks, "A-1182")
+    chosen = (lambda _: memory) if is_named else memory
+    capability = ChatMemoryCapability(chosen, search_history=True)
+    agent = Agent(FunctionModel(model), capabilities=[capability])
+    say(agent, "Which order?", **({"conversation_id": "order-1"} if is_named else {}))
+    (hit,) = json.loads(model.texts[-1][-1])["hits"]
+    assert (hit["number"], hit["in_memory"], hit["quote"]) == (1, False, "My order is A-1182.")
+    assert [each.tool_name for each in memory.history() if hasattr(each, "tool_name")] == [
+        "search_history"
+    ]

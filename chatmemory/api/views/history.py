@@ -6,18 +6,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory.api import requests
-from chatmemory.api.guard import Resource
+from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.responses import (
     HistorySerializer,
+    QuotesSerializer,
     StepDetailSerializer,
     StepsSerializer,
     response,
     with_query,
 )
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.explain import captions, receipts
+from chatmemory.messages.quotes import Query
 from chatmemory.reading import steps
 from chatmemory.reading.history import Part, history
+from chatmemory.reading.quoting import search_history
 
 
 class MemoryHistory(Resource):
@@ -38,6 +42,37 @@ class MemoryHistory(Resource):
             later = with_query(request, before=None, after=last, around=None)
         answer = {"messages": page.rows, "earlier": earlier, "later": later}
         return response(HistorySerializer, answer)
+
+
+class SearchHistory(Resource):
+    @reads(QuotesSerializer, query=requests.SearchHistoryQuery, name="search_history")
+    def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
+        """Search the history, for the model.
+
+        The messages of this conversation with the words of a query, what left memory first.
+        """
+        return _quotes(memory_id, parameters)
+
+
+class SearchOwnHistory(Resource):
+    @reads(QuotesSerializer, query=requests.SearchHistoryQuery, name="search_own_history")
+    def get(self, request: Request, parameters: Parameters) -> Response:
+        """Search the history of the token's conversation.
+
+        The conversation is the one whose id is the token's prefix. No other one can be searched.
+        """
+        memory_id = prefix_of(request)
+        if not memory_id:
+            raise MemoryNotFound(
+                "this token is for no single conversation: create one whose prefix is the id of "
+                "the conversation"
+            )
+        return _quotes(memory_id, parameters)
+
+
+def _quotes(memory_id: str, parameters: Parameters) -> Response:
+    query = Query.of(parameters["query"], parameters["limit"])
+    return response(QuotesSerializer, search_history(memory_id, query).to_dict())
 
 
 class MemorySteps(Resource):

@@ -25,6 +25,7 @@ _ABOUT = {
         {"name": "calls", "description": "Calls of models that were not stored."},
         {"name": "doctor", "description": "Which windows providers would refuse."},
         {"name": "recall", "description": "How much of what was needed policies would have held."},
+        {"name": "search_history", "description": "The model's search in its own conversation."},
         {"name": "store", "description": "The ChatMemoryStore protocol of LangChain4j."},
     ],
 }

@@ -21,6 +21,8 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 import chatmemory
 from chatmemory import ChatMemoryError, database
 from chatmemory.database_errors import explain_error
+from chatmemory.messages.quotes import HITS, NOTICE, TOOL
+from inspector.rooms.agents.tools import search_history
 from inspector.shell.agents import TEXT, Agent, Answer
 from inspector.shell.rooms import tools
 
@@ -51,17 +53,30 @@ class _Server(MCPServer[Any]):
         return await super().call_tool(name, arguments, context)
 
 
-def mcp_server(agent: Agent) -> MCPServer[Any]:
-    """Return a server for an agent."""
+def mcp_server(agent: Agent, conversation: str | None = None) -> MCPServer[Any]:
+    """Return a server for an agent. For a `conversation`, it is for the model of that one, and has
+    only `search_history(query, limit)`, which no argument points to another conversation.
+    """
     server = _Server(
         "chatmemory",
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS if conversation is None else NOTICE,
         version=chatmemory.__version__,
         log_level="WARNING",
     )
+    if conversation is not None:
+        server.add_tool(_answering(_searching(agent, conversation)), annotations=READS)
+        return server
     for tool in tools():
         server.add_tool(_answering(MethodType(tool, agent)), annotations=READS)
     return server
+
+
+def _searching(agent: Agent, conversation: str) -> Callable[..., Answer]:
+    def search(query: str, limit: int = HITS) -> Answer:
+        return search_history(agent, conversation, query, limit)
+
+    search.__name__, search.__doc__ = TOOL, search_history.__doc__
+    return search
 
 
 def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:

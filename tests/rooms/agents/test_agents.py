@@ -306,21 +306,26 @@ def test_it_answers_over_stdio(served, tmp_path):
     served.create("acme-7")
     served.say("acme-7", "My order is A-1182.")
     start = "import sys; sys.argv[0] = 'chatmemory'; from inspector.command import main; main()"
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", start, "mcp", "--prefix", "acme-", "--site", served.url],
-        env=served.environment,
-        cwd=ROOT,
-    )
 
-    async def talk() -> tuple[CallToolResult, CallToolResult]:
+    async def talk(options: list[str], *asked: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-c", start, "mcp", *options, "--site", served.url],
+            env=served.environment,
+            cwd=ROOT,
+        )
         async with AsyncExitStack() as stack:
             errors = stack.enter_context((tmp_path / "errors").open("w"))
             client = await stack.enter_async_context(Client(stdio_client(parameters, errors)))
-            found = await client.call_tool("window", {"conversation": "acme-7"})
-            return found, await client.call_tool("window", {"conversation": "printed"})
+            return [await client.call_tool(*each) for each in asked]
 
-    found, other = async_to_sync(talk)()
+    asked = [("window", {"conversation": each}) for each in ("acme-7", "printed")]
+    found, other = async_to_sync(talk)(["--prefix", "acme-"], *asked)
     assert re.search(r"#1 User: My order is A-1182\.", found.content[0].text)
     assert found.structured_content["url"].startswith(f"{served.url}/c/")
     assert other.is_error
+    served.create("acme-77")
+    served.say("acme-77", "Another order.")
+    searched = ("search_history", {"query": "order"})
+    (of_model,) = async_to_sync(talk)(["--conversation", "acme-7"], searched)
+    assert [hit["quote"] for hit in of_model.structured_content["hits"]] == ["My order is A-1182."]

@@ -31,6 +31,15 @@ class Command(DatabaseCommand):
             help=f"of the inspector, whose addresses answers have; default: {SITE}",
         )
 
+        parser.add_argument(
+            "--conversation",
+            nargs="?",
+            const="",
+            metavar="ID",
+            help="for the model of this conversation: only search_history, only in it; without an "
+            "ID, the conversation whose id is the prefix of the token",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             from inspector.rooms.agents.server import mcp_server
@@ -38,7 +47,14 @@ class Command(DatabaseCommand):
             remedy = "pip install '.[mcp]' in a checkout"
             raise CommandError(f"mcp needs the package {error.name}: {remedy}") from error
         scope = Scope(options["prefix"], os.environ.get(TOKEN, ""))
-        scope.beginning()  # raises TokenRefused
+        conversation = options["conversation"]
+        beginning = scope.beginning()  # raises TokenRefused
+        if conversation == "" and not beginning:
+            raise CommandError(
+                "--conversation needs an ID, or a token whose prefix is the id of a conversation"
+            )
+        if conversation is not None:
+            conversation = scope.visible(conversation or beginning)
         agent = Agent(options["site"].rstrip("/"), scope)
         with suppress(KeyboardInterrupt):
-            asyncio.run(mcp_server(agent).run_stdio_async())
+            asyncio.run(mcp_server(agent, conversation).run_stdio_async())
