@@ -22,6 +22,7 @@ ROOMS = [
     "inspector.rooms.recorder",
     "inspector.rooms.otlp",
     "inspector.rooms.phrase",
+    "inspector.rooms.pydantic_ai",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

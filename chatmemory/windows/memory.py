@@ -100,6 +100,11 @@ class ChatMemory(ABC):
             self._options["always_keep_system_message_first"] = always_keep_system_message_first
         self.policy()
 
+    @property
+    def store(self) -> ChatMemoryStore:
+        """The store that keeps the messages."""
+        return self._store
+
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
         """Add messages one by one, evicting older ones as needed.
 

@@ -73,9 +73,10 @@ django.setup()
 from django.core.management import call_command
 
 call_command("check", fail_level="WARNING")
-# A program of its own; and what the extra mcp is for, which its command names
+# A program of its own; and what the extras mcp and pydantic-ai are for
 left_out = [f"inspector.rooms.{each}" for each in
-    ("recorder.proxy.__main__", "agents.tools", "agents.server", "agents.reports")]
+    ("recorder.proxy.__main__", "agents.tools", "agents.server", "agents.reports",
+     "pydantic_ai.store")]
 found = [each.name for each in pkgutil.walk_packages(inspector.__path__, "inspector.")]
 for name in found:
     if name.startswith("inspector.rooms.") and name not in left_out and ".migrations" not in name:

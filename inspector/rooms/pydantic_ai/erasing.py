@@ -1,0 +1,24 @@
+"""Erasing what the room has beside the history of the same words."""
+
+from __future__ import annotations
+
+import json
+
+from chatmemory.room import Erased
+from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
+
+
+def erase(erased: Erased) -> None:
+    """Erase the JSON of entries whose messages are erased, and the arguments of calls that wait.
+
+    The entries are told from the history then. The rows of a deleted conversation are deleted with
+    it.
+    """
+    if erased.seqs is None:
+        return
+    first, last = min(erased.seqs, default=0), max(erased.seqs, default=0)
+    entries = SavedEntry.objects.filter(memory_id=erased.memory_id, content__isnull=False)
+    entries.filter(first_seq__lte=last, last_seq__gte=first).update(content=None)
+    for row in SavedConversation.objects.filter(memory_id=erased.memory_id):
+        row.content = json.dumps({**json.loads(row.content), "deferred_tool_requests": None})
+        row.save(update_fields=["content"])
