@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
+from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 from django.urls import NoReverseMatch, reverse
 
@@ -22,6 +23,7 @@ from chatmemory.leftovers import check_leftover_tables
 from chatmemory.rebuilds import announce_rebuilds
 from chatmemory.rooms import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
+from chatmemory.search.conditions import add_functions
 
 _SWAGGER_SCRIPTS = "drf_spectacular_sidecar"
 
@@ -41,6 +43,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_rooms, checks.Tags.models)
         checks.register(_check_databases, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
+        connection_created.connect(add_functions, dispatch_uid=self.label)
         pre_migrate.connect(refuse_other_schema, sender=self)
         pre_migrate.connect(announce_rebuilds, sender=self)
         if apps.is_installed("django.contrib.auth"):

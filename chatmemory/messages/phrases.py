@@ -1,38 +1,186 @@
-"""Phrases: their places in texts, and their speakers.
+"""Phrases and words: whether texts have them, their places in texts, and their speakers.
 
-Case is ignored, as in a search. Only the beginning of a long text is searched, here and by
-databases.
+Case and accents are ignored, as in a search, and the separators in a code are: `BW583021` is in a
+text that has `BW-583021`. Only the beginning of a long text is searched, here and by databases.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from itertools import accumulate
+from unicodedata import normalize
 
 from chatmemory.messages.message import MessageType
 
 SEARCHED = 100_000  # characters of a text that are searched
+LEAST_CODE = 5  # letters and digits of a code, without its separators
+LEAST_WORD = 3  # characters: nearly every text has shorter ASCII words
+SEPARATORS = " \u00a0\u202f-\u2010\u2011\u2012\u2013\u2014_./:#"
+_MARKS = range(0x300, 0x370)  # combining accents
+AROUND = ".,;:!?\"'()[]{}\u2018\u2019\u201c\u201d\u2026#"  # what is no part of a word at its ends
+_OTHERS = {"\u00df": "ss", "\u1e9e": "ss", "\u017f": "s", "\u0131": "i", "\u00b5": "\u03bc"}
+
+
+def _plain_letters() -> Iterator[tuple[int, str | None]]:
+    """Yield the replacement of each character that has accents or differs from its usual form."""
+    for code in range(0x80, 0x2130):
+        parts = normalize("NFD", chr(code))
+        if code in _MARKS:
+            yield code, None
+        elif parts != chr(code) and all(ord(mark) in _MARKS for mark in parts[1:]):
+            yield code, parts[0]
+    for letter, plain in _OTHERS.items():
+        yield ord(letter), plain
+
+
+_PLAIN = dict(_plain_letters())
+_SQUASH = dict.fromkeys(map(ord, SEPARATORS))
 
 
 def folded(text: str) -> str:
-    """Return a text without differences of case. It can be longer: "İ" becomes two letters."""
-    return text.lower().replace("ς", "σ")
+    """Return a text without differences of case and accents. It can be shorter or longer."""
+    plain = text if text.isascii() else text.translate(_PLAIN).replace("ς", "σ")
+    return plain.lower().replace("ς", "σ")
+
+
+def squashed(text: str) -> str:
+    """Return a folded text without the separators of codes and without spaces."""
+    return folded(text).translate(_SQUASH)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What a text must have: each of `words` as it is, and each of `codes` without separators.
+
+    Both are folded. Each of `letters` is one or two letters with accents, which are compared, too.
+    """
+
+    words: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    letters: tuple[str, ...] = ()
+
+    def is_in(self, text: str) -> bool:
+        """Return whether the searched part of a text has all of them, in any order."""
+        whole = folded(text[:SEARCHED])
+        if not all(word in whole for word in self.words):
+            return False
+        if self.letters and not all(each in text[:SEARCHED].lower() for each in self.letters):
+            return False
+        if not self.codes:
+            return True
+        joined = whole.translate(_SQUASH)
+        return all(code in joined for code in self.codes)
+
+    @property
+    def parts(self) -> list[str]:
+        """What a squashed text must have, the longest first."""
+        parts = {*self.codes, *(word.translate(_SQUASH) for word in self.words)}
+        return sorted(filter(None, parts), key=lambda part: (-len(part), part))
+
+    @property
+    def key(self) -> str:
+        """A text that `sought_by_key` reads."""
+        return json.dumps([self.words, self.codes, self.letters])
+
+
+@lru_cache(64)
+def sought_by_key(key: str) -> Sought:
+    """Return what a key stands for."""
+    return Sought(*map(tuple, json.loads(key)))
+
+
+@lru_cache(64)
+def sought_words(text: str) -> Sought:
+    """Return the words of a search, which a text may have in any order.
+
+    If all are short, the text is one phrase.
+    """
+    parts = [part.strip(AROUND) or part for part in text.split()]
+    if not any(len(part) >= LEAST_WORD or not part.isascii() for part in parts):
+        return sought_phrase(text.strip())
+    return _sought(parts)
+
+
+@lru_cache(64)
+def sought_phrase(phrase: str) -> Sought:
+    """Return a phrase, which a text must have as it is, or as a code if it is one word."""
+    return _sought([phrase])
+
+
+def _sought(parts: Iterable[str]) -> Sought:
+    words, codes, letters = dict[str, None](), dict[str, None](), dict[str, None]()
+    for part in parts:
+        if is_code(part):
+            codes[squashed(part)] = None
+        elif len(part) < LEAST_WORD and part.lower() != folded(part):
+            letters[part.lower()] = None
+        else:
+            words[folded(part)] = None
+    return Sought(tuple(words), tuple(codes), tuple(letters))
+
+
+def is_code(part: str) -> bool:
+    """Return whether a word has a digit or a separator inside, and is long enough for a code."""
+    inside = part.strip(SEPARATORS)
+    has_separator = any(each in SEPARATORS for each in inside)
+    is_one = inside == part and not any(map(str.isspace, part))
+    is_like_it = has_separator or any(map(str.isdigit, part))
+    return is_one and is_like_it and len(squashed(part)) >= LEAST_CODE
 
 
 def has_phrase(text: str, phrase: str) -> bool:
-    return folded(phrase) in folded(text[:SEARCHED])
+    """Return whether a text has a phrase. An empty phrase is in every text."""
+    return sought_phrase(phrase).is_in(text)
 
 
 def phrase_place(text: str, phrase: str) -> slice | None:
     """Return the first place of a phrase in a text, or None."""
-    text = text[:SEARCHED]
-    whole, sought = folded(text), folded(phrase)
+    text, sought = text[:SEARCHED], sought_phrase(phrase)
+    places = list(_places(text, sought))
+    return places[0] if places else None
+
+
+def word_places(text: str, words: str) -> list[slice]:
+    """Return the places of searched words in a text, in order and without overlaps: the phrase if
+    the text has it, else the first place of each word.
+    """
+    if whole := phrase_place(text, words.strip()):
+        return [whole]
+    found = _places(text[:SEARCHED], sought_words(words))
+    places = sorted(found, key=lambda each: (each.start, -each.stop))
+    apart: list[slice] = []
+    for place in places:
+        if not apart or place.start >= apart[-1].stop:
+            apart.append(place)
+    return apart
+
+
+def _places(text: str, sought: Sought) -> Iterator[slice]:
+    """Yield the first place of each part of what is sought."""
+    ways: list[tuple[tuple[str, ...], Callable[[str], str]]] = [
+        (sought.words, folded),
+        (sought.codes, squashed),
+        (sought.letters, str.lower),
+    ]
+    for parts, fold in ways:
+        for part in parts:
+            if place := _place(text, part, fold):
+                yield place
+
+
+def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
+    """Return the first place of a folded text in another one that is not folded."""
+    whole = fold(text)
     start = whole.find(sought)
-    if start < 0:
+    if start < 0 or not sought:
         return None
     if len(whole) == len(text):
         return slice(start, start + len(sought))
-    ends = list(accumulate(len(folded(character)) for character in text))
+    ends = list(accumulate(len(fold(character)) for character in text))
     first = next(n for n, end in enumerate(ends) if end > start)
     last = next(n for n, end in enumerate(ends) if end >= start + len(sought))
     return slice(first, last + 1)

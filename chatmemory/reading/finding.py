@@ -10,24 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
+from typing import Any
 
-from django.db.models import F, Q
-from django.db.models.functions import Greatest, Substr
+from django.db.models import Case, DateTimeField, DurationField, F, Q, Value, When
 
 from chatmemory import search
 from chatmemory.flag import Flag
 from chatmemory.managers import MemoryQuerySet, of_policy
 from chatmemory.messages.message import MessageType
-from chatmemory.messages.phrases import speaker_of
+from chatmemory.messages.phrases import sought_words, speaker_of, word_places
 from chatmemory.models import Memory, Message, Stay
+from chatmemory.search.conditions import Has
 
 FEW = 2_000  # the most places with the words for which the index returns all
 TRIED = (100, 2_000)  # conversations, one round after the other
 READ_MAX = 200_000  # messages of these
 MENTIONS_COUNTED = 100
+RANK = timedelta(days=365_000)
 BEFORE = 200
 EXCERPT = 10_000
 
@@ -62,6 +64,24 @@ class MemoryFilter:
     def few(self) -> list[str] | None:
         """The ids that the search finds, or None if the words are too common."""
         return search.index().few(self.search, FEW)
+
+    def by_match(self) -> Any:
+        """Return the sort key of the best hits: the last activity, later by 3,000 years if the
+        words are the conversation's id, by 2,000 if its names have them, and by 1,000 if a message
+        has them as one phrase. If too many have the words, it is the last activity.
+        """
+        activity = F("updated_at")
+        if not self.search or self.few is None:
+            return activity
+        index, is_found = search.index(), Q(id__in=self.few)
+        ranks = {3: Q(pk=self.search), 2: is_found & index.named(self.search)}
+        if len(self.search.split()) > 1:
+            ranks[1] = Q(id__in=index.few_with_phrase(self.search, FEW) or [])
+        cases = [
+            When(condition, then=activity + Value(rank * RANK, output_field=DurationField()))
+            for rank, condition in ranks.items()
+        ]
+        return Case(*cases, default=activity, output_field=DateTimeField())
 
     def columns(self) -> Q:
         """Return the condition of the fields that only compare a column of the conversation."""
@@ -109,17 +129,20 @@ class _Mention:
     has_calls: bool
     left_step: int | None
     is_in: bool
+    is_phrase: bool = True
 
     @property
-    def order(self) -> tuple[int, bool, int]:
-        """Messages of users and tools come first, then messages in memory, then the latest."""
-        return speaker_of(self.type), not self.is_in, -self.seq
+    def order(self) -> tuple[bool, int, bool, int]:
+        """Messages with the whole phrase come first, then those of users and tools, then messages
+        in memory, then the latest.
+        """
+        return not self.is_phrase, speaker_of(self.type), not self.is_in, -self.seq
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
     """Select from sorted rows the ones that a search finds: all, or as many as a page needs."""
     words, ids = which.search, which.few
-    if ids is None and search.index().scan_is_exact(words):
+    if ids is None:
         ids = _first(words, rows, number)
     return rows.containing(words) if ids is None else rows.filter(id__in=ids)
 
@@ -167,6 +190,7 @@ def best_matches(
     mentions = _mentions(
         {memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}, hidden
     )
+    _mark_phrases(words, mentions)
     beyond = [
         memory_id
         for memory_id, seqs in found.items()
@@ -192,6 +216,19 @@ def best_matches(
     }
 
 
+def _mark_phrases(words: str, mentions: dict[str, list[_Mention]]) -> None:
+    """Note which mentions have the words as one phrase, if there are several words."""
+    if len(words.split()) < 2 or not mentions:
+        return
+    seqs = {memory_id: [each.seq for each in these] for memory_id, these in mentions.items()}
+    rows = Message.objects.filter(any_of(seqs)).filter(search.has(words))
+    exact = set(rows.values_list("memory_id", "seq"))
+    for memory_id, these in mentions.items():
+        mentions[memory_id] = [
+            replace(each, is_phrase=(memory_id, each.seq) in exact) for each in these
+        ]
+
+
 def _best(mentions: Iterable[_Mention]) -> _Mention:
     return min(mentions, key=attrgetter("order"))
 
@@ -204,7 +241,8 @@ def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
     stays = Stay.objects.filter(protected, memory_id__in=memory_ids, left_step=None)
-    mentions = stays.filter(search.has(words, "message__text")).values_list("memory_id", "seq")
+    has = Has(search.beginning("message__text"), sought_words(words))
+    mentions = stays.filter(has).values_list("memory_id", "seq")
     for memory_id, seq in mentions if memory_ids else ():
         found.setdefault(memory_id, []).append(seq)
     return found
@@ -238,10 +276,20 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
     """Return the text of one message of each conversation. Long texts are cut around the words."""
     if not seqs:
         return {}
-    part = Substr("text", Greatest(F("place") - BEFORE, 1), EXCERPT)
     these = any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
-    rows = Message.objects.filter(these).alias(place=search.place(words)).annotate(part=part)
-    return dict(rows.values_list("memory_id", "part"))
+    rows = Message.objects.filter(these).annotate(searched=search.beginning("text"))
+    return {
+        memory_id: _cut(text, words)
+        for memory_id, text in rows.values_list("memory_id", "searched")
+    }
+
+
+def _cut(text: str, words: str) -> str:
+    if len(text) <= EXCERPT:
+        return text
+    places = word_places(text, words)
+    begin = max(0, places[0].start - BEFORE) if places else 0
+    return text[begin : begin + EXCERPT]
 
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:

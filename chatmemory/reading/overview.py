@@ -71,7 +71,9 @@ class OverviewRow:
     flags: tuple[Flag, ...] = ()
 
 
+BY_MATCH = "match"
 OWN_ORDERINGS: dict[str, SortKey] = {
+    BY_MATCH: SortKey(F("updated_at"), datetime),  # of a filter, see `_page`
     "activity": SortKey(F("updated_at"), datetime),
     "created": SortKey(F("created_at"), datetime),
     "id": SortKey(F("id"), str),
@@ -83,8 +85,8 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the orderings of lists: by columns, also those of rooms, and by the newest case of
-    some flags.
+    """Return the orderings of lists: by columns, also those of rooms, by the newest case of some
+    flags, and by how well a search matches.
     """
     more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -140,6 +142,8 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
     if key is None:
         names = ", ".join(known)
         raise InvalidValue(f"ordering must be one of {names}, each also with a minus before it")
+    if ordering.endswith(BY_MATCH):
+        key = SortKey(which.by_match(), datetime)
     descending = ordering.startswith("-")
     return page_by_cursor(
         which.searched(),

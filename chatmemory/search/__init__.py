@@ -1,10 +1,10 @@
 """Full-text search of conversations.
 
 A search covers the messages and the names of a conversation, which are its id and labels. It finds
-every message, however old. Without an index it reads every text. A room may register an index for a
-database: for rare words, it returns all places at once. For common words, conversations are tried
-in the order of the page, until it is full. The first 100,000 characters of a message are searched
-(`messages.phrases.SEARCHED`).
+every message, however old, that has all its words, in any order. Without an index it reads every
+text. A room may register an index for a database: for rare words, it returns all places at once.
+For common words, conversations are tried in the order of the page, until it is full. The first
+100,000 characters of a message are searched (`messages.phrases.SEARCHED`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.expressions import Combinable
 
 from chatmemory import database
 from chatmemory.search.reading import (
@@ -28,14 +27,9 @@ from chatmemory.search.reading import (
 INDEXES: dict[str, type[TextIndex]] = {}  # by Django's names of the kinds of databases
 
 
-def has(words: str, text: str = "text") -> Any:
-    """Return the condition for messages with the words in their text, ignoring case."""
-    return index().has(beginning(text), words)
-
-
-def place(words: str) -> Combinable:
-    """Return the position of words in the text of a message, from 1; 0 if it does not have them."""
-    return index().place(beginning("text"), words)
+def has(phrase: str, text: str = "text") -> Any:
+    """Return the condition for messages with a phrase in their text, ignoring case and accents."""
+    return index().has(beginning(text), phrase)
 
 
 def index() -> TextIndex:

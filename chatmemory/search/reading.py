@@ -9,10 +9,16 @@ from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Coalesce, Length, StrIndex, Upper
-from django.db.models.lookups import IContains, IsNull
+from django.db.models.functions import Coalesce, Concat, Length
+from django.db.models.lookups import IsNull
 
-from chatmemory.messages.phrases import SEARCHED
+from chatmemory.messages.phrases import (
+    LEAST_WORD,
+    SEARCHED,
+    sought_phrase,
+    sought_words,
+)
+from chatmemory.search.conditions import Has
 
 TRIGRAM = 3
 # The characters that a transaction writes or removes in an index: it takes less than half a second
@@ -32,7 +38,7 @@ def searches_messages(words: str) -> bool:
 
     One or two ASCII characters are not, because nearly every text contains them.
     """
-    return len(words) >= TRIGRAM or not words.isascii()
+    return len(words) >= LEAST_WORD or not words.isascii()
 
 
 def beginning_of(text: str) -> str:
@@ -85,7 +91,11 @@ class SeqList(Subquery):
 
 
 class TextIndex:
-    """The index of a database. This base class reads every text. Case is ignored."""
+    """The index of a database. This base class reads every text.
+
+    Words are found in any order, in one message or in the names of a conversation. Case, accents,
+    and the separators of codes are ignored (`messages.phrases`).
+    """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self.connection = connection
@@ -99,9 +109,17 @@ class TextIndex:
 
     def few(self, words: str, most: int) -> list[str] | None:
         """Return the ids of the conversations with the words, or None if these are too common."""
+        return self._few(words, self.matching_messages(words), most)
+
+    def few_with_phrase(self, words: str, most: int) -> list[str] | None:
+        """Return the ids of the conversations that have the words as one phrase, or None."""
+        phrase = self.has(beginning("text"), words)
+        return self._few(words, self.matching_messages(words).filter(phrase), most)
+
+    def _few(self, words: str, messages: QuerySet[Any], most: int) -> list[str] | None:
         named = all_rows("Memory").filter(self.named(words)).values_list("id", flat=True)
-        matches = self.matching_messages(words).values_list("memory_id", flat=True)
-        places = [*named[: most + 1], *matches[: most + 1]]
+        matches = messages.values_list("memory_id", flat=True)
+        places = named.union(matches, all=True)[: most + 1]
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_is_exact(self, words: str) -> bool:
@@ -139,8 +157,8 @@ class TextIndex:
         }
 
     def named(self, words: str) -> Q:
-        """Return the condition for conversations with the words in their id or labels."""
-        return Q(self.has(F("id"), words)) | Q(self.has(LabelText("labels"), words))
+        """Return the condition for conversations that have each word in their id or labels."""
+        return Q(Has(names(), sought_words(words)))
 
     def are_short(self, memory_ids: Sequence[str]) -> bool:
         """Return whether reading these conversations is faster than using an index."""
@@ -155,24 +173,18 @@ class TextIndex:
         """Return the messages of all histories with the words, by reading each text."""
         if not searches_messages(words):
             return all_rows("Message").none()
-        return all_rows("Message").filter(self.has(beginning("text"), words), origin="SAID")
+        has = Has(beginning("text"), sought_words(words))
+        return all_rows("Message").filter(has, origin="SAID")
 
-    def has(self, text: Combinable, words: str) -> Any:
-        """Return the condition for a text with the words in it, ignoring case."""
-        return IContains(text, words)
-
-    def place(self, text: Combinable, words: str) -> Combinable:
-        """Return the position of words in a text, from 1; 0 if it does not have them."""
-        return StrIndex(Upper(text), Upper(Value(words, output_field=TextField())))
+    def has(self, text: Combinable, phrase: str) -> Any:
+        """Return the condition for a text that has a phrase."""
+        return Has(text, sought_phrase(phrase))
 
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""
 
     def install_triggers(self) -> None:
         """Create the triggers again: a migration that rebuilds a table drops them."""
-
-    def add_functions(self) -> None:
-        """Add the SQL functions that a search calls to a new connection."""
 
     def rebuild(self) -> None:
         """Build the index again, so that it contains no erased text."""
@@ -188,6 +200,12 @@ class TextIndex:
         with self.connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
+
+
+def names() -> Combinable:
+    """Return the expression for the names of a conversation: its id, and its labels in lines."""
+    labels = Coalesce(LabelText("labels"), Value("", output_field=TextField()))
+    return Concat(F("id"), Value("\n"), labels, output_field=TextField())
 
 
 def all_rows(model: str) -> QuerySet[Any]:

@@ -24,6 +24,7 @@ from inspector.shell import rooms
 SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
 OWN_ORDERINGS = {
+    "match": "Best match",
     "activity": "Last activity",
     "forgotten": "Most evicted",
     "fill": "Window fill",
@@ -71,7 +72,7 @@ class OverviewQuery:
         }
         valid = {name: value for name, value in texts.items() if value in known.get(name, [value])}
         valid = {name: value for name, value in valid.items() if value}
-        valid.setdefault("sort", usual_sort(valid.get("flagged", "")))
+        valid.setdefault("sort", usual_sort(valid.get("flagged", ""), valid.get("q", "")))
         return cls(**valid, cursor=parameters.get("older") or parameters.get("newer") or "")
 
     @cached_property
@@ -101,7 +102,7 @@ class OverviewQuery:
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters that differ from the defaults of the overview."""
-        plain = OverviewQuery(sort=usual_sort(self.flagged))
+        plain = OverviewQuery(sort=usual_sort(self.flagged, self.q))
         values = {name: getattr(self, name) for name in PARAMETERS}
         return {name: value for name, value in values.items() if value != getattr(plain, name)}
 
@@ -121,8 +122,8 @@ class OverviewQuery:
 
     def link(self, **changes: str) -> str:
         then = replace(self, **changes)
-        if "sort" not in changes and self.sort == usual_sort(self.flagged):
-            then = replace(then, sort=usual_sort(then.flagged))
+        if "sort" not in changes and self.sort == usual_sort(self.flagged, self.q):
+            then = replace(then, sort=usual_sort(then.flagged, then.q))
         return then.query
 
     @cached_property
@@ -181,8 +182,10 @@ def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, st
     }
 
 
-def usual_sort(flagged: str) -> str:
-    """Return the default order of a list."""
+def usual_sort(flagged: str, q: str = "") -> str:
+    """Return the default order of a list: the best match of a search first."""
+    if q:
+        return "match"
     return flagged if _newest_at(flagged) else "activity"
 
 

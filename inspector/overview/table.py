@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import NamedTuple
 
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory.explain import wording
 from chatmemory.explain.causes import short_reason
-from chatmemory.messages.phrases import phrase_place
+from chatmemory.messages.phrases import has_phrase, word_places
 from chatmemory.reading.feed import FeedItem, feed, microseconds
 from chatmemory.reading.finding import MENTIONS_COUNTED, BestMatch
 from chatmemory.reading.overview import OverviewRow
@@ -31,12 +32,19 @@ BUSY_SECONDS = 60
 LABELS_SHOWN = 3
 FEED_SIZE = 12
 ON_TOP = timedelta(hours=1)  # for incidents of the feed
-BEFORE_HIT, AFTER_HIT = 16, 120
+BEFORE_HIT, BETWEEN_HITS, AFTER_HIT = 16, 40, 120
 NO_ROOM = {
     NoRoom.BESIDE_PINS: "no room beside pins",
     NoRoom.BESIDE_TURNS: "no turn beside pins",
     NoRoom.REJECTED: "no message fits",
 }
+
+
+class HitPart(NamedTuple):
+    """A part of a hit's line. It is marked if it is a searched word."""
+
+    text: str
+    is_marked: bool
 
 
 class Hit:
@@ -46,13 +54,26 @@ class Hit:
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
-        self.mention, self._no_room, text = mention, no_room, mention.text
+        self.mention, self._no_room, self._text = mention, no_room, mention.text
         self.glyph = glyph(mention.type, mention.has_calls)
-        place = phrase_place(text, words) or slice(0, 0)
-        begin, end = max(0, place.start - BEFORE_HIT), place.stop + AFTER_HIT
-        self.before = ("…" if begin else "") + text[begin : place.start]
-        self.words = text[place]
-        self.after = text[place.stop : end] + ("…" if len(text) > end else "")
+        self._places = word_places(mention.text, words)
+
+    @cached_property
+    def parts(self) -> list[HitPart]:
+        """The line in parts, words and what is around them. What is far from words is left out."""
+        text, parts, end = self._text, list[HitPart](), 0
+        for place in self._places:
+            begin = max(end, place.start - BEFORE_HIT) if place.start - end > BETWEEN_HITS else end
+            parts.append(HitPart(("…" if begin > end else "") + text[begin : place.start], False))
+            parts.append(HitPart(text[place], True))
+            end = place.stop
+        rest = text[end : end + AFTER_HIT]
+        return [*parts, HitPart(rest + ("…" if len(text) > end + AFTER_HIT else ""), False)]
+
+    @property
+    def longest(self) -> str:
+        """The longest marked part, as the message has it."""
+        return max((self._text[place] for place in self._places), key=len, default="")
 
     @property
     def state(self) -> str:
@@ -153,8 +174,15 @@ class Row:
 
     @property
     def find(self) -> str:
-        """The query that opens the conversation with the search, if a message has the words."""
-        return "?" + urlencode({"find": self.query.q}) if self.row.mention else ""
+        """The query that opens the conversation with the search, if a message has the words.
+
+        If they do not stand together, it opens the message, with the longest of them.
+        """
+        if not self.hit:
+            return ""
+        if has_phrase(self.hit.mention.text, self.query.q):
+            return "?" + urlencode({"find": self.query.q})
+        return "?" + urlencode({"find": self.hit.longest, "msg": str(self.hit.mention.seq)})
 
 
 class FeedRow:

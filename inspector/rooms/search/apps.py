@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 from chatmemory import search
@@ -27,7 +25,6 @@ class Search(room.SiteRoom):
         from inspector.rooms.search.sqlite import SqliteIndex
 
         search.INDEXES.update(sqlite=SqliteIndex, postgresql=PostgresqlIndex)
-        connection_created.connect(_add_functions)
         # Django sends no signal for an application without models, such as this one
         kernel = apps.get_app_config("chatmemory")
         post_migrate.connect(_install_triggers, sender=kernel, dispatch_uid=self.label)
@@ -37,10 +34,6 @@ class Search(room.SiteRoom):
         from inspector.rooms.search.checking import IndexCheck
 
         return IndexCheck(memory)
-
-
-def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
-    search.index_of(connection).add_functions()
 
 
 def _install_triggers(using: str, **_: object) -> None:

@@ -1,8 +1,7 @@
 """The index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use automatically.
 
-Trigrams of pg_trgm are parts of words, so that it would find all texts with the words of a phrase
-in any order. The index therefore has the texts of messages with a letter in place of each space:
-each text is one long word. Without the extension, a search reads every text.
+The index has the texts of messages without case, accents, spaces and the separators of codes. What
+it finds is compared with the words. Without the extension, a search reads every text.
 """
 
 from __future__ import annotations
@@ -11,13 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import DatabaseError
-from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
+from django.db.models import BooleanField, Func, Q, QuerySet, TextField
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from chatmemory import database
+from chatmemory.messages.phrases import AROUND, Sought, sought_phrase, sought_words
 from chatmemory.patterns import declared_pattern
+from chatmemory.search.conditions import patterns_of, squashed_sql
 from chatmemory.search.reading import (
-    LabelText,
     TextIndex,
     beginning,
     beginning_of,
@@ -25,15 +26,13 @@ from chatmemory.search.reading import (
 )
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
-# Any letter will do; a rare one is seldom mistaken for a space.
-_JOINED = "TRANSLATE(UPPER({text}), ' ', 'Q')"
 _OF_TEXTS = f"""CREATE INDEX IF NOT EXISTS chatmemory_search_message ON chatmemory_message
-    USING gin ({_JOINED.format(text=beginning_of("text"))} gin_trgm_ops) WHERE origin = 'SAID'"""
+    USING gin ({squashed_sql(beginning_of("text"))} gin_trgm_ops) WHERE origin = 'SAID'"""
 _OF_NAMES = (
-    """CREATE INDEX IF NOT EXISTS chatmemory_search_id ON chatmemory_memory
-        USING gin (UPPER(id::text) gin_trgm_ops)""",
-    """CREATE INDEX IF NOT EXISTS chatmemory_search_labels ON chatmemory_memory
-        USING gin (UPPER(labels::text) gin_trgm_ops)""",
+    f"""CREATE INDEX IF NOT EXISTS chatmemory_search_id ON chatmemory_memory
+        USING gin ({squashed_sql("id::text")} gin_trgm_ops)""",
+    f"""CREATE INDEX IF NOT EXISTS chatmemory_search_labels ON chatmemory_memory
+        USING gin ({squashed_sql("labels::text")} gin_trgm_ops)""",
 )
 # ANALYZE would keep whole texts and labels, even after their redaction
 _NO_SAMPLES = tuple(
@@ -47,26 +46,27 @@ _NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_mem
 # REPEATABLE samples the same blocks each time: others would have to be read from the disk. On a
 # cluster it would sample the same blocks of each shard, and no block of small ones.
 _SAMPLE = f"""SELECT
-    COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER({beginning_of("text")}) LIKE UPPER(%s)),
+    COUNT(*) FILTER (WHERE origin = 'SAID' AND {squashed_sql(beginning_of("text"))} LIKE ALL(%s)),
     COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s)"""  # noqa: S608
 SAMPLED = 1_000  # messages
 FAR_MORE = 10
+MOST_PARTS = 4  # of a search, with which the index is asked
 _ALTERED_BY_JSON = declared_pattern(r'[:"\\\x00-\x1f]')
 
 
-class _Joined(Func):
-    """A text with a letter in place of each space."""
+class _Near(Func):
+    """Whether a squashed text is like a pattern, which the index finds."""
 
-    template = _JOINED.format(text="%(expressions)s")
-    output_field = TextField()
-
-
-class _IsLike(Func):
-    """Whether a text is like a pattern."""
-
-    template = "(%(expressions)s)"
-    arg_joiner = " LIKE "
     output_field = BooleanField()
+
+    def __init__(self, text: Combinable, pattern: str = "", **extra: Any) -> None:
+        super().__init__(text, **extra)
+        self.pattern = pattern
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        text, parameters = compiler.compile(self.source_expressions[0])
+        sql = squashed_sql(text)
+        return f"({sql} LIKE %s)", [*parameters * sql.count(text), self.pattern]
 
 
 class PostgresqlIndex(TextIndex):
@@ -74,8 +74,13 @@ class PostgresqlIndex(TextIndex):
 
     def matching_messages(self, words: str) -> QuerySet[Any]:
         """Return the messages with the words. The index finds some more, which are filtered out."""
-        pattern = Value(self._pattern(words))
-        return self.read(words).filter(_IsLike(_Joined(beginning("text")), _Joined(pattern)))
+        return self.read(words).filter(self._near(beginning("text"), sought_words(words)))
+
+    def _near(self, text: Combinable, sought: Sought) -> Q:
+        near = Q()
+        for pattern in patterns_of(sought, self.connection, MOST_PARTS):
+            near &= Q(_Near(text, pattern))
+        return near
 
     def few(self, words: str, most: int) -> list[str] | None:
         return None if self._is_common(words, most) else super().few(words, most)
@@ -107,18 +112,22 @@ class PostgresqlIndex(TextIndex):
             number = int(number)
             if number < FAR_MORE * most or not searches_messages(words):
                 return False
-            cursor.execute(sample, [self._pattern(words), min(100, 100 * SAMPLED / number)])
+            patterns = list(patterns_of(sought_words(words), self.connection, MOST_PARTS))
+            cursor.execute(sample, [patterns or ["%"], min(100, 100 * SAMPLED / number)])
             found, sampled = cursor.fetchone()
         return bool(found * number > FAR_MORE * most * sampled)
 
-    def _pattern(self, words: str) -> str:
-        return f"%{self.connection.ops.prep_for_like_query(words)}%"
-
     def named(self, words: str) -> Q:
-        """The JSON of the labels is indexed, and must have the longest part of the words."""
-        part = max(_ALTERED_BY_JSON.split(words), key=len)
-        is_near = Q(self.has(Cast("labels", TextField()), part))
-        return Q(self.has(F("id"), words)) | (is_near & Q(self.has(LabelText("labels"), words)))
+        """The JSON of the labels is indexed, and must have the longest part of a word that JSON
+        does not alter.
+        """
+        condition = super().named(words)
+        for word in sorted(words.split(), key=len)[-MOST_PARTS:]:
+            part = max(_ALTERED_BY_JSON.split(word), key=len).strip(AROUND)
+            in_id = self._near(Cast("id", TextField()), sought_phrase(word.strip(AROUND)))
+            in_labels = self._near(Cast("labels", TextField()), sought_phrase(part))
+            condition &= in_id | in_labels if in_id and in_labels else Q()
+        return condition
 
     def install(self) -> None:
         for former, name in zip(_FORMER, _INDEXES, strict=True):

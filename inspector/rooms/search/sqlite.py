@@ -2,14 +2,14 @@
 
 It is a contentless FTS5 table. Its row ids come from a table of its own, because VACUUM may change
 the row ids of other tables. The names of a conversation, its id and its labels, are indexed as
-message 0. The index does not know the places of words, so that the texts that it finds are compared
-with them: ASCII texts by LIKE, others by a Python function, because SQLite only knows the case of
-ASCII letters.
+message 0. Texts are indexed without case, accents and separators. The index does not know the
+places of words, so that the texts that it finds are compared with the words.
 
 Triggers keep it, also while the room is not installed, so that no erased text is left in its
-tables. FTS5 needs the words of a deleted row, which the triggers make from the old values. New
-messages are indexed when the conversation's row counts them, which a change does once, after it has
-inserted them: FTS5 writes to its tables at the end of each statement, and a trigger for each
+tables. They call a function of this library (`search.conditions`): a program without it cannot
+change messages. FTS5 needs the words of a deleted row, which the triggers make from the old values.
+New messages are indexed when the conversation's row counts them, which a change does once, after it
+has inserted them: FTS5 writes to its tables at the end of each statement, and a trigger for each
 message takes five times as long.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
@@ -18,17 +18,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
-from unicodedata import ucd_3_2_0 as older_unicode
 
-from django.db.models import Func, IntegerField, Max, Q, TextField, Value
-from django.db.models.expressions import Combinable, RawSQL
-from django.db.models.functions import Replace
-from django.db.models.lookups import GreaterThan, IContains
+from django.db.models import Max, Q
+from django.db.models.expressions import RawSQL
 
 from chatmemory import database
-from chatmemory.messages.phrases import folded
+from chatmemory.messages.phrases import Sought, sought_phrase, sought_words
 from chatmemory.models import Message
+from chatmemory.search.conditions import as_bytes
 from chatmemory.search.reading import (
     DIGEST_LABEL,
     INDEXED_AT_ONCE,
@@ -39,18 +36,15 @@ from chatmemory.search.reading import (
 )
 
 BATCH = 1_000  # messages whose sizes are read at once when an index is repaired
+MOST_TRIGRAMS = 40  # of a search: more exclude hardly any further texts
 
-# LIKE ignores case from A to Z. Two more characters are k and s for the index.
-_FOLDED = (("\u212a", "k"), ("\u017f", "s"))
-_LIKE = "replace(replace({text}, '\u212a', 'k'), '\u017f', 's') LIKE %s ESCAPE '\\'"
-_PLACE = "chatmemory_place({text}, %s)"
-_DOT_ABOVE = "\u0307"
 # CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
 _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     CROSS JOIN chatmemory_search_places said ON said.id = chatmemory_search.rowid
     WHERE chatmemory_search MATCH %s AND CASE said.seq
-    WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
-    ELSE (SELECT {said} FROM chatmemory_message m
+    WHEN 0 THEN (SELECT chatmemory_has({names}, %s) FROM chatmemory_memory m
+        WHERE m.id = said.memory_id)
+    ELSE (SELECT chatmemory_has({text}, %s) FROM chatmemory_message m
         WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
 
 
@@ -62,6 +56,7 @@ def _names_of(row: str) -> str:
 
 def _put(table: str, memory_id: str, seq: str, text: str, which: str) -> tuple[str, str]:
     """Return the statements that index the rows of a table that the index lacks."""
+    text = f"chatmemory_squashed({as_bytes(text)})"
     return (
         f"""INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq)
         SELECT {memory_id}, {seq} FROM {table} m WHERE {which}""",
@@ -87,7 +82,8 @@ def _take(memory_id: str, seq: str, text: str) -> tuple[str, str]:
     which = f"WHERE memory_id = {memory_id} AND seq = {seq}"
     return (
         f"""INSERT INTO chatmemory_search (chatmemory_search, rowid, text)
-        SELECT 'delete', id, {text} FROM chatmemory_search_places {which}""",
+        SELECT 'delete', id, chatmemory_squashed({as_bytes(text)})
+        FROM chatmemory_search_places {which}""",
         f"DELETE FROM chatmemory_search_places {which}",
     )
 
@@ -147,22 +143,22 @@ class SqliteIndex(TextIndex):
     """The index of SQLite. Words shorter than a trigram are searched by reading texts."""
 
     def condition(self, words: str) -> Q:
-        if len(words) < TRIGRAM:
+        trigrams = _trigrams(sought_words(words))
+        if not trigrams:
             return super().condition(words)
-        sql, parameters = self._found(words)
+        sql, parameters = self._found(trigrams, sought_words(words))
         return Q(id__in=RawSQL(f"SELECT memory_id FROM ({sql})", parameters))  # noqa: S611
 
     def few(self, words: str, most: int) -> list[str] | None:
-        places = self._places(words, most)
-        return None if places is None else sorted({memory_id for memory_id, _ in places})
+        return _conversations(self._places(sought_words(words), most))
 
-    def scan_is_exact(self, words: str) -> bool:
-        return words.isascii() or len(words) < TRIGRAM or all(map(_is_indexed_alike, words))
+    def few_with_phrase(self, words: str, most: int) -> list[str] | None:
+        return _conversations(self._places(sought_phrase(words), most))
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         places = None
         if not self.are_short(memory_ids):
-            places = self._places(words, most * len(memory_ids))
+            places = self._places(sought_words(words), most * len(memory_ids))
         if places is None:
             return super().mentions(words, memory_ids, most)
         these, seqs = set(memory_ids), defaultdict[str, list[int]](list)
@@ -171,38 +167,27 @@ class SqliteIndex(TextIndex):
                 seqs[memory_id].append(seq)
         return dict(seqs)
 
-    def _places(self, words: str, most: int) -> list[tuple[str, int]] | None:
-        """Return the messages with the words, or None if these are too common or too short."""
-        if len(words) < TRIGRAM:
+    def _places(self, sought: Sought, most: int) -> list[tuple[str, int]] | None:
+        """Return the messages with what is sought, or None if there are too many, or if the words
+        are too short.
+        """
+        trigrams = _trigrams(sought)
+        if not trigrams:
             return None
-        sql, parameters = self._found(words)
+        sql, parameters = self._found(trigrams, sought)
         with self.connection.cursor() as cursor:
             cursor.execute(f"{sql} LIMIT %s", [*parameters, most + 1])
             places = cursor.fetchall()
         return places if len(places) <= most else None
 
-    def has(self, text: Combinable, words: str) -> Any:
-        if not words.isascii() and words.lower() != words.upper():
-            return GreaterThan(self.place(text, words), 0)
-        if not words.isascii() or len(words) < TRIGRAM:
-            return super().has(text, words)
-        for character, plain in _FOLDED:
-            if plain in words.lower():
-                text = Replace(text, Value(character), Value(plain), output_field=TextField())
-        return IContains(text, words)
-
-    def place(self, text: Combinable, words: str) -> Combinable:
-        return super().place(text, words) if words.isascii() else _Place(text, Value(folded(words)))
-
-    def _found(self, words: str) -> tuple[str, list[str]]:
+    def _found(self, trigrams: str, sought: Sought) -> tuple[str, list[str]]:
         """Return the statement that finds the places of words, and its parameters."""
-        sought, compared = folded(words), _PLACE
-        if words.isascii():
-            sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
-        named, messages = (
-            compared.format(text=text) for text in (_names_of("m"), beginning_of("m.text"))
-        )
-        return _FOUND.format(named=named, said=messages), [_trigrams(words), sought, sought]
+        names, text = _names_of("m"), beginning_of("m.text")
+        return _FOUND.format(names=as_bytes(names), text=as_bytes(text)), [
+            trigrams,
+            sought.key,
+            sought.key,
+        ]
 
     def install(self) -> None:
         if FORMER in self._table_names():
@@ -270,11 +255,6 @@ class SqliteIndex(TextIndex):
         for table in ("chatmemory_search", PLACES):
             self.run(f"DROP TABLE {table}")
 
-    def add_functions(self) -> None:
-        self.connection.connection.create_function(
-            "chatmemory_place", 2, _place, deterministic=True
-        )
-
     def _table_names(self) -> list[str]:
         return self.connection.introspection.table_names()
 
@@ -282,33 +262,20 @@ class SqliteIndex(TextIndex):
         self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in _TRIGGERS))
 
 
-class _Place(Func):
-    function = "chatmemory_place"
-    output_field = IntegerField()
+def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None:
+    return None if places is None else sorted({memory_id for memory_id, _ in places})
 
 
-def _place(text: str | None, words: str) -> int:
-    """Return the position of folded words in a text, from 1; 0 if it does not have them."""
-    return 0 if text is None else folded(text).find(words) + 1
-
-
-def _is_indexed_alike(character: str) -> bool:
-    """Return whether the index treats all characters that Python folds to this one as equal.
-
-    The index uses an older version of Unicode, and does not fold the Turkish dotted capital I into
-    two characters, as Python does.
-    """
-    both = character.lower() + character.upper()
-    is_known = all(older_unicode.category(each) != "Cn" for each in both)
-    return character != _DOT_ABOVE and (is_known or len(set(both)) == 1)
-
-
-def _trigrams(words: str) -> str:
-    """Return the query for texts with the trigrams that cover the words.
+def _trigrams(sought: Sought) -> str:
+    """Return the query for texts with the trigrams that cover what is sought; "" if it has none.
 
     The other trigrams, which overlap these, would exclude hardly any further texts, and each costs
     a list of messages.
     """
-    starts = (*range(0, len(words) - TRIGRAM, TRIGRAM), len(words) - TRIGRAM)
-    trigrams = dict.fromkeys(words[start : start + TRIGRAM] for start in starts)
-    return " ".join('"' + each.replace('"', '""') + '"' for each in trigrams)
+    trigrams = dict[str, None]()
+    for part in sought.parts:
+        if len(part) >= TRIGRAM:
+            starts = (*range(0, len(part) - TRIGRAM, TRIGRAM), len(part) - TRIGRAM)
+            trigrams |= dict.fromkeys(part[start : start + TRIGRAM] for start in starts)
+    quoted = ('"' + each.replace('"', '""') + '"' for each in list(trigrams)[:MOST_TRIGRAMS])
+    return " ".join(quoted)

@@ -1,0 +1,100 @@
+"""The condition that a text has words, in the SQL of each database.
+
+SQLite calls this library's functions, which every connection gets (`add_functions`), also for the
+triggers of an index. PostgreSQL folds texts by itself: it takes accents off by Unicode's
+decomposition, which an index can store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BooleanField, Func
+from django.db.models.expressions import Combinable
+
+from chatmemory.messages.phrases import SEPARATORS, Sought, sought_by_key, squashed
+
+_IS_ASCII = "OCTET_LENGTH({text}) = CHAR_LENGTH({text})"
+_PLAIN = "REPLACE(REPLACE(UPPER(NORMALIZE({text}, NFD)), 'ß', 'SS'), 'ẞ', 'SS')"
+_WITHOUT = "NORMALIZE(REGEXP_REPLACE({plain}, '[{these}]+', '', 'g'), NFC)"
+_MARKS = r"\u0300-\u036F"
+_ASCII = "".join(each for each in SEPARATORS if each.isascii())
+_IN_BRACKETS = "".join(rf"\u{ord(each):04X}" for each in SEPARATORS)
+
+
+def folded_sql(text: str) -> str:
+    """Return PostgreSQL's expression for a text without case and accents, given the text's SQL."""
+    others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS)
+    return f"CASE WHEN {_IS_ASCII.format(text=text)} THEN UPPER({text}) ELSE {others} END"
+
+
+def squashed_sql(text: str) -> str:
+    """Return PostgreSQL's expression for a folded text without the separators of codes."""
+    others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS + _IN_BRACKETS)
+    ascii = f"TRANSLATE(UPPER({text}), '{_ASCII}', '')"
+    return f"(CASE WHEN {_IS_ASCII.format(text=text)} THEN {ascii} ELSE {others} END)"
+
+
+def pattern_of(part: str, connection: BaseDatabaseWrapper) -> str:
+    """Return PostgreSQL's pattern for texts that have a folded part."""
+    upper = "".join(each.upper() if len(each.upper()) == 1 else each for each in part)
+    return f"%{connection.ops.prep_for_like_query(upper)}%"
+
+
+def as_bytes(text: str) -> str:
+    """Return SQLite's expression for a text as bytes: a text that is not UTF-8 has no other form
+    that a function of Python can take.
+    """
+    return f"CAST({text} AS BLOB)"
+
+
+class Has(Func):
+    """Whether a text has what is sought."""
+
+    output_field = BooleanField()
+
+    def __init__(self, text: Combinable, sought: Sought | None = None, **extra: Any) -> None:
+        super().__init__(text, **extra)
+        self.sought = sought or Sought()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        text, parameters = compiler.compile(self.source_expressions[0])
+        return f"chatmemory_has({as_bytes(text)}, %s)", [*parameters, self.sought.key]
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        text, parameters = compiler.compile(self.source_expressions[0])
+        conditions, values = [], list[Any]()
+        for fold, parts in (
+            (folded_sql, self.sought.words),
+            (squashed_sql, self.sought.codes),
+            ("UPPER({})".format, self.sought.letters),
+        ):
+            if parts:
+                sql = fold(text)
+                conditions.append(f"({sql}) LIKE ALL(%s::text[])")
+                patterns = [pattern_of(each, connection) for each in parts]
+                values += [*parameters * sql.count(text), patterns]
+        return f"({' AND '.join(conditions) or 'TRUE'})", values
+
+
+def add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
+    """Add the functions of searches and triggers to a new connection of SQLite."""
+    if connection.vendor == "sqlite":
+        raw = connection.connection
+        raw.create_function("chatmemory_has", 2, _has, deterministic=True)
+        raw.create_function("chatmemory_squashed", 1, _squashed, deterministic=True)
+
+
+def _has(text: bytes | None, key: str) -> bool:
+    return text is not None and sought_by_key(key).is_in(text.decode(errors="replace"))
+
+
+def _squashed(text: bytes | None) -> str:
+    return "" if text is None else squashed(text.decode(errors="replace"))
+
+
+def patterns_of(sought: Sought, connection: BaseDatabaseWrapper, most: int) -> Sequence[str]:
+    """Return the patterns of the longest parts, which an index of squashed texts finds."""
+    return [pattern_of(part, connection) for part in sought.parts[:most] if len(part) > 2]
