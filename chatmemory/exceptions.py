@@ -175,8 +175,8 @@ class LongRecount(ChatMemoryError):
     def __init__(self, estimator: str, messages: int) -> None:
         self.messages = messages
         super().__init__(
-            f"{estimator!r} counts differently from the estimator in force, so all {messages:,} "
-            "messages in memory would be counted again: set recount to true to count them"
+            f"the new policy uses another token estimator, {estimator!r}, so all {messages:,} "
+            "messages in memory must be recounted: set recount to true to count them"
         )
 
 

@@ -4,7 +4,7 @@ import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 import inspector.installed  # noqa: F401  (refuses a project without the applications)
 from inspector.access import read_required, write_required
 from inspector.shell.rooms import urlpatterns as urlpatterns_of_rooms
-from inspector.views import accounts, conversation, monitoring, overview
+from inspector.views import accounts, conversation, glossary, monitoring, overview
 
 app_name = "inspector"
 _conversation = "c/<memory:memory_id>/"
@@ -24,6 +24,7 @@ urlpatterns = [
     path("sign-out/", accounts.SignOut.as_view(), name="sign-out"),
     path("theme/", accounts.theme, name="theme"),
     path("display/", accounts.display, name="display"),
+    path("glossary/", glossary.glossary, name="glossary"),
     path("healthz", monitoring.healthz, name="healthz"),
     path("readyz", monitoring.readyz, name="readyz"),
 ]

@@ -213,7 +213,7 @@ def test_results_to_clear_next_are_named_in_advance(agent, operator_client):
     (step, *_) = clearings(agent)
     before = windows.outline(agent, step - 1)
     more = 300 - before.load + 1
-    assert why_in(before, 3).detail == f"It becomes a stub when {more} more tokens arrive."
+    assert why_in(before, 3).detail == f"It becomes a stub after {more} more tokens."
     html = operator_client.get(f"/c/{agent}/?at={step - 1}").text
     assert "Result #3 becomes a stub when memory is full" in html
     assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}").text

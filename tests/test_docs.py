@@ -182,20 +182,30 @@ def test_the_commands_of_the_readme_run(served, tmp_path):
     """They run in a checkout, and query another server than that of `make run`."""
     if not shutil.which("curl"):
         pytest.skip("no curl")
+    (http,) = SHELL.findall((ROOT / "README.md").read_text("utf-8"))
+    assert served.url not in http
+    here = http.replace("http://127.0.0.1:8000", served.url)
+    here = here.replace(".venv/bin/python manage.py", f"{sys.executable} {ROOT}/manage.py")
+    here = here.replace("curl", "curl --silent --show-error --fail")
+    shell = ["sh", "-eu", "-c", here]
+    ran = subprocess.run(
+        shell, cwd=tmp_path, env=served.environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert served.history("hello") == [(1, "Hello")]
+
+
+def test_a_second_import_of_transcripts_skips_what_is_imported(served, tmp_path):
+    """`import_transcripts` of docs/formats.md, in a process of its own."""
     chat = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
     (tmp_path / "chats.json").write_text(json.dumps(chat))
-    http, transcripts = SHELL.findall((ROOT / "README.md").read_text("utf-8"))
-    assert served.url not in http
-    for snippet in (http, transcripts, transcripts):
-        here = snippet.replace("http://127.0.0.1:8000", served.url)
-        here = here.replace(".venv/bin/python manage.py", f"{sys.executable} {ROOT}/manage.py")
-        here = here.replace("curl", "curl --silent --show-error --fail")
-        shell = ["sh", "-eu", "-c", here]
+    for _ in range(2):
+        line = [sys.executable, f"{ROOT}/manage.py", "import_transcripts", "chats.json"]
+        given = [*line, "--policy", "token_window:1000"]
         ran = subprocess.run(
-            shell, cwd=tmp_path, env=served.environment, capture_output=True, text=True
+            given, cwd=tmp_path, env=served.environment, capture_output=True, text=True
         )
         assert ran.returncode == 0, ran.stderr
-    assert served.history("hello") == [(1, "Hello")]
     assert served.history("chats-1") == [(1, "Hello"), (2, "Hi")]
 
 

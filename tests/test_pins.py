@@ -202,13 +202,19 @@ def test_the_api_pins_and_unpins(order, api):
 
 def test_the_page_pins_and_says_what_it_would_do(order, operator_client):
     page = operator_client.get("/c/m/?msg=2").content.decode()
-    assert "With this pin, pins would hold 2 of 3 messages; there is room for 1 other" in page
+    assert (
+        "With this pin, pinned messages would take 2 of 3 messages; there is room for 1 other"
+        in page
+    )
     assert "#3 would leave next, not #2." in page
     assert operator_client.post("/c/m/pin/2/").url == "/c/m/?msg=2"
     page = operator_client.get("/c/m/?msg=2").content.decode()
     assert "It is pinned." in page
     assert "Unpin #2" in page
-    assert "Without this pin, pins would hold 1 of 3 messages; there is room for 2 other" in page
+    assert (
+        "Without this pin, pinned messages would take 1 of 3 messages; there is room for 2 other"
+        in page
+    )
     assert operator_client.post("/c/m/pin/2/", {"pinned": "no"}).status_code == 302
     page = operator_client.get("/c/m/?msg=1").content.decode()
     assert "Without this pin, nothing would be pinned." in page

@@ -11,9 +11,7 @@ from typing import Any
 from chatmemory.advice.effects import Effect
 from chatmemory.advice.values import DEARER, Advice, LeftOut, Option, Scope, Verdict
 from chatmemory.recall.cost import Prices
-from chatmemory.windows.policies import WHOLE, Policy, written_share
-
-HALF = "0.5"
+from chatmemory.windows.policies import WHOLE, Policy
 
 NAMED = 3  # ids of conversations in a sentence
 
@@ -22,42 +20,30 @@ NAMED = 3  # ids of conversations in a sentence
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words, such as `80,000 in blocks`. A policy that only measures sends
-    everything.
+    """Return a policy in a few words: `80,000, trimmed to 50 % when full`. A policy that only
+    measures sends everything.
     """
     if policy is None or policy.meters_only:
         return "Everything"
-    return f"{_limit(policy)}{_depth(policy)}{_beginning(policy)}{_clearing(policy)}"
+    limit = f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
+    sliding = " sliding" if policy.low_water == WHOLE else ""
+    return ", ".join([f"{limit}{sliding}", *_options(policy)])
 
 
 def policy_long(policy: Policy | None) -> str:
-    """Return a policy as what to do, such as `Cut in blocks at 80,000 tokens, down to half`."""
+    """Return a policy as what to do, such as `Set the limit to 80,000 tokens, trimmed to …`."""
     if policy is None or policy.meters_only:
         return "Send everything"
-    limit, rest = f"{policy.limit:,} {policy.unit}", f"{_beginning(policy)}{_clearing(policy)}"
-    mark = written_share(policy.low_water)
-    if policy.low_water == WHOLE:
-        return f"Set the limit to {limit}{rest}"
-    return f"Cut in blocks at {limit}, down to {'half' if mark == HALF else mark}{rest}"
+    return ", ".join([f"Set the limit to {policy.limit:,} {policy.unit}", *_options(policy)])
 
 
-def _limit(policy: Policy) -> str:
-    return f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
-
-
-def _depth(policy: Policy) -> str:
-    mark = written_share(policy.low_water)
-    if policy.low_water == WHOLE:
-        return " sliding"
-    return " in blocks" if mark == HALF else f", down to {mark}"
-
-
-def _beginning(policy: Policy) -> str:
-    return ", from a user message on" if policy.snap_to_user else ""
-
-
-def _clearing(policy: Policy) -> str:
-    return ", old tool results cleared first" if policy.whole_results else ""
+def _options(policy: Policy) -> Iterator[str]:
+    if policy.low_water != WHOLE:
+        yield f"trimmed to {(policy.low_water * 100).normalize():f} % when full"
+    if policy.snap_to_user:
+        yield "starting at a user message"
+    if policy.whole_results:
+        yield "old tool results cleared first"
 
 
 def name_of(option: Option) -> str:
@@ -101,7 +87,7 @@ def effect_sums(effect: Effect) -> list[tuple[str, str]]:
         return []
     what = cost_name(effect.measured.prices).capitalize()
     cost = f"{cost_words(before.cost)} → {cost_words(after.cost)}"
-    found = [(f"{what}, where sending everything is 1", cost)]
+    found = [(f"{what}, relative to sending everything", cost)]
     if after.needed:
         facts = f"{before.held:,} → {after.held:,} of {after.needed:,}"
         found.insert(0, ("Facts needed again, and held", facts))
@@ -225,8 +211,8 @@ def _whys(advice: Advice) -> Iterator[str]:
             f"the model’s {advice.goals.context or 0:,}."
         )
     if advice.is_few:
-        facts = "1 fact" if advice.needed == 1 else f"{advice.needed:,} facts"
-        yield f"{facts}: too few to choose by facts."
+        few = "1 fact is" if advice.needed == 1 else f"{advice.needed:,} facts are"
+        yield f"{few} too few to recommend a limit by facts."
     elif not advice.needed and advice.pick is not None:
         yield "No fact was needed again: chosen by cost alone."
     if advice.checked and advice.verdict is Verdict.CHANGE:

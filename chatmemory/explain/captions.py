@@ -97,9 +97,11 @@ def _event(change: ChangeResult) -> str:
         return "A message came that left at once"
     if change.kind == "set":
         injected = sum(each.is_injected for each in change.arrived)
-        some = f", {injected:,} of them never said" if injected else ""
-        injected_words = ", never said" if injected == len(change.arrived) > 0 else some
-        return f"Memory was set; {len(change.arrived):,} messages came{injected_words}"
+        some = f", {injected:,} of them not in history" if injected else ""
+        injected_words = ", not in history" if injected == len(change.arrived) > 0 else some
+        added = counted(len(change.arrived), "message")
+        were = "was" if len(change.arrived) == 1 else "were"
+        return f"The message list was replaced; {added} {were} added{injected_words}"
     return f"{len(change.arrived):,} drafts would arrive"  # all of a simulation
 
 
@@ -113,7 +115,7 @@ def _became(change: ChangeResult) -> str:
 
 def _arrival(change: ChangeResult, arrived: Entry) -> str:
     if arrived.is_injected:
-        return "was put into memory, never said"
+        return "was put into memory, not in history"
     if change.kind == "add" and change.eviction_of(arrived.seq):
         is_own = arrived.type is MessageType.AI
         return "left memory as it arrived" if is_own else "never reached the model"

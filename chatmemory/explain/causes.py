@@ -100,10 +100,10 @@ CAUSES = {
         detail="{Then} all messages left; history keeps them.",
     ),
     Reason.SET: Cause(
-        "list was set",
-        "The list was set.",
+        "list replaced",
+        "The message list was replaced.",
         listed="{messages} not in the new list",
-        detail="{Then} memory was set to a list without {message}.",
+        detail="{Then} memory was replaced by a list without {message}.",
     ),
     Reason.MOVED: Cause("moved", "It moved."),
     Reason.STUBBED: Cause(

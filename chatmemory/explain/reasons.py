@@ -228,7 +228,7 @@ def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
         return "There is room for it.", "A rule of the policy’s own chooses what leaves."
     is_cleared_first = row.seq in window.next_to_clear()
     room = _until_full(window, policy) if is_cleared_first else room_before(window, position)
-    when = f"when {room:,} more {policy.unit} arrive" if room > 1 else _at_next(policy)
+    when = f"after {room:,} more {policy.unit}" if room > 1 else _at_next(policy)
     if is_cleared_first:
         return "There is room for it.", f"It becomes a stub {when}."
     may = "may leave" if policy.has_window_options or policy.whole_results else "leaves"

@@ -20,8 +20,8 @@ WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5
 BEFORE, AFTER = "In memory before", "In memory after"
 ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
-ON_TO_MARK = "Within the limit; on to the low mark,"
-OVERHEAD, NOTHING_LEFT = "Every request starts with", "Nothing is left to send"
+ON_TO_MARK = "Within the limit; trimming goes on to"
+OVERHEAD, NOTHING_LEFT = "Request overhead", "Nothing is left to send"
 
 
 @dataclass(frozen=True)

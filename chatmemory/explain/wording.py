@@ -30,7 +30,7 @@ _ROLES = {
 
 _KINDS = {
     "add": "a message came in",
-    "set": "memory was set",
+    "set": "the message list was replaced",
     "clear": "memory was cleared",
     "policy": "the policy changed",
     "labels": "the labels changed",
@@ -148,7 +148,7 @@ def policy_name(policy: Policy | None) -> str:
 
 
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
-    """Return a policy with its limit and options: `Token window 1,000, down to 60%`.
+    """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
 
     With the policy `before` it, the differences are named: an option that ended, and details that
     the words leave out otherwise.
@@ -189,8 +189,8 @@ def option_words(policy: Policy | None) -> list[str]:
         return []
     percent = (policy.low_water * 100).normalize()
     words = {
-        f"down to {percent:f}%": policy.low_water != 1,
-        "begins with a user message": policy.snap_to_user,
+        f"trimmed to {percent:f} % when full": policy.low_water != 1,
+        "starts at a user message": policy.snap_to_user,
         "rejects oversized messages": policy.rejects_oversized,
         "keeps oversized messages": policy.keeps_newest,
         "leaves out interrupted tool calls": policy.recovers,

@@ -95,7 +95,7 @@ class BudgetBar:
             ("Media", "media", "b-media", budget.media),
             ("Results", "result", "b-res", budget.results),
             ("Talk", "user", "b-talk", budget.talk),
-            ("Start of a request", "", "b-req", budget.overhead),
+            ("Request overhead", "", "b-req", budget.overhead),
         )
         found = segments(kinds, budget.whole)
         return [each for each in found if each.glyph or each.percent]

@@ -310,7 +310,7 @@ class MemoryPane:
         if covered := self._state.summaries.get(place.seq):
             size = wording.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
-        notes = {"pinned": place.pinned, "never said": place.seq in self._state.injected}
+        notes = {"pinned": place.pinned, "not in history": place.seq in self._state.injected}
         return ", ".join(note for note, is_so in notes.items() if is_so)
 
 

@@ -97,7 +97,7 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
     pin = "Without this pin" if preview.is_pinned else "With this pin"
     if preview.pinned_load:
         pinned_load = f"{preview.pinned_load:,} of {policy.limit:,} {policy.unit}"
-        yield f"{pin}, pins would hold {pinned_load}; {_room(preview)}."
+        yield f"{pin}, pinned messages would take {pinned_load}; {_room(preview)}."
     else:
         yield f"{pin}, nothing would be pinned."
     before, after = preview.leaving, preview.leaving_then
@@ -122,4 +122,4 @@ def _room(preview: PinPreview) -> str:
         other = f"other {preview.policy.unit.removesuffix('s')}"
         return f"there is room for {counted(preview.room, other)} beside them"
     room = in_unit(preview.room, preview.policy)
-    return f"a message of up to {room} fits beside them, a result with its call"
+    return f"the largest message that still fits has {room}, a result together with its call"

@@ -17,9 +17,9 @@ def test_a_limit_that_clears_tool_results_is_named_so():
 
 def test_blocks_and_what_only_measures_are_named():
     blocks = TokenWindow(80_000, low_water="0.7")
-    assert policy_short(blocks) == "80,000, down to 0.7"
-    assert policy_long(blocks) == "Cut in blocks at 80,000 tokens, down to 0.7"
-    assert policy_short(TokenWindow(500, low_water="0.5")) == "500 in blocks"
+    assert policy_short(blocks) == "80,000, trimmed to 70 % when full"
+    assert policy_long(blocks) == "Set the limit to 80,000 tokens, trimmed to 70 % when full"
+    assert policy_short(TokenWindow(500, low_water="0.5")) == "500, trimmed to 50 % when full"
     assert policy_long(MessageWindow(20).metering()) == "Send everything"
 
 

@@ -203,7 +203,7 @@ def check_cause(change: ChangeResult, why: Explanation, message) -> None:
         Reason.ORPHANED: "Its tool call left.",
         Reason.REPLACED: "Another system message took its place.",
         Reason.CLEARED: "Memory was cleared.",
-        Reason.SET: "The list was set.",
+        Reason.SET: "The message list was replaced.",
         Reason.TURN: "Its turn had lost its beginning.",
     }
     if change.by_client:

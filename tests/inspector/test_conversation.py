@@ -179,7 +179,7 @@ def test_details_that_a_format_keeps_with_a_message_are_named(operator_client, d
     (read,) = parse_messages([turn], "openai_chat").messages
     create_and_add("support", MessageWindow(4), [read])
     page = html(operator_client, "?msg=1")
-    assert "Kept for openai_chat, which gets it back: content, annotations." in page
+    assert "Provider fields kept for openai_chat, restored on export: content, annotations." in page
     assert "<summary>Attributes</summary>" not in page
 
 

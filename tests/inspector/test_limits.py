@@ -133,7 +133,7 @@ def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
     first = window.seqs[0]
     more = page.memory_pane.room + 1
     why = said(operator_client.get(f"/c/roomy/?msg={first}"), "why")
-    assert f"It leaves when {more} more tokens arrive." in why
+    assert f"It leaves after {more} more tokens." in why
 
 
 def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):

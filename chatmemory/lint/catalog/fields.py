@@ -65,7 +65,7 @@ _ITEM_LENGTH = _TOO_LONG.replace("{list}[{at}].{path}", "input[{at}].{path}")
 FIELDS = [
     Rule(
         "call_id_form",
-        "A tool call id of a form that is not accepted",
+        "Invalid tool call ID",
         {
             OPENAI: _law(
                 _TOO_LONG,
@@ -163,7 +163,7 @@ FIELDS = [
     ),
     Rule(
         "user_name",
-        "A name of a participant that is not accepted",
+        "Invalid participant name",
         {
             OPENAI: _law(
                 "Invalid 'messages[{at}].name': string does not match pattern. Expected a string "
@@ -206,7 +206,7 @@ FIELDS = [
     ),
     Rule(
         "item_id",
-        "An item id of a form that is not accepted",
+        "Invalid item ID",
         {
             RESPONSES: _law(
                 "Invalid 'input[{at}].id': '{value}'. Expected an ID that begins with '{pattern}'.",
@@ -240,7 +240,7 @@ FIELDS = [
             {**call_item("call_1"), "id": "fc_1"},
             {"type": "function_call_output", "call_id": "call_1", "output": "found"},
         ],
-        began="an item came with an id of a form that is not accepted",
+        began="an item with an invalid ID was added",
         since=since.when_it_came,
         prevention="Leave out ids of items that OpenAI did not make.",
     ),

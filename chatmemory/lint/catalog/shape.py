@@ -532,7 +532,7 @@ SHAPE = [
     ),
     Rule(
         rendered.lone_reasoning,
-        "Reasoning without the item that it led to",
+        "Reasoning item without its following item",
         {
             RESPONSES: refused(
                 "Item '{id}' of type 'reasoning' was provided without its required following item.",

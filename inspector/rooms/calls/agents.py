@@ -58,7 +58,7 @@ def line_of(call: ModelCall) -> str:
     if call.output is not None:
         parts.append(f"{call.output:,} out")
     if call.is_broken:
-        parts.append(f"broken beginning, {call.again:,} sent again")
+        parts.append(f"prefix changed, {call.again:,} tokens resent")
     if call.error:
         parts.append(f"failed: {short(call.error)}")
     return ", ".join(parts)

@@ -129,7 +129,7 @@ REMEDIES: Mapping[DropReason, Remedy] = {
         "128 attributes of a span.",
     ),
     DropReason.PER_MESSAGE_EVENTS: Remedy(
-        "as one event for each message",
+        "sent as one event per message",
         "Use opentelemetry-instrumentation-genai-openai in place of "
         "opentelemetry-instrumentation-openai-v2, or set "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "

@@ -389,7 +389,7 @@ class CallPage:
                 return "as the recorder saw it"
             case Source.OPENINFERENCE if self.row.is_exact:
                 return "as the app traced it"
-        return "as far as a span says" if not self.row.is_exact else "as it was sent"
+        return "reconstructed from the trace span" if not self.row.is_exact else "as it was sent"
 
 
 def _name(row: MessageView) -> str:

@@ -63,7 +63,7 @@ FLAGS = (
         beside_doctor=True,
         place=30,
         line=Line(
-            "Choose limits…",
+            "Compare limits…",
             "lab",
             newest=_never_reached,
             began_step="keptdiagnosis__missed_step",

@@ -31,7 +31,7 @@ USER_REPEATED = Flag(
     beside_doctor=True,
     place=10,
     line=Line(
-        "Choose limits…",
+        "Compare limits…",
         "lab",
         newest=_newest_said_again,
         began_at="keptincidents__newest_at",
@@ -49,7 +49,7 @@ COMPACTED_WITH_LOSS = Flag(
 )
 USER_SUPPLIED = Flag(
     "user_supplied",
-    "Users supplied what a tool had said",
+    "Users repeated facts from tool results",
     Q(keptincidents__user_supplied__gt=0),
     icon="again",
     is_any=False,

@@ -68,16 +68,15 @@ def latest_incidents(size: int) -> NewestIncidents:
 
 def newest_said_again(memory_id: str) -> str:
     """Return a sentence about the newest fact that a user had to repeat, or "":
-    `A-1182 was in #25, left at step 43, …`.
+    `A-1182 (said in #25) left memory at step 43; …`.
     """
     found = newest_incidents([memory_id]).by_id.get(memory_id)
     if found is None:
         return ""
     incident, first = found.incident, found.incident.shown
     request = f"asked for in {named(incident.asked)}, " if incident.asked else ""
-    was = "were" if incident.are_several else "was"
     return (
-        f"{incident.what} {was} in {named(first.said)}, left at step {first.left_step:,}, "
+        f"{incident.what} (said in {named(first.said)}) left memory at step {first.left_step:,}; "
         f"{request}{incident.words.short} in {named(incident.again)}"
     )
 

@@ -71,9 +71,9 @@ class EvidenceCard:
         """A sentence with the number of terms of the headline that the summary holds."""
         name = LEVELS[self._level]
         if not self.needed_first:
-            return f"The assistant needed no {name} {self.when} that it had been told."
+            return f"The assistant needed no {name} {self.when} that the messages before had given."
         needed, held = wording.counted(self.needed_first, name), self._terms.held(self._level)
-        whose = f"that the assistant had been told and needed {self.when}"
+        whose = f"that the assistant was given and needed {self.when}"
         return f"Of {needed} {whose}, the summary holds {held:,}."
 
     @property
@@ -82,7 +82,8 @@ class EvidenceCard:
         if self._level is Level.TOLD:
             return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
-        return f"Of all {wording.counted(needed, 'term')} that it had been told, {held:,}."
+        terms = wording.counted(needed, "term")
+        return f"Of all {terms} that the assistant was given and needed, it holds {held:,}."
 
     @property
     def better(self) -> str:

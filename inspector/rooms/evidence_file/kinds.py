@@ -135,7 +135,7 @@ KINDS: Mapping[str, Kind] = {
             r"@(?:[\w\u0300-\u036f-]++(?:\.[\w\u0300-\u036f-]++)+|\[[0-9a-fA-F.:]++\])"
         )
     ),
-    "address of a site": Kind(
+    "URL": Kind(
         declared_pattern(r"(?i)(?<![\w.])(?:(?:https?|ftp|wss?)://|www\.(?=\w))[^\s\"'<>\\]+")
     ),
     "token": Kind(

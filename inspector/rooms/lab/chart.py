@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chatmemory.advice import Advice, Option
-from chatmemory.advice.words import HALF, name_of, policy_short, share_words
-from chatmemory.windows.policies import WHOLE, written_share
+from chatmemory.advice.words import name_of, policy_short, share_words
+from chatmemory.windows.policies import WHOLE
 
 LETTER = 6.6  # pixels
 ROW = 15.0
@@ -20,6 +20,7 @@ Segment = tuple[float, float, float, float]  # from x, y to x, y
 EVERYTHING = "sending everything"  # above the line of its cost
 MOST_COST = 2.5
 LEAST_HELD = 0.5
+HALF = Decimal("0.5")  # of the limit, to which a window is trimmed
 
 
 class Dot(NamedTuple):
@@ -107,7 +108,7 @@ class Frontier:
         everything: Option,
         today: Option | None,
     ) -> None:
-        sliding = [each for each in shown if self._is_as_today(each, str(WHOLE))]
+        sliding = [each for each in shown if self._is_as_today(each, WHOLE)]
         blocks = [each for each in shown if self._is_as_today(each, HALF)]
         lines = {*map(id, sliding), *map(id, blocks)}
         others = [each for each in shown if id(each) not in lines]
@@ -151,12 +152,12 @@ class Frontier:
         below = float(self._at(today)[1]) + len(rows) * ROW
         self._label(today, rows, ROW if below < self.size.foot else 0)
 
-    def _is_as_today(self, point: Option, low_water: str) -> bool:
+    def _is_as_today(self, point: Option, low_water: Decimal) -> bool:
         """Return whether a window has this depth, and no other option."""
         policy = point.policy
         if policy is None or policy.snap_to_user or policy.whole_results:
             return False
-        return written_share(policy.low_water) == written_share(Decimal(low_water))
+        return policy.low_water == low_water
 
     def _path(self, points: Sequence[Option]) -> str:
         return "M" + "L".join(" ".join(self._at(each)) for each in points)

@@ -41,9 +41,9 @@ FLAGS = (
         is_fault=False,
         place=45,
         line=Line(
-            "Lower the cost…",
+            "Compare costs…",
             "lab",
-            title="Cost at least 5 % more than everything",
+            title="Costs at least 5 % more than sending everything",
             newest=_how_much_more,
             began_step=_began_step,
         ),

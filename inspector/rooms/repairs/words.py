@@ -8,7 +8,9 @@ from inspector.rooms.repairs.writes import Repairs
 def repair_sums(repairs: Repairs) -> list[tuple[str, str]]:
     """Return the sums of a preview of repairs, each with its name."""
     count, all_of_them = len(repairs.done), len(repairs.done) + len(repairs.refused)
-    found = [("Taken afterwards, each one checked", f"{count:,} of {all_of_them:,}")]
+    found = [
+        ("Windows accepted after the repair (each one checked)", f"{count:,} of {all_of_them:,}")
+    ]
     if count:
         found.append(("Messages that leave memory, on average", f"{repairs.leaving / count:.1f}"))
     return found

@@ -247,16 +247,18 @@ class ComparePage:
         yield self._relative_costs()
         if self.query.prices.has_money:
             yield self._costs()
-        note = "prompts that do not begin like the one before"
-        yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
-        note = "sent before, and no longer at the beginning"
-        yield ranked("Tokens billed again", note, lambda p: p.prompts.again)
+        note = "prompts that do not begin with the previous prompt"
+        yield ranked("Prompts with a changed prefix", note, lambda p: p.prompts.breaks)
+        note = "sent before, no longer in the shared prefix"
+        yield ranked("Tokens resent after a prefix change", note, lambda p: p.prompts.again)
         prompts = [each.prompts for each in policies]
         shares = [wording.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
-        yield ValueRow("Reusable tokens", "of prompts that begin alike", list(map(Value, shares)))
+        yield ValueRow(
+            "Tokens in the unchanged prefix", "of all prompt tokens", list(map(Value, shares))
+        )
         read = [(self._bill(each).read, each.prompts.tokens) for each in policies]
         cells = [Value(wording.percent(*each) or "no prompts") for each in read]
-        yield ValueRow("Read from the cache", self.query.prices.words, cells)
+        yield ValueRow("Cached input tokens", self.query.prices.words, cells)
         for name in prompts[0].refused:
             yield _refused(name, [each.refused[name] for each in prompts], calls)
         if self.phrase:

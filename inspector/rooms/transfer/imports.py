@@ -61,7 +61,7 @@ LISTED = 100  # conversations in a report
 REPEATED = "a system message equal to the one in force, which a memory ignores"
 CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
 MOVED = "compactions that put messages back or in another order, which memory cannot follow"
-UNUSED = "the given policy: the agent decided what it saw"
+UNUSED = "the given policy: agent sessions keep their recorded window"
 
 
 @dataclass(frozen=True)

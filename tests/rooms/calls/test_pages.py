@@ -107,7 +107,7 @@ def page_of(n: int) -> CallPage:
 
 def test_the_page_says_where_the_beginning_broke(desk, operator_client):
     text = operator_client.get("/c/desk/calls/3/").text
-    assert "broke after the system message" in text
+    assert "ended after the system message" in text
     assert "First difference. The cache ends here" in text
     assert "&lt;b&gt;Book&lt;/b&gt; it." in text
     assert "<b>Book" not in text
@@ -225,7 +225,7 @@ def test_commands_and_agents_give_the_same_answer(desk, capsys):
     listed = asked_by_an_agent(agent, "desk")
     assert listed.values["calls"][0]["is_broken"]
     one = asked_by_an_agent(agent, "desk", 3)
-    assert "broke after the system message" in " ".join(one.words)
+    assert "ended after the system message" in " ".join(one.words)
     assert one.url == "http://site/c/desk/calls/3/"
 
 

@@ -31,7 +31,7 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
     words = text_of(page_html(operator_client, "?at=4"))
     for part in (
         "Why? What did the summary lose? #1 to #3 became one summary. ",
-        "Of 3 exact terms that the assistant had been told and needed so far, the summary holds 1.",
+        "Of 3 exact terms that the assistant was given and needed so far, the summary holds 1.",
         "Which of them are rare is known from 5 conversations with a summary on.",
         "the summary 1 + 10 terms 3 + 25 terms 3 + 50 terms 3 + 100 terms 3 last 10,000 tok 3",
         "A-1182 the user said it again said in #2 · said again in #5 · used in #7",
@@ -107,7 +107,7 @@ def test_it_is_shown_at_its_step_and_where_nothing_else_is_asked(compacted, oper
     assert 'id="evidence"' in page_html(operator_client, "?at=4&find=A-1182")
     for query in ("?at=3", "?at=5", "?at=4&msg=1"):
         assert 'id="evidence"' not in page_html(operator_client, query)
-    assert "What it lost" in text_of(page_html(operator_client, "?msg=4"))
+    assert "What the summary lost" in text_of(page_html(operator_client, "?msg=4"))
     assert 'data-pane="why"' in page_html(operator_client, "?at=4")
 
 
@@ -119,7 +119,7 @@ def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
     services.keep("c")
     words = text_of(page_html(operator_client))
-    assert "The assistant needed no exact term so far that it had been told." in words
+    assert "The assistant needed no exact term so far that the messages before had given." in words
     assert "Lost and not needed so far: 1." in words
     services.add("c", users("more"))
     assert "As of step 3." in text_of(page_html(operator_client, "?at=3"))
@@ -147,8 +147,8 @@ def test_rare_terms_are_told_first_where_enough_conversations_tell_what_is_rare(
         services.keep(f"c{n}")
     page = page_html(operator_client, "?at=4")
     words = text_of(page)
-    assert "Of 2 rare exact terms that the assistant had been told and needed so far" in words
-    assert "Of all 3 terms that it had been told, 1." in words
+    assert "Of 2 rare exact terms that the assistant was given and needed so far" in words
+    assert "Of all 3 terms that the assistant was given and needed, it holds 1." in words
     rare, _, folded = page.partition("All exact terms: 3 needed, 1 held")
     assert '<code dir="auto">A-1182</code>' in rare
     assert '<code dir="auto">B-2291</code>' in folded

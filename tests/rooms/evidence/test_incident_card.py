@@ -205,7 +205,11 @@ def too_big(memory_id: str) -> None:
     ("make", "left", "cure"),
     [
         (cleared, "step 2, memory was cleared", "No limit would have kept it: memory was cleared."),
-        (set_list, "step 2, the list was set", "No limit would have kept it: the list was set."),
+        (
+            set_list,
+            "step 2, the message list was replaced",
+            "No limit would have kept it: the message list was replaced.",
+        ),
         (
             by_client,
             "step 2, the client left it out of its list",
@@ -251,9 +255,8 @@ def test_uses_are_one_line_that_unfolds(operator_client):
     assert "1 term used without a recorded mention" in text_of(page)
     assert "A-1182 #4" not in text_of(page)
     unfolded = text_of(page_html(operator_client, "?at=4&used=1"))
-    assert "1 term used without a recorded mention Fold A-1182 #4, said in #1, left at step 3" in (
-        unfolded
-    )
+    line = "1 term used without a recorded mention in memory"
+    assert f"{line} Fold A-1182 #4, said in #1, left at step 3" in unfolded
     assert "used without" not in text_of(page_html(operator_client, "?at=3"))
 
 
@@ -307,7 +310,7 @@ def test_kept_incidents_are_shown_with_their_step(operator_client):
     create_and_keep("c", MessageWindow(2), SAID)
     assert "Incidents as of" not in page_html(operator_client)
     services.add("c", users("one more"))
-    assert "Incidents as of step 4." in page_html(operator_client)
+    assert "Incidents checked up to step 4." in page_html(operator_client)
     before = KeptIncidents.objects.get(memory_id="c").step
     KeptIncidents.objects.filter(memory_id="c").delete()
     assert 'id="incident"' not in page_html(operator_client)

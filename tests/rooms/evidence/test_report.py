@@ -35,7 +35,10 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
         shown = report(operator_client, f"/c/order-7741/{query}")
         said = words(shown)
         assert "The user had to say A-1182 again: #46 asked for it." in said
-        assert "#28 held it and left at step 43, when #43 arrived: 55 over the limit." in said
+        assert (
+            "#28, the last message that contained it, left memory at step 43, when #43 arrived: "
+            "55 over the limit." in said
+        )
         assert "Send everything…" in said
         assert re.search(r"It costs \d+ % more than sending everything", said)
         assert re.search(r"Facts \d → (\d) of \1; cost 1\.\d\d → 1\.00\.", said)

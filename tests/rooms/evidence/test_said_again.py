@@ -104,9 +104,9 @@ def test_it_is_a_filter_newest_first(operator_client):
 def test_from_the_filter_the_lab_looks_for_a_limit_for_all_of_them(operator_client):
     with_incidents("told", SAID)
     create_and_add("silent", MessageWindow(9), users("hi"))
-    assert "Fix for all" not in operator_client.get("/").content.decode()
+    assert "Find better limits" not in operator_client.get("/").content.decode()
     page = operator_client.get("/?flagged=user_repeated&q=told")
-    assert "Fix for all" in page.content.decode()
+    assert "Find better limits" in page.content.decode()
     lab = operator_client.get(page.context["query"].lab)
     assert lab.status_code == 200
     assert "1 conversation" in lab.content.decode()

@@ -28,7 +28,7 @@ FORMS: dict[str, str] = {
         pat@[192.0.2.4]
         ann-marie@example-host.example
     """,
-    "address of a site": """
+    "URL": """
         https://example.com/u/lena?id=7
         http://localhost:8000/admin
         HTTPS://EXAMPLE.ORG/A

@@ -118,7 +118,7 @@ MASKED = [
     ("phone", "call +33 6 12 34 56 78", "+33 6 12 34 56 78"),
     ("id", "order A-1182 of today", "A-1182"),
     ("number", "order 48213, 12 mugs for 12.50", "48213"),
-    ("address of a site", "see https://a.example/48213?x=1 now", "https://a.example/48213?x=1"),
+    ("URL", "see https://a.example/48213?x=1 now", "https://a.example/48213?x=1"),
 ]
 
 
@@ -136,7 +136,7 @@ def test_all_kinds_and_words_are_masked_at_once():
     assert masker.text(text) == (
         "[redacted word #A1] [redacted mail #A2] #[redacted id #A3] [redacted id #A4] "
         "[redacted number #A5] [redacted number #A6] [redacted number #A6] [redacted number #A7] "
-        "[redacted word #A8] [redacted address of a site #A9]"
+        "[redacted word #A8] [redacted URL #A9]"
     )
 
 

@@ -157,7 +157,7 @@ def test_a_window_in_blocks_is_suggested_where_it_saves(operator_client, db):
     for n in range(4, 8):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
     text = computed(operator_client, "provider=own&input=2.5&cached=0.25")
-    assert "Cut in blocks at" in text
+    assert re.search("Set the limit to .* trimmed to .* when full", text)
     assert "Measured on 4 conversations, each counted alike" in text
     assert re.search(r"It saves in both halves of the conversations, too: cost 0\.\d\d and", text)
     assert "Preview the change" in text
@@ -172,13 +172,13 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     assert list(groups) == ["air- id begins with", "team:agents label"]
     count, _, today, suggested, held, _, cost, _ = groups["team:agents label"]
     assert (count, today) == ("4", "1,500 sliding")
-    assert "in blocks" in suggested or "down to" in suggested
+    assert "trimmed to" in suggested
     before, after = cost.split(" → ")
     assert float(after) < float(before)
     least, most = held.split(" → ")
     assert int(most) >= int(least)
     assert groups["air- id begins with"][1].count("·") == 1
-    assert "Fix for all" in text
+    assert "Find better limits" in text
 
 
 def test_a_branch_is_in_the_group_of_its_labels_and_id_and_makes_none(
@@ -225,7 +225,7 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     preview = words(operator_client.post("/lab/fix/", form).content)
     assert "team:agents 4 conversations: 1,500 sliding →" in preview
     assert "Facts needed again, and held" in preview
-    assert re.search(r"Cost, where sending everything is 1 \d\.\d\d → \d\.\d\d", preview)
+    assert re.search(r"Cost, relative to sending everything \d\.\d\d → \d\.\d\d", preview)
     one = words(operator_client.post("/lab/fix/", {**form, "group": "other-"}).content)
     assert "other- 4 conversations" in one
     assert "team:agents" not in one
@@ -360,7 +360,7 @@ def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db)
 
 def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     create_and_add("m", TWO, SAID)
-    assert "2 facts: too few to choose by facts." in computed(operator_client)
+    assert "2 facts are too few to recommend a limit by facts." in computed(operator_client)
 
 
 def test_a_group_whose_limit_only_measures_sends_everything_today(operator_client, conversations):
@@ -478,7 +478,7 @@ def test_a_sample_is_drawn_by_its_seed(conversations):
 def test_a_limit_is_adopted_for_a_label_after_a_preview(operator_client, conversations):
     form = {"kind": "message_window", "limit": "3", "label": "team:a"}
     preview = operator_client.post("/lab/adopt/", form).content.decode()
-    assert "Use Message window 3 for 3 conversations?" in preview
+    assert "Change the policy of 3 conversations to Message window 3?" in preview
     assert policy("shop/0") == TWO
     answer = operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
     assert "label=team%3Aa" in answer["Location"]
@@ -530,7 +530,7 @@ def of_clients(conversations):
 def test_conversations_that_clients_decide_are_left_out_of_an_adoption(operator_client, of_clients):
     form = {"kind": "message_window", "limit": "3", "label": "team:a"}
     preview = words(operator_client.post("/lab/adopt/", form).content)
-    assert "Use Message window 3 for 3 conversations?" in preview
+    assert "Change the policy of 3 conversations to Message window 3?" in preview
     assert "2 conversations are left out: the client decides what is in memory." in preview
     operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
     assert {policy(f"shop/{n}") for n in (0, 2, 4)} == {MessageWindow(3)}

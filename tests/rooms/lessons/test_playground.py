@@ -173,7 +173,7 @@ def test_a_chat_of_one_message_is_not_called_messages(client, db):
 
 
 def test_verdicts_stand_under_their_question(client, db):
-    assert "Would providers accept this memory? OpenAI Yes." in page_words(client, limit=9)
+    assert "Would each provider accept this memory? OpenAI Yes." in page_words(client, limit=9)
 
 
 def test_an_answer_that_is_nearly_right_gets_a_hint(client, db):

@@ -74,10 +74,10 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     asked = {"provider": "gemini", "rule": "call_after_model"}
     shown = operator_client.post("/doctor/repair/", asked)
     page = words(shown.content)
-    assert "Taken afterwards, each one checked 1 of 1" in page
+    assert "Windows accepted after the repair (each one checked) 1 of 1" in page
     assert "Messages that leave memory, on average 2.0" in page
     assert "Facts needed again, and held 1 → 0 of 2" in page
-    assert re.search(r"sending everything is 1 \d\.\d\d → \d\.\d\d", page)
+    assert re.search(r"sending everything \d\.\d\d → \d\.\d\d", page)
     assert "It does not help while a turn is longer than the limit" in page
     before = Memory.objects.get().window_count
     sent = {**asked, "versions": shown.context["versions"], "snap": "yes"}

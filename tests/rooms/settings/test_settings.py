@@ -162,7 +162,7 @@ class TestOptions:
         typed["option_always_keep_system_message_first"] = "on"
         html = page(operator_client, **typed)
         assert "5 messages would leave at the next add" in html
-        assert "down to 50%" in html
+        assert "trimmed to 50 % when full" in html
         operator_client.post(SAVE, form(**typed))
         options = {"low_water": "0.5", "oversized": "keep"}
         policy = MessageWindow(8, always_keep_system_message_first=True, **options)

@@ -33,7 +33,7 @@ def test_from_a_lost_order_number_to_the_limit_in_two_clicks(
     page.locator("#lost").get_by_role("link", name="A-1182").first.click()
     expect(page.locator(".lab__big")).to_have_text("3 messages still hold “A-1182” at #3.")
     page.get_by_role("link", name="One message on").click()
-    expect(page.get_by_role("heading", name="Who is in memory after #4")).to_be_visible()
+    expect(page.get_by_role("heading", name="Messages in memory after #4")).to_be_visible()
     page.get_by_role("button", name="Use this policy").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Use Message window 3 for m?")
 

@@ -240,7 +240,7 @@ FORM = {"policy": "token_window:4000"}
 
 def test_a_policy_is_adopted_after_a_confirmation(page, operator_client):
     asked = operator_client.post(ADOPT, FORM).content.decode()
-    assert "Use Token window 4,000 for order-7741?" in asked
+    assert "Change the policy of order-7741 to Token window 4,000?" in asked
     assert conversations.policy("order-7741") == TokenWindow(800)
     answer = operator_client.post(ADOPT, FORM | {"confirmed": "1"})
     assert answer["Location"] == "/c/order-7741/"
@@ -297,7 +297,7 @@ def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client
     monkeypatch.setattr("chatmemory.reading.simulation.RECOUNTED_AT_ONCE", 5)
     form = {"policy": "message_window:2,estimator=gpt-4"}
     asked = operator_client.post(ADOPT, form).content.decode()
-    assert "gpt-4 counts differently from the estimator in force" in asked
+    assert "The new policy uses another token estimator, gpt-4." in asked
     assert "at the next add" not in asked
     asked = operator_client.post(ADOPT, form | {"recount": "1"}).content.decode()
     assert "would leave at the next add" in asked
@@ -343,7 +343,7 @@ def test_words_of_a_project_are_followed(operator_client, db, settings):
 
 def test_the_options_of_a_policy_are_shown(page):
     text = page("?policy=token_window:800&policy=token_window:800,low_water=0.6")
-    assert text.count("down to 60") >= 2
+    assert text.count("trimmed to 60 %") >= 2
 
 
 def test_a_comparison_says_that_it_leaves_out_pins(operator_client, db):
@@ -373,4 +373,4 @@ def test_numbers_are_sent_as_a_file(page, operator_client, form):
     [("?at=0", 200), ("?at=999999", 200), ("?at=1&phrase=%00", 200), ("?at=x", 422)],
 )
 def test_every_place_can_be_shown(page, query, status):
-    assert "Who is in memory after" in page(query, status)
+    assert "Messages in memory after" in page(query, status)

@@ -107,7 +107,7 @@ def page(operator_client):
 def test_the_demo_has_too_few_facts_to_choose_by(page):
     demo.load()
     html = page()
-    assert "6 facts: too few to choose by facts." in html
+    assert "6 facts are too few to recommend a limit by facts." in html
     assert "Send everything" in html
     assert "902" not in html
 
@@ -120,8 +120,8 @@ def test_an_address_of_the_conversation_opens_at_its_step_with_the_phrase(page, 
     assert "Does it still remember it? at #46 no yes, in #28" in " ".join(html.split())
     services.pin("order-7741", 50)
     services.add("order-7741", [UserMessage("Thank you.")])
-    assert "Who is in memory after #59" in page("?at=60&find=A-1182")
-    assert "Who is in memory after #58" in page("?at=59&find=A-1182"), "a pin says nothing"
+    assert "Messages in memory after #59" in page("?at=60&find=A-1182")
+    assert "Messages in memory after #58" in page("?at=59&find=A-1182"), "a pin says nothing"
     answer = operator_client.get("/c/order-7741/compare/?at=x&find=A-1182")
     assert (answer.status_code, "Step must be a whole" in answer.content.decode()) == (422, True)
 
@@ -140,7 +140,7 @@ def test_a_comparison_opens_with_the_advice_and_its_policy(page):
     assert card.title in html
     assert card.measured_on in html
     create_and_add("few", MessageWindow(120), turns(2))
-    assert "too few to choose by facts." in page(memory_id="few")
+    assert "too few to recommend a limit by facts." in page(memory_id="few")
 
 
 def test_examples_are_ids_before_names_before_dates(operator_client):
