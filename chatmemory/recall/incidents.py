@@ -79,6 +79,11 @@ class Incident:
         return self.result or self.facts[0]
 
     @property
+    def messages(self) -> IncidentMessages:
+        """The messages to name, of the part that is shown first."""
+        return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
+
+    @property
     def words(self) -> KindWords:
         return words_of(self.kind, self.is_forced)
 
@@ -102,6 +107,19 @@ class Incident:
     def fact(self) -> str:
         """The fact to show: the best known one, or the tool."""
         return self.facts[0].fact if self.facts else self.tool
+
+
+class IncidentMessages(NamedTuple):
+    """The messages that every sentence, card, file and answer of the API names for an incident.
+
+    `said` is the message that people remember: the latest of a user that said the fact, else of a
+    tool. Its fact left memory at `left_step`, `asked` asked for it, and `again` repeats it.
+    """
+
+    said: int
+    left_step: int
+    asked: int | None
+    again: int
 
 
 class StepMessage(NamedTuple):
@@ -358,6 +376,19 @@ def incident_words(incident: Incident) -> str:
     event = f"{incident.what} {incident.happened} in #{incident.again}{call_words(incident)}"
     origin = "the result in" if incident.result else "said in"
     return f"{event}; {forgotten_words(incident.shown, origin)}"
+
+
+def path_words(incident: Incident) -> str:
+    """Return the way of an incident in one sentence, without its last point: `A-1182 (said in #25)
+    left memory at step 43; asked for in #44, repeated in #45`.
+    """
+    named = incident.messages
+    origin = "result in" if incident.result else "said in"
+    request = f"asked for in #{named.asked}, " if named.asked else ""
+    return (
+        f"{incident.what} ({origin} #{named.said}) left memory at step {named.left_step:,}; "
+        f"{request}{incident.words.repeated} in #{named.again}"
+    )
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:

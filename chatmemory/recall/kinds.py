@@ -26,13 +26,18 @@ class IncidentKind(StrEnum):
 @dataclass(frozen=True)
 class KindWords:
     """The words of a kind: as a title, as the event of the fact or the tool, in short for the last
-    message, and as the event of several facts, if that differs.
+    message, and as the event of several facts, if that differs. `repeated` is the last message's
+    part in a sentence.
     """
 
     title: str
     happened: str
     short: str
     to_several: str = ""
+
+    @property
+    def repeated(self) -> str:
+        return "repeated" if self.short == "said again" else self.short
 
 
 WORDS: Mapping[IncidentKind, KindWords] = {

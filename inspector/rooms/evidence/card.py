@@ -63,16 +63,16 @@ class IncidentCard:
 
     def _stops(self) -> Iterator[Stop]:
         incident, texts = self._incident, self._shown.texts
-        first = incident.shown
-        quote = quoted(texts[first.said], incident.fact)
-        yield Stop("result" if incident.result else "said", quote, is_out=False, seq=first.said)
-        how = how_it_left(self._shown.left, first.last)
-        yield Stop("left", how, is_out=True, step=first.left_step)
-        if incident.asked:
-            request = question_in(texts[incident.asked])
-            yield Stop("asked for", request, is_out=True, seq=incident.asked)
-        again = quoted(texts[incident.again], incident.fact)
-        yield Stop(incident.words.short, again, is_out=False, seq=incident.again)
+        named = incident.messages
+        quote = quoted(texts[named.said], incident.fact)
+        yield Stop("result" if incident.result else "said", quote, is_out=False, seq=named.said)
+        how = how_it_left(self._shown.left, incident.shown.last)
+        yield Stop("left", how, is_out=True, step=named.left_step)
+        if named.asked:
+            request = question_in(texts[named.asked])
+            yield Stop("asked for", request, is_out=True, seq=named.asked)
+        again = quoted(texts[named.again], incident.fact)
+        yield Stop(incident.words.short, again, is_out=False, seq=named.again)
 
     @property
     def limit(self) -> int | None:

@@ -11,11 +11,10 @@ from django.db.models import Exists, F, OuterRef
 
 from chatmemory.exceptions import CorruptRow
 from chatmemory.ledger.windows import read_message
-from chatmemory.messages.texts import named
 from chatmemory.models import LIVED, Message, Step
 from chatmemory.reading.feed import time_of
 from chatmemory.reading.finding import any_of
-from chatmemory.recall.incidents import Incident
+from chatmemory.recall.incidents import Incident, path_words
 from inspector.rooms.evidence.incidents import (
     IncidentKeeper,
     KeptIncident,
@@ -73,12 +72,7 @@ def newest_said_again(memory_id: str) -> str:
     found = newest_incidents([memory_id]).by_id.get(memory_id)
     if found is None:
         return ""
-    incident, first = found.incident, found.incident.shown
-    request = f"asked for in {named(incident.asked)}, " if incident.asked else ""
-    return (
-        f"{incident.what} (said in {named(first.said)}) left memory at step {first.left_step:,}; "
-        f"{request}{incident.words.short} in {named(incident.again)}"
-    )
+    return path_words(found.incident)
 
 
 def came_up_again(found: NewestIncident) -> str:

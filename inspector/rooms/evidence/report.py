@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from chatmemory import CorruptRow
 from chatmemory.explain.reasons import how_it_left
-from chatmemory.messages import texts
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.pins import PinPreview, pin_preview, pinning
@@ -53,9 +52,8 @@ class IncidentReport:
         incident = shown.incident
         first = incident.shown
         self.what, self.kind = incident.what, incident.kind
-        self.asked = incident.asked
-        self.last, self.said = first.last, first.said
-        self.left_step = first.left_step
+        self.messages = incident.messages
+        self.is_last = first.last == first.said
         self.how = how_it_left(shown.left, first.last)
         self.sign = "," if self.how.startswith("when ") else ":"  # before `how`
         self.is_forced = incident.is_forced
@@ -73,12 +71,21 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """The words after the term."""
+        """The words between the term and the message in which it came up again."""
         if self.kind is IncidentKind.USER_REPEATED:
-            return "again"
-        if self.kind is IncidentKind.USER_SUPPLIED:
-            return f", which was said in {texts.named(self.said)}"
-        return "was called again"
+            return "again in"
+        return "in" if self.kind is IncidentKind.USER_SUPPLIED else "was called again in"
+
+    @property
+    def origin(self) -> str:
+        """The words after the number of the message that had the fact: no other is named, although
+        later mentions may have left with it.
+        """
+        if self.kind is IncidentKind.CALL_REPEATED:
+            return ", the result before,"
+        if self.is_last:
+            return ", the last message that contained it,"
+        return " said it. The last mention"
 
     @property
     def pin(self) -> PinPreview | None:

@@ -103,7 +103,7 @@ def _incident_words(conversation: str, incident: Incident) -> str:
         f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
     )
     how = how_it_left(left, first.last)
-    return f"{incident_words(incident)}. {request}How {named(first.last)} left: {how}."
+    return f"{incident_words(incident)}. {request}How it left: {how}."
 
 
 def _until(known: IncidentsUntil | CompactionsUntil) -> str:

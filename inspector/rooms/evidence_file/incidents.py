@@ -43,10 +43,19 @@ def incident_cards(shown: Shown) -> list[dict[str, Any]]:
     return [_card(shown, each, advice) for each in found[-LISTED:]]
 
 
+def step_of_incident(memory_id: str) -> int | None:
+    """Return the step of the newest incident of users and tools that is known, or None."""
+    steps = [each.step for each in known_incidents(memory_id) if _has_card(each)]
+    return steps[-1] if steps else None
+
+
+def _has_card(incident: Incident) -> bool:
+    return incident.kind is not IncidentKind.USED_UNSEEN
+
+
 def _is_in(shown: Shown, incident: Incident) -> bool:
     has_steps = {incident.shown.left_step, incident.step} <= shown.steps.keys()
-    is_used = incident.kind is IncidentKind.USED_UNSEEN
-    return has_steps and incident.again in shown.rows and not is_used
+    return has_steps and incident.again in shown.rows and _has_card(incident)
 
 
 def _price(advice: AdviceCard | None, limit: int | None) -> str:
@@ -80,20 +89,20 @@ def _card(shown: Shown, incident: Incident, advice: AdviceCard | None) -> dict[s
 
 
 def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
-    first = incident.shown
+    named = incident.messages
     label = "result" if incident.result else "said"
-    yield _stop(shown, label, first.said, incident.fact)
-    how = how_it_left(shown.steps[first.left_step].change, first.last)
-    yield {"label": "left", "step": first.left_step, "text": how, "out": True}
-    if incident.asked:
-        request = _text(shown, incident.asked)
+    yield _stop(shown, label, named.said, incident.fact)
+    how = how_it_left(shown.steps[named.left_step].change, incident.shown.last)
+    yield {"label": "left", "step": named.left_step, "text": how, "out": True}
+    if named.asked:
+        request = _text(shown, named.asked)
         yield {
             "label": "asked for",
-            "seq": incident.asked,
+            "seq": named.asked,
             "text": question_in(request),
             "out": True,
         }
-    yield _stop(shown, incident.words.short, incident.again, incident.fact)
+    yield _stop(shown, incident.words.short, named.again, incident.fact)
 
 
 def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from chatmemory.patterns import declared_pattern
 from chatmemory.reading import conversations
 from inspector.conversation.looks import LOOKS
 from inspector.forms.fields import STEP_MAX, first_problem
+from inspector.rooms.evidence_file.incidents import step_of_incident
 from inspector.rooms.evidence_file.kinds import KINDS
 from inspector.rooms.evidence_file.masking import WORD_LENGTH, WORDS_MAX, Choice, Masker
 from inspector.rooms.evidence_file.reads import Evidence, as_json, evidence
@@ -78,7 +79,7 @@ def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
     """
     memory = conversations.memory(memory_id)
     is_sent = request.method == "POST"
-    form = EvidenceForm(request.POST if is_sent else {"at": request.GET.get("at", "")})
+    form = EvidenceForm(request.POST if is_sent else {"at": _opened_at(request, memory_id)})
     if not form.is_valid():
         if not is_sent:
             raise Http404("in the address, 'at' must be a step")
@@ -99,6 +100,11 @@ def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
         "is_previewed": is_sent,
     }
     return render(request, "rooms/evidence_file/form.html", context)
+
+
+def _opened_at(request: HttpRequest, memory_id: str) -> str | int:
+    """Return the step in the address, else that of the newest incident, else nothing."""
+    return request.GET.get("at", "") or step_of_incident(memory_id) or ""
 
 
 def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:

@@ -91,7 +91,7 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     (fact,) = incident["facts"]
     assert (fact["fact"], incident["asked"], fact["limit"]) == ("A-1182", 46, 902)
     assert (
-        "a limit of 902 would have kept it. The assistant had asked for it in #46. How #28 left: "
+        "a limit of 902 would have kept it. The assistant had asked for it in #46. How it left: "
         "when #43 arrived: 55 over the limit."
     ) in again["answer"]
 

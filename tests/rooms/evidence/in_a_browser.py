@@ -86,7 +86,9 @@ def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     page.get_by_role("link", name="Copy report").click()
     expect(page.locator("[data-copy-report]")).to_have_text("Copied")
     sentence, address = page.evaluate("copied").splitlines()
-    assert sentence.startswith("The user had to say A-1182 again: #46 asked for it. #28, the last")
+    assert sentence.startswith(
+        "The user had to say A-1182 again in #47: #46 asked for it. #25 said it"
+    )
     assert address.endswith("/c/order-7741/?at=47")
 
 

@@ -9,8 +9,12 @@ from django.utils.html import strip_tags
 
 from chatmemory import TokenWindow, services
 from chatmemory.reading import conversations
+from chatmemory.recall.incidents import path_words
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector import demo
+from inspector.rooms.evidence.incidents import incidents
+from inspector.rooms.evidence_file.masking import Choice, Masker
+from inspector.rooms.evidence_file.reads import evidence
 
 from ...conversations import users
 
@@ -34,11 +38,8 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
     for query in ("", "?msg=3"):
         shown = report(operator_client, f"/c/order-7741/{query}")
         said = words(shown)
-        assert "The user had to say A-1182 again: #46 asked for it." in said
-        assert (
-            "#28, the last message that contained it, left memory at step 43, when #43 arrived: "
-            "55 over the limit." in said
-        )
+        assert "The user had to say A-1182 again in #47: #46 asked for it." in said
+        assert "#25 said it. The last mention left memory at step 43, when #43 arrived: 55" in said
         assert "Send everything…" in said
         assert re.search(r"It costs \d+ % more than sending everything", said)
         assert re.search(r"Facts \d → (\d) of \1; cost 1\.\d\d → 1\.00\.", said)
@@ -50,6 +51,34 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
     operator_client.post("/c/order-7741/adopt/", {"policy": "everything", "confirmed": "1"})
     assert conversations.policy("order-7741") == TokenWindow(800).metering()
     assert "Send everything" not in words(report(operator_client, "/c/order-7741/"))
+
+
+def test_an_incident_names_the_same_messages_everywhere(operator_client, api):
+    """In its report, its card, the list, the overview, the API, the tool and the evidence file."""
+    demo.load()
+    services.keep("order-7741")
+    (found,) = [each for each in incidents("order-7741").incidents if each.is_forced]
+    named = found.messages
+    assert named == (25, 43, 46, 47)
+    path = "A-1182 (said in #25) left memory at step 43; asked for in #46, repeated in #47"
+    numbers = {f"#{seq}" for seq in (named.said, named.asked, named.again)} | {"#43"}
+    page = operator_client.get("/c/order-7741/").text
+    card = page[page.index('id="incident"') : page.index('class="incident__cure"')]
+    overview = words(operator_client.get("/").text)
+    (row,) = [
+        each
+        for each in api.get("/api/v1/memories/order-7741/incidents/").json()["incidents"]
+        if each["forced"]
+    ]
+    assert path_words(found) == path
+    assert path in overview
+    assert (row["facts"][0]["said"], row["facts"][0]["left_step"]) == named[:2]
+    assert (row["asked"], row["again"]) == named[2:]
+    file = evidence("order-7741", None, Masker(Choice())).incident
+    assert [each.get("seq", each.get("step")) for each in file["path"]] == list(named)
+    for text in (report(operator_client, "/c/order-7741/"), card, path_words(found)):
+        assert set(re.findall(r"#\d+", words(text))) <= numbers
+        assert {"#25", "#46", "#47"} <= set(re.findall(r"#\d+", words(text)))
 
 
 def test_a_pin_is_offered_only_where_everything_does_not_fit(operator_client, monkeypatch):

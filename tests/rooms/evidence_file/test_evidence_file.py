@@ -65,6 +65,13 @@ def test_a_conversation_without_a_step_offers_no_file(operator_client, db):
     assert operator_client.get("/c/c/evidence/?at=0").status_code == 200
 
 
+def test_the_form_opens_at_the_newest_incident(order, operator_client):
+    services.keep("order-7741")
+    assert operator_client.get(PAGE).context["form"].data["at"] == 47
+    assert operator_client.get(f"{PAGE}?at=12").context["form"].data["at"] == "12"
+    assert operator_client.get("/c/classroom/evidence/").context["form"].data["at"] == ""
+
+
 def test_the_file_says_why_the_order_number_was_forgotten(order, operator_client):
     html = file_of(operator_client, PAGE, at="43")
     data = data_of(html)
