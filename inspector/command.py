@@ -50,6 +50,7 @@ COMMANDS = {
     "recall": Named("recall", "the share of needed facts that each limit would have held", True),
     "incidents": Named("incidents", "facts that left memory and came up again", True),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),
+    "hook": Named("hook", "put back what a summary lost, as a hook of an agent's client"),
     "doctor": Named("doctor", "windows that a provider would refuse, and why", True),
     "check": Named("check", "recorded conversations against a policy and a baseline", True),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
@@ -91,6 +92,8 @@ def overview() -> str:
 
 def carry_out(name: str, arguments: Sequence[str]) -> None:
     """Run a command. Exits with 1 if a package is missing, and with 2 for an unknown name."""
+    if name == "hook":
+        _hook(arguments)
     settings = os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
     if settings == SETTINGS and name in COMMANDS and COMMANDS[name].has_report:
         _report_on_files(name, arguments)
@@ -132,6 +135,14 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
         code = 1
     discard_unwritten()
     sys.exit(code)
+
+
+def _hook(arguments: Sequence[str]) -> None:
+    """Answer a hook and exit, without Django, whose import would take too long."""
+    report = import_module("chatmemory.reports.hook")
+    parser = ArgumentParser(prog="chatmemory hook", description=report.HELP)
+    report.add_arguments(parser)
+    sys.exit(report.run(vars(parser.parse_args(arguments)), _print))
 
 
 def _print(line: str) -> None:

@@ -213,6 +213,15 @@ def compaction_evidence(
     return list(_Sources(session, mentions, words, estimator_for(estimator)).evidence())
 
 
+def newest_dropped(session: Session, words: Words = NO_WORDS) -> list[tuple[str, int]]:
+    """Return the terms that the newest summary lost, as `Evidence.dropped` of it, each with the
+    position of the last replaced message that mentions it; [] without a summary that can be read.
+    """
+    if not session.compactions or session.compactions[-1].is_opaque:
+        return []
+    return _Sources(session, None, words, None).dropped_by(session.compactions[-1])
+
+
 def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
     """Return all terms that a session mentions."""
     return frozenset().union(*map(_terms, Lexicon(session.messages, words).of))
@@ -310,7 +319,7 @@ class _Sources:
         session: Session,
         mentions: Mapping[str, int] | None,
         words: Words,
-        estimator: TokenCountEstimator,
+        estimator: TokenCountEstimator | None,
     ) -> None:
         self._session, self._estimator = session, estimator
         self._summaries = session.summaries
@@ -335,10 +344,7 @@ class _Sources:
 
     def evidence(self) -> Iterator[Evidence]:
         for number, compaction in enumerate(self._session.compactions, 1):
-            readable = [
-                each for each in compaction.covered if not self._is_cleared(each, compaction)
-            ]
-            in_window = frozenset().union(*(self._facts[at].mentions for at in compaction.window))
+            readable, in_window = self._readable(compaction), self._in_window(compaction)
             found = self._dropped(readable, in_window)
             places = {term: place for place, (term, _) in enumerate(found)}
             terms = tuple(self._needed(readable, compaction, places, in_window))
@@ -346,6 +352,20 @@ class _Sources:
             dropped = tuple(self._facts[readable[place]].own[term] for term, place in found)
             coverage = self._coverage(readable, compaction)
             yield Evidence(terms, number, compaction, dropped, mentions, coverage)
+
+    def dropped_by(self, compaction: Compaction) -> list[tuple[str, int]]:
+        readable = self._readable(compaction)
+        found = self._dropped(readable, self._in_window(compaction))
+        return [
+            (self._facts[at].own[term], at) for term, at in ((t, readable[p]) for t, p in found)
+        ]
+
+    def _readable(self, compaction: Compaction) -> list[int]:
+        """Return the replaced messages whose text the agent still saw."""
+        return [each for each in compaction.covered if not self._is_cleared(each, compaction)]
+
+    def _in_window(self, compaction: Compaction) -> frozenset[str]:
+        return frozenset().union(*(self._facts[at].mentions for at in compaction.window))
 
     def _is_cleared(self, position: int, compaction: Compaction) -> bool:
         cleared = self._session.cleared.get(position)
@@ -439,6 +459,7 @@ class _Sources:
 
     def _count(self, position: int) -> int:
         if position not in self._tokens:
+            assert self._estimator is not None
             count = self._estimator.estimate_token_count_in_text
             self._tokens[position] = sum(map(count, self._texts[position]))
         return self._tokens[position]

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from chatmemory.reports import hook
+
+
+class Command(BaseCommand):
+    help = hook.HELP
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        hook.add_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        hook.run(options, self.stdout.write)
