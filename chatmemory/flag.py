@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from django.db.models import Q
+
+
+class Turns(StrEnum):
+    """The turns that could have a case: all, those after an eviction, or after a compaction."""
+
+    ALL = "all"
+    EVICTED = "evicted"
+    COMPACTED = "compacted"
+
+
+class Case(NamedTuple):
+    """A case that began with a step of a ledger, with a `detail` such as the rules broken."""
+
+    step: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class PastCases:
+    """The cases of a flag in the past, also of those that were mended since.
+
+    `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`. It may
+    keep JSON values in the state, which it gets again with the next passage; `version` changes when
+    it would find others. `counting` returns the function that tells whether a case counts today, by
+    the id of its conversation and its detail.
+    """
+
+    title: str
+    find: Callable[[Any, dict[str, Any]], Iterable[Case]]
+    version: Callable[[], str]
+    turns: Turns = Turns.ALL
+    counting: Callable[[], Callable[[str, str], bool]] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +76,8 @@ class Flag:
     - It is red unless `is_fault` is False, such as for a price, or `alarms` returns False because
       it does not count yet.
     - Lists can be sorted by `newest_at`, a column of microseconds.
+    - `past` finds its cases of the past: pages say since when there are some, and whether a change
+      helped.
     - `former` are its names in the previous release, which are still accepted.
     """
 
@@ -57,6 +93,7 @@ class Flag:
     is_fault: bool = True
     alarms: Callable[[], bool] | None = None
     newest_at: str = ""
+    past: PastCases | None = None
     former: tuple[str, ...] = ()
 
     def __str__(self) -> str:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from datetime import datetime
 from typing import Any, ClassVar
 
-from chatmemory.kept import KeptRow
+from django.db.models import F, Q
+
+from chatmemory.kept import KeptPart, KeptRow
 from chatmemory.models import Memory
 
 QUICK_MESSAGES = 500  # messages that a request may read to derive a row at once
@@ -27,6 +30,7 @@ class Keeper(ABC):
     """A keeper of one kind of rows."""
 
     model: ClassVar[type[KeptRow]]
+    part: ClassVar[type[KeptPart] | None] = None  # of which a conversation has several rows
 
     @abstractmethod
     def version(self) -> str:
@@ -37,12 +41,26 @@ class Keeper(ABC):
     @abstractmethod
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
         """Return the columns of the row at the newest step of a conversation: `content`, and all
-        that `KeptRow` does not have.
+        that `KeptRow` does not have. A keeper with a `part` also returns `parts`: the rows of it to
+        store, all of them if `before` is None, otherwise those that differ from the stored ones.
 
         `before` is the row of an earlier step, of the same version, from which a keeper may
         continue. `make` is called within one snapshot of the database. Raises ChatMemoryError for a
         conversation that cannot be read.
         """
+
+    def is_current(self, row: KeptRow, memory: Memory) -> bool:
+        """Return whether a row of the current version is up to date."""
+        return row.step == memory.last_step
+
+    def current(self) -> Q:
+        """Return the condition for conversations whose row is up to date."""
+        name = self.model.__name__.lower()
+        return Q(**{f"{name}__step": F("last_step"), f"{name}__version": self.version()})
+
+    def changed_since(self, at: datetime) -> Q:
+        """Return the condition for conversations that may have become stale since a time."""
+        return Q(updated_at__gte=at)
 
     def messages_read(self, memory: Memory) -> int:
         """Return roughly how many messages `make` reads: if they are few, a request makes the row

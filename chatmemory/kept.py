@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -53,3 +53,24 @@ class KeptRow(models.Model):
                 f"the {self._meta.verbose_name} kept of {self.pk!r} cannot be read: "
                 "manage.py verify_memories makes them again"
             ) from error
+
+
+class KeptPart(models.Model):
+    """One of several rows that are derived from a conversation beside its `KeptRow`, in the same
+    transaction and by the same version. Its `key` names a row among those of its conversation.
+    """
+
+    key: ClassVar[str]
+
+    memory_id: str
+    memory = models.ForeignKey(
+        "chatmemory.Memory", models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
+
+    objects = TableManager()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} {self._meta.verbose_name} {getattr(self, self.key)}"

@@ -24,5 +24,6 @@ ROOMS = [
     "inspector.rooms.phrase",
     "inspector.rooms.pydantic_ai",
     "inspector.rooms.search",
+    "inspector.rooms.hours",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -61,8 +61,9 @@ def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num
     services.keep("a")
     for model in MODELS:
         assert known_steps(model) == {"a": 4}
-    of_prices = 2  # which provider is in use
-    with django_assert_num_queries(4 * len(keepers()) + of_prices):
+    of_prices = 2 * 2  # which provider is in use, for costs and for hours
+    of_calls = 1  # the newest recorded call, by which hours are stale, too
+    with django_assert_num_queries(4 * len(keepers()) + of_prices + of_calls):
         services.keep("a")
 
 
@@ -166,7 +167,8 @@ def test_rows_follow_what_changes_and_only_that(django_assert_max_num_queries):
     services.add("b", users("hi again"))
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 4, "b": 2}
-    with django_assert_max_num_queries(2 + len(keepers()) + 1):
+    of_prices = 2  # which provider is in use, for costs and for hours
+    with django_assert_max_num_queries(2 + len(keepers()) + of_prices):
         assert not rounds.keep_some(LONG)
     Memory.objects.update(updated_at=F("updated_at") - timedelta(hours=1))
     with django_assert_max_num_queries(2 + 1):

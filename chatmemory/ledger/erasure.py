@@ -158,6 +158,8 @@ def _erase_findings(memory: Memory) -> None:
     """Erase the kept rows of a conversation."""
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
+        if keeper.part is not None:
+            keeper.part.objects.filter(memory=memory).delete()
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:

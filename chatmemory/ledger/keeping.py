@@ -13,11 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
 from itertools import chain
+from operator import or_
 from time import monotonic
 
 from django.db import DatabaseError
-from django.db.models import F, Q, Subquery
+from django.db.models import Q, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -25,7 +27,7 @@ from chatmemory import database
 from chatmemory.database_errors import outage
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.keeper import Keeper
-from chatmemory.kept import KeptRow
+from chatmemory.kept import KeptPart, KeptRow
 from chatmemory.ledger.keepers import keepers
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.transaction import notify_followers, unless_changing
@@ -46,11 +48,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DerivedRow:
-    """A new kept row, and the row that it replaces."""
+    """A new kept row with its parts, and the row that it replaces."""
 
     keeper: Keeper
     row: KeptRow
     before: KeptRow | None
+    parts: Sequence[KeptPart] = ()
 
 
 # One conversation
@@ -63,20 +66,22 @@ def derived_row(keeper: Keeper, memory_id: str) -> DerivedRow | None:
     """
     memory = find_memory(memory_id)
     before = keeper.row(memory)
-    if before is not None and before.step == memory.last_step:
+    if before is not None and keeper.is_current(before, memory):
         return None
     return _derive(keeper, memory, before)
 
 
 def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRow:
+    made = keeper.make(memory, before)
+    parts = made.pop("parts", ())
     row = keeper.model(
         memory=memory,
         step=memory.last_step,
         version=keeper.version(),
         kept_at=microseconds(timezone.now()),
-        **keeper.make(memory, before),
+        **made,
     )
-    return DerivedRow(keeper, row, before)
+    return DerivedRow(keeper, row, before, parts)
 
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
@@ -114,6 +119,7 @@ def store(some: Sequence[DerivedRow]) -> None:
         for each in kept:
             each.row.kept_at = microseconds(timezone.now())
             _upsert(each.row)
+            _store_parts(each)
     for each in kept:
         database.on_commit(_notify, each)
 
@@ -122,6 +128,23 @@ def _upsert(row: KeptRow) -> None:
     names = [field.name for field in row._meta.concrete_fields if not field.primary_key]
     type(row).objects.bulk_create(
         [row], update_conflicts=True, unique_fields=["memory"], update_fields=names
+    )
+
+
+def _store_parts(each: DerivedRow) -> None:
+    """Store the parts of a row. Without a row before it, they replace all others."""
+    model = each.keeper.part
+    if model is None:
+        return
+    if each.before is None:
+        model.objects.filter(memory=each.row.memory).delete()
+    fields = [field.name for field in model._meta.concrete_fields]
+    changed = [name for name in fields if name not in ("memory", model.key)]
+    model.objects.bulk_create(
+        each.parts,
+        update_conflicts=True,
+        unique_fields=["memory", model.key],
+        update_fields=changed,
     )
 
 
@@ -154,16 +177,29 @@ def remade(memory_id: str) -> list[str]:
         memory = find_memory(memory_id)
         for keeper in keepers():
             kept = keeper.row(memory)
-            if kept is not None and kept.step == memory.last_step:
+            if kept is not None and keeper.is_current(kept, memory):
                 again = _derive(keeper, memory, None)
-                if _values(again.row) != _values(kept):
+                if _values(again.row) != _values(kept) or _differs(again):
                     differing.append(again)
     if differing and is_writable():
         store(differing)
     return [str(each.row._meta.verbose_name) for each in differing]
 
 
-def _values(row: KeptRow) -> dict[str, object]:
+def _differs(again: DerivedRow) -> bool:
+    """Return whether the stored parts of a conversation are others than these."""
+    model = again.keeper.part
+    if model is None:
+        return False
+    stored = {getattr(each, model.key): _values(each) for each in _parts_of(model, again.row)}
+    return stored != {getattr(each, model.key): _values(each) for each in again.parts}
+
+
+def _parts_of(model: type[KeptPart], row: KeptRow) -> Iterable[KeptPart]:
+    return model.objects.filter(memory=row.memory)
+
+
+def _values(row: KeptRow | KeptPart) -> dict[str, object]:
     fields = row._meta.concrete_fields
     return {field.name: getattr(row, field.attname) for field in fields if field.name != "kept_at"}
 
@@ -197,7 +233,8 @@ class Rounds:
         if not self._followers or not is_writable():
             return False
         since = min(each.since for each in self._followers)
-        has_changed = Memory.objects.filter(updated_at__gte=since).exists()
+        may_be_stale = reduce(or_, {each.keeper.changed_since(since) for each in self._followers})
+        has_changed = Memory.objects.filter(may_be_stale).exists()
         waiting = [each for each in self._followers if has_changed or each.is_behind]
         have_more = [each.keep_some(seconds) for each in waiting]
         return any(have_more)
@@ -207,7 +244,7 @@ class _Follower:
     """The progress of one keeper over the conversations."""
 
     def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+        self.keeper = keeper
         self._begun_at = self.since = timezone.now() - COMMITTED_WITHIN
         self._earliest: str | None = ""  # of earlier changes; None once all are examined
         self._failed: set[str] = set()
@@ -221,7 +258,7 @@ class _Follower:
     def keep_some(self, seconds: float) -> bool:
         now = timezone.now()
         self._wake_rested()
-        changed = self._stale(Q(updated_at__gte=self.since))
+        changed = self._stale(self.keeper.changed_since(self.since))
         is_full = len(changed) == STALE_AT_ONCE
         earlier = [] if is_full else self._stale_earlier()
         waiting = chain(_in_own_order(changed), _in_own_order(earlier))
@@ -238,13 +275,13 @@ class _Follower:
         for memory_id in memory_ids:
             began = monotonic()
             try:
-                found = derived_row(self._keeper, memory_id)
+                found = derived_row(self.keeper, memory_id)
             except MemoryNotFound:  # deleted meanwhile
                 continue
             except Exception as error:
                 if outage(error):
                     raise
-                name = self._keeper.model._meta.verbose_name
+                name = self.keeper.model._meta.verbose_name
                 logger.exception("the %s of %r cannot be made", name, memory_id)
                 self._failed.add(memory_id)
                 continue
@@ -269,9 +306,7 @@ class _Follower:
 
     def _stale(self, when: Q) -> list[str]:
         """Return conversations whose row is stale, newest change first."""
-        name = self._keeper.model.__name__.lower()
-        is_current = {f"{name}__step": F("last_step"), f"{name}__version": self._keeper.version()}
-        rows = Memory.objects.filter(when, imported=None).exclude(**is_current)
+        rows = Memory.objects.filter(when, imported=None).exclude(self.keeper.current())
         rows = rows.exclude(last_step=0).exclude(id__in=[*self._failed, *self._resting])
         newest = rows.order_by("-updated_at", "-id").values_list("id", flat=True)
         return list(newest[:STALE_AT_ONCE])

@@ -200,8 +200,9 @@ class _SentWindow:
 class Refusals:
     """The providers that would refuse each of many windows of one history, by the rules of `lint`.
 
-    `turns` are the messages of the history as each provider gets them, by default their types and
-    the ids of calls. A provider with `models` refuses what one of them refuses.
+    The history may be its turns alone. `turns` are its messages as each provider gets them, by
+    default their types and the ids of calls. A provider with `models` refuses what one of them
+    refuses.
 
     A window is nearly always the system message and a part of the history without a gap. Whether
     such a part breaks a rule is read from its first and its last message and the faults between
@@ -210,20 +211,21 @@ class Refusals:
 
     def __init__(
         self,
-        history: History,
+        history: History | Sequence[Turn],
         turns: Mapping[str, Sequence[Turn]] | None = None,
         models: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self._turns = turns or dict.fromkeys(LESSON_PROVIDERS, history.turns)
+        own = history.turns if isinstance(history, History) else history
+        self._turns = turns or dict.fromkeys(LESSON_PROVIDERS, own)
         self._models = {name: tuple((models or {}).get(name, ())) for name in self._turns}
         self.providers = tuple(PROVIDERS[name] for name in self._turns)
-        self._types = [turn.type for turn in history.turns]
+        self._types = [turn.type for turn in own]
         self._ordinary = [*accumulate(type is not _SYSTEM for type in self._types)]
         self._faults = {
             name: _Faults(turns, name, self._models[name]) for name, turns in self._turns.items()
         }
 
-    def of(self, window: OrderedDict[int, None]) -> list[str]:
+    def of(self, window: dict[int, None]) -> list[str]:
         """Return the providers that refuse a window of positions, given in its order."""
         head, newest = list(islice(window, 2)), next(reversed(window), 0)
         is_led = bool(head) and self._types[head[0]] is _SYSTEM

@@ -204,11 +204,13 @@ class CallRun(models.Model):
     last_step = models.BigIntegerField(default=0)
     own_messages = models.BigIntegerField(default=0)
     known_seq = models.BigIntegerField(default=0)
+    changed_at = models.DateTimeField(null=True, help_text="when its newest call was stored")
 
     objects = TableManager()
 
     class Meta:
         verbose_name = "run of calls"
+        indexes = [models.Index("changed_at", name="calls_runs_by_change")]
 
     def __str__(self) -> str:
         return f"{self.memory_id} run"

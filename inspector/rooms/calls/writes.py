@@ -323,6 +323,7 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
         run = run_of(row.memory_id)
         run = run or CallRun(memory_id=row.memory_id, prefix=new.prefix, is_own=False)
         row.n = run.calls = run.calls + 1
+        run.changed_at = timezone.now()
         before = known_before(row) if placed.recorded.continues else None
         if before is None and (
             stored := _stored(ModelCall.objects.filter(memory_id=row.memory_id, key=row.key))

@@ -4,14 +4,19 @@ had no room for a message.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Q
 
-from chatmemory.flag import Flag, Line
+from chatmemory.flag import Case, Flag, Line, PastCases
 from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.shell.rooms import page_url
+
+if TYPE_CHECKING:
+    from chatmemory.reading.passage import Passage
 
 
 def _lately(column: str) -> Q:
@@ -52,6 +57,24 @@ def _who_refuses(memory_id: str) -> str:
 
 def _verb() -> str:
     return "Repair…" if page_url("repair-many") else "Show the causes"
+
+
+def _begun(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+    from inspector.rooms.doctor.past import refused
+
+    return refused(passage, state)
+
+
+def _version() -> str:
+    from inspector.rooms.doctor.diagnosing import DiagnosisKeeper
+
+    return DiagnosisKeeper().version()
+
+
+def _in_use() -> Callable[[str, str], bool]:
+    from inspector.rooms.doctor.past import counting
+
+    return counting()
 
 
 FLAGS = (
@@ -111,5 +134,6 @@ FLAGS = (
             newest=_who_refuses,
             began_at="keptdiagnosis__ill_at",
         ),
+        past=PastCases("Refused", _begun, _version, counting=_in_use),
     ),
 )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
 from django.db.models import Q
 
-from chatmemory.flag import Flag, Line
+from chatmemory.flag import Case, Flag, Line, PastCases, Turns
 from chatmemory.recall.kinds import FORCED
+
+if TYPE_CHECKING:
+    from chatmemory.reading.passage import Passage
 
 _HAVING = Q(keptincidents__newest_at__isnull=False)
 
@@ -23,6 +29,37 @@ def _newest_said_again(memory_id: str) -> str:
     return newest_said_again(memory_id)
 
 
+def _repeated(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+    from inspector.rooms.evidence.past import repeated
+
+    return repeated(passage)
+
+
+def _lost(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+    from inspector.rooms.evidence.past import lost
+
+    return lost(passage)
+
+
+def _incidents_version() -> str:
+    from inspector.rooms.evidence.incidents import IncidentKeeper
+
+    return IncidentKeeper().version()
+
+
+def _compactions_version() -> str:
+    from inspector.rooms.evidence.compactions import CompactionKeeper
+
+    return CompactionKeeper().version()
+
+
+def _losing_conversations() -> Callable[[str, str], bool]:
+    from inspector.rooms.evidence.corpus import corpus_now
+
+    losing = corpus_now().losing
+    return lambda memory_id, detail: memory_id in losing
+
+
 USER_REPEATED = Flag(
     "user_repeated",
     FORCED.title,
@@ -37,6 +74,7 @@ USER_REPEATED = Flag(
         began_at="keptincidents__newest_at",
     ),
     newest_at="keptincidents__newest_at",
+    past=PastCases("Users repeated", _repeated, _incidents_version, Turns.EVICTED),
     former=("said_again",),
 )
 COMPACTED_WITH_LOSS = Flag(
@@ -46,6 +84,13 @@ COMPACTED_WITH_LOSS = Flag(
     icon="again",
     beside_doctor=True,
     place=20,
+    past=PastCases(
+        "Lost by compaction",
+        _lost,
+        _compactions_version,
+        Turns.COMPACTED,
+        _losing_conversations,
+    ),
 )
 USER_SUPPLIED = Flag(
     "user_supplied",

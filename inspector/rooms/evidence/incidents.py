@@ -84,7 +84,7 @@ class IncidentKeeper(Keeper):
         return version_of(INCIDENT_RULES, fact_words(), KeptIncident._fields, KeptFact._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        rows = _found_rows(memory, before)
+        rows = found_rows(memory, before)
         counts = Counter(row.kind for row in rows)
         forced = [row for row in rows if row.forced]
         newest = forced[-1] if forced else None
@@ -110,7 +110,7 @@ class IncidentKeeper(Keeper):
             incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(counts))
 
 
-def _found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
+def found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
     """Return the incidents of a conversation. Settled incidents come from the row before, if there
     is one.
     """

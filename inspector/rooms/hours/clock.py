@@ -1,0 +1,48 @@
+"""Local hours and days, by the time zone of the site, also where its clock changes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+
+from django.utils import timezone
+
+HOUR = 3_600
+
+
+def hour_of(at: datetime, zone: tzinfo | None = None) -> int:
+    """Return the beginning of the local hour of a time, in seconds since 1970.
+
+    An hour that comes twice, when a clock is set back, has two beginnings.
+    """
+    local = at.astimezone(zone or timezone.get_default_timezone())
+    offset = local.utcoffset()
+    shift = int(offset.total_seconds()) if offset else 0
+    seconds = int(local.timestamp())
+    return seconds - (seconds + shift) % HOUR
+
+
+def day_of(hour: int) -> datetime:
+    """Return the beginning of the local day of an hour."""
+    local = datetime.fromtimestamp(hour, timezone.get_default_timezone())
+    return local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+
+
+def days_until(now: datetime, count: int) -> list[int]:
+    """Return the beginnings of the last local days, today last, in seconds since 1970."""
+    today = day_of(int(now.timestamp()))
+    days = [today]
+    while len(days) < count:
+        days.append(_day_before(days[-1]))
+    return [int(each.timestamp()) for each in reversed(days)]
+
+
+def _day_before(day: datetime) -> datetime:
+    """Return the day before; it may have 23 or 25 hours."""
+    noon = day.replace(hour=12) - timedelta(days=1)
+    return noon.replace(hour=0, fold=0)
+
+
+def hours_until(now: datetime, count: int) -> list[int]:
+    """Return the beginnings of the last hours, the current one last, in seconds since 1970."""
+    last = hour_of(now)
+    return [last - HOUR * n for n in reversed(range(count))]

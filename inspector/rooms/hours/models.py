@@ -1,0 +1,62 @@
+"""The tables of hours: what was said, sent and found in each hour of a conversation. Numbers, with
+the names of flags, rules, providers and models.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F
+
+from chatmemory.kept import KeptPart, KeptRow
+
+
+class KeptHours(KeptRow):
+    """The hours of a conversation up to a step and up to a recorded `call`. `content` is the state
+    from which they are continued: see `deriving`.
+
+    `said` are the messages with a time, `untimed` those without one, and `provider` and `model`
+    those of the newest recorded call.
+    """
+
+    call = models.BigIntegerField(default=0, help_text="the number of the newest recorded call")
+    said = models.BigIntegerField(default=0)
+    untimed = models.BigIntegerField(default=0)
+    last_hour = models.BigIntegerField(null=True)
+    provider = models.CharField(max_length=64, blank=True)
+    model = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        verbose_name = verbose_name_plural = "hours"
+        indexes = [
+            models.Index("kept_at", name="hours_by_time"),
+            models.Index("provider", "model", name="hours_by_model"),
+        ]
+
+
+class Hour(KeptPart):
+    """An hour of a conversation, by its beginning in local time, in seconds since 1970.
+
+    `after_eviction` and `after_compaction` count the turns in which something had left memory, or
+    was replaced by a summary, before. The prompts are estimated from the windows; those of recorded
+    calls are counted by providers. A cost is in thousandths of a token at the input price. `cases`
+    is JSON: pairs of a flag and a detail.
+    """
+
+    key = "hour"
+
+    pk = models.CompositePrimaryKey("memory_id", "hour")
+    hour = models.BigIntegerField()
+    turns = models.IntegerField(default=0)
+    after_eviction = models.IntegerField(default=0)
+    after_compaction = models.IntegerField(default=0)
+    prompts = models.IntegerField(default=0)
+    tokens = models.BigIntegerField(default=0)
+    cost = models.BigIntegerField(default=0)
+    calls = models.IntegerField(default=0, help_text="recorded calls with counts")
+    call_tokens = models.BigIntegerField(default=0)
+    call_cost = models.BigIntegerField(default=0)
+    cases = models.TextField(default="", blank=True)
+
+    class Meta:
+        verbose_name = "hour"
+        indexes = [models.Index(F("hour").desc(), "memory", name="hours_by_hour")]
