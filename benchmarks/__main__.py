@@ -20,6 +20,7 @@ from benchmarks.record import RECORD, record
 
 PARTS = (
     "library",
+    "starts",
     "recall",
     "add",
     "chain",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from chatmemory.data_files import toml_beside
 from chatmemory.patterns import declared_pattern
 
 
@@ -34,8 +33,7 @@ class KnownModel:
 @cache
 def known_models() -> Sequence[KnownModel]:
     """Return all known models. The first entry whose pattern matches a model applies."""
-    text = files("chatmemory").joinpath("known_models.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = toml_beside(__file__, "known_models.toml")
     return tuple(_model(each, data["source"], data["as_of"]) for each in data["models"])
 
 

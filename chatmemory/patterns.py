@@ -5,6 +5,8 @@ proportion to the square of a text stops every request of its process. Each patt
 declared by `declared_pattern`, where it is used. tests/growth/test_patterns.py runs each over
 hostile texts, and tests/architecture/test_patterns.py names patterns that are not declared.
 
+A pattern is compiled when it is first used: a process that only lists its commands needs none.
+
 What keeps a pattern linear: a left boundary such as `(?<![\\w-])`, so that a run is not searched
 from each of its characters, and possessive quantifiers such as `\\w*+`, which give nothing back.
 """
@@ -12,7 +14,7 @@ from each of its characters, and possessive quantifiers such as `\\w*+`, which g
 from __future__ import annotations
 
 import re
-from typing import AnyStr, NamedTuple
+from typing import Any, AnyStr, Generic, NamedTuple, cast
 
 ANY = 2**30  # characters: as many as a text may have
 
@@ -32,10 +34,27 @@ class Declared(NamedTuple):
 DECLARED: dict[str, Declared] = {}
 
 
+class _Later(Generic[AnyStr]):
+    """A pattern that is compiled when the first of its attributes is used. It keeps these."""
+
+    def __init__(self, source: AnyStr, flags: int) -> None:
+        self._source: AnyStr = source
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a question of `copy`, `pickle` or the like
+            raise AttributeError(name)
+        found = self.__dict__[name] = getattr(re.compile(self._source, self._flags), name)
+        return found
+
+
 def declared_pattern(
     source: AnyStr, flags: int = 0, *, most: int = ANY, family: str = ""
 ) -> re.Pattern[AnyStr]:
-    """Compile a pattern that runs over texts of at most so many characters. Raises re.error."""
-    pattern = re.compile(source, flags)
-    DECLARED[family or f"{source!r} {pattern.flags}"] = Declared(pattern, most, family)
+    """Return a pattern that runs over texts of at most so many characters.
+
+    What uses it first raises re.error if it cannot be compiled.
+    """
+    pattern = cast("re.Pattern[AnyStr]", _Later(source, flags))
+    DECLARED[family or f"{source!r} {int(flags)}"] = Declared(pattern, most, family)
     return pattern

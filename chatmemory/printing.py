@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 LEFT_OUT = 3  # the exit status of a report that could not read all of its files
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
 from threading import RLock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 class Registry(Mapping[str, T]):
@@ -19,19 +15,22 @@ class Registry(Mapping[str, T]):
     - Entry points are loaded on the first look-up of another name, or when all names are listed.
     - An entry point that fails to load, or whose item `accepts` refuses, is logged and left out, so
       that one broken package does not break the others.
+    - A built-in item that is None is loaded by `loads` on the first look-up of its name.
     - An item's name is its attribute `named_by`, or else the name of its entry point.
     """
 
     def __init__(
         self,
         group: str,
-        builtin: Mapping[str, T],
+        builtin: Mapping[str, T] | Mapping[str, None],
         accepts: Callable[[Any], bool] | None = None,
         named_by: str = "",
+        loads: Callable[[str], T] | None = None,
     ) -> None:
         self.group = group
         self.named_by = named_by
-        self._items: dict[str, T] = dict(builtin)
+        self._items: dict[str, T | None] = dict(builtin)
+        self._loads = loads
         self.accepts = accepts or (lambda item: True)
         self._is_loaded = False
         self._is_loading = False
@@ -57,7 +56,10 @@ class Registry(Mapping[str, T]):
         """Return an item, or the default, without raising KeyError in between."""
         if name not in self._items and not self._is_loaded:
             self._load()
-        return self._items.get(name, default)
+        item = self._items.get(name, default)
+        if item is None and self._loads and name in self._items:
+            item = self._items[name] = self._loads(name)
+        return item
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
@@ -78,6 +80,8 @@ class Registry(Mapping[str, T]):
             if self._is_loaded or self._is_loading:
                 return
             self._is_loading = True
+            from importlib.metadata import entry_points
+
             for entry in entry_points(group=self.group):
                 self._load_one(entry.name, entry.load)
             self._is_loaded = True
@@ -89,4 +93,7 @@ class Registry(Mapping[str, T]):
             if name not in self._items:
                 self.register(name, item)
         except Exception:
+            import logging
+
+            logger = logging.getLogger(__name__)
             logger.exception("%s %r cannot be loaded and is ignored", self.group, name)

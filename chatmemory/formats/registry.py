@@ -85,10 +85,18 @@ _BUILT_IN = (
     "sharegpt",
     "markdown",
 )
+
+
+def _built_in(name: str) -> Format:
+    found: Format = import_module(f"chatmemory.formats.{name}").FORMAT
+    return found
+
+
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {name: import_module(f"chatmemory.formats.{name}").FORMAT for name in _BUILT_IN},
+    dict.fromkeys(_BUILT_IN),
     accepts=lambda item: isinstance(item, Format),
+    loads=_built_in,
 )
 
 

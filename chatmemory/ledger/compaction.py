@@ -12,7 +12,8 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import Planned, planned
 from chatmemory.ledger.validation import storable_messages
-from chatmemory.recall.compactions import LIMIT, dropped_and_beside
+from chatmemory.recall.compactions import dropped_and_beside
+from chatmemory.recall.facts import LIMIT
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
 

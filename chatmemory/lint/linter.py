@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.formats import parse_messages, render_each
 from chatmemory.lint import PROVIDERS, Finding, ProviderWindow, Turn, findings_in
 from chatmemory.lint.repairs import REPAIRS, Bench, BenchMessage, Repaired
 from chatmemory.lint.rules import Example
@@ -103,6 +102,8 @@ def example(window: Example, provider: str) -> list[ChatMessage]:
     """Return the messages of a rule's example, which may be JSON of a provider."""
     values = [each for each in window if not isinstance(each, ChatMessage)]
     if values:
+        from chatmemory.formats import parse_messages  # its modules load on use
+
         return list(parse_messages(values, FORMATS_OF[provider]).messages)
     return [each for each in window if isinstance(each, ChatMessage)]
 
@@ -192,6 +193,8 @@ def _continues(own: Mapping[str, Any]) -> bool:
 
 def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
     """Return a message as JSON values of a format, including values that go beside its list."""
+    from chatmemory.formats import render_each
+
     rendering = render_each([message], format)
     values = tuple(rendering.values)
     return (*values, rendering.beside) if rendering.beside else values

@@ -7,9 +7,9 @@ imported in either case.
 
 import sys
 import warnings
-from pathlib import Path
+from os.path import dirname, exists, join
 
-_OTHER = Path(__file__).parents[1] / "chatmemory.py"
+_OTHER = join(dirname(dirname(__file__)), "chatmemory.py")
 _WHAT_TO_DO = (
     "PyPI's package 'chatmemory' is installed in the same folder as 'django-chatmemory': each "
     "replaces files of the other. Remove both with pip uninstall, then put django-chatmemory back, "
@@ -22,7 +22,7 @@ def _check_other_package() -> None:
 
     Only the other package has the module chatmemory.chatmemory.
     """
-    if not _OTHER.exists():
+    if not exists(_OTHER):
         return
     if not hasattr(sys.modules["chatmemory"], "__version__"):
         raise ImportError(_WHAT_TO_DO)

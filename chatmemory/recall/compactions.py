@@ -8,7 +8,6 @@ recognized.
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,13 +21,12 @@ from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.recall.again import Sayings
-from chatmemory.recall.facts import NO_WORDS, Words, texts_with_facts
+from chatmemory.recall.facts import LIMIT, NO_WORDS, Words, texts_with_facts
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
 
 APPENDED = (10, 25, 50, 100)  # numbers of appended terms to try
 TAILS = (10_000, 20_000)  # lengths of the end of the window to try, in tokens
-LIMIT = 50
 RARE = 2  # a term is rare if at most so many sessions of a corpus mention it
 CORPUS = 5  # the fewest sessions among which a term can be rare
 ENOUGH = 0.5  # the least share of the replaced messages that must be readable
@@ -248,6 +246,8 @@ def boundary_of(session: Session, compaction: Compaction) -> str:
     """Return what tells a compaction from others of its session, on each path: a digest of its
     summary, and the number of messages that it replaced.
     """
+    import hashlib  # with it comes OpenSSL, which nothing else here needs
+
     text = "\n".join(texts_with_facts(session.messages[compaction.summary]))
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{digest}-{len(compaction.covered)}"

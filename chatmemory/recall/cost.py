@@ -7,15 +7,14 @@ written to the cache. A prompt that is too short is not cached at all. Answers a
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
+from chatmemory.data_files import toml_beside
 from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model, names_of_models
 
@@ -102,8 +101,8 @@ class Provider:
 @cache
 def providers() -> Mapping[str, Provider]:
     """Return the providers whose caches are known, by name."""
-    text = files("chatmemory.recall").joinpath("caches.toml").read_text(encoding="utf-8")
-    return {name: _provider(name, data) for name, data in tomllib.loads(text).items()}
+    found = toml_beside(__file__, "caches.toml")
+    return {name: _provider(name, data) for name, data in found.items()}
 
 
 def _provider(name: str, data: Mapping[str, Any]) -> Provider:

@@ -40,6 +40,7 @@ VOCABULARY = declared_pattern(
 )
 # A user's message above these sizes is a pasted log or transcript.
 LONGEST_SAID, MOST_LINES = 1_000, 10
+LIMIT = 50  # facts that are appended to a summary, unless another number is given
 PUNCTUATION = "._@/+-"
 _RUN = declared_pattern(r"[A-Za-z0-9._@/+\-]+")
 _OF_RUNS = f"{ascii_letters}{digits}{PUNCTUATION}"

@@ -5,15 +5,14 @@ before, in the languages of phrases.toml. Projects add phrases of their own, see
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
+from chatmemory.data_files import toml_beside
 from chatmemory.patterns import declared_pattern
 
 LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh")
@@ -35,8 +34,7 @@ _SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\
 @cache
 def _data() -> Mapping[str, Any]:
     """Return the content of phrases.toml, which only conversations need that somebody reads."""
-    file = files(__package__).joinpath("phrases.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return toml_beside(__file__, "phrases.toml")
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from chatmemory.exceptions import (
     InvalidMessage,
@@ -22,13 +22,14 @@ from chatmemory.exceptions import (
 )
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.message import ChatMessage, UserMessage
-from chatmemory.recall.compactions import dropped_terms
-from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.windows.eviction import Eviction, Reason, group_starts, leading_system
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.transitions import Change, Transition, recovered
 from chatmemory.windows.window import Entry, Window
+
+if TYPE_CHECKING:
+    from chatmemory.recall.facts import Words
 
 _MARK = {"chatmemory": {"summary": True}}
 
@@ -87,11 +88,17 @@ class SummaryPlan:
         check_covered(entries, covered)
         return covered
 
-    def terms(self, covered: Iterable[Entry], text: str, words: Words = NO_WORDS) -> list[str]:
-        """Return the terms to append to the text of a summary, the best one first."""
+    def terms(self, covered: Iterable[Entry], text: str, words: Words | None = None) -> list[str]:
+        """Return the terms to append to the text of a summary, the best one first.
+
+        `words` are terms that count as facts although they hold no digit, by default none.
+        """
         if not self.append_terms:
             return []
-        return dropped_terms(messages_of(covered), text, self.append_terms, words=words)
+        from chatmemory.recall.compactions import dropped_terms
+        from chatmemory.recall.facts import NO_WORDS
+
+        return dropped_terms(messages_of(covered), text, self.append_terms, words=words or NO_WORDS)
 
     def transition(
         self,
@@ -101,7 +108,7 @@ class SummaryPlan:
         policy: Policy | None,
         *,
         numbers: Sequence[int] | None = None,
-        words: Words = NO_WORDS,
+        words: Words | None = None,
     ) -> Transition:
         """Return the transition that puts a summary with this text into a window.
 

@@ -11,7 +11,6 @@ begin with an a.
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -19,11 +18,9 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from threading import RLock
-from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
 from chatmemory.exceptions import InvalidValue, MemoryNotFound, UnreadableTranscript
-from chatmemory.formats import Loss, parse_objects, render_messages
-from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
 from chatmemory.messages.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -61,6 +58,10 @@ from chatmemory.windows.transitions import (
     visible,
 )
 from chatmemory.windows.window import Entry, Window
+
+if TYPE_CHECKING:
+    from chatmemory.formats import Loss
+    from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
 
 Limit = int | Callable[[str], int]
 Transact = Callable[[str, Decide], Transition]
@@ -148,6 +149,8 @@ class ChatMemory(ABC):
         """
         if isinstance(values, list | tuple) and not values:
             raise UnreadableTranscript(-1, "there is nothing to add: the list is empty")
+        from chatmemory.formats import parse_objects  # formats load on use
+
         read = parse_objects(values, format, after=self.messages_with_interrupted())
         self.extend(read.messages)
         return read.losses + self._lost_here(read.messages)
@@ -170,12 +173,16 @@ class ChatMemory(ABC):
         Type checkers know the result's type from the name of a built-in format.
         `formats.render_messages` also returns the losses.
         """
+        from chatmemory.formats import render_messages
+
         return render_messages(self.messages(), format).value
 
     def _lost_here(self, messages: Iterable[ChatMessage]) -> tuple[Loss, ...]:
         """Return the attributes of system messages that stores of LangChain4j's JSON lose."""
         if getattr(self._store, "keeps_system_attributes", False):
             return ()
+        from chatmemory.formats import Loss
+
         return tuple(
             Loss(f"message {index + 1}", "attributes of a system message")
             for index, message in enumerate(messages)
@@ -299,6 +306,8 @@ class ChatMemory(ABC):
 
     async def in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a call in a thread, which the store chooses if it has `to_thread`."""
+        import asyncio  # an eighth of what is imported with this library
+
         to_thread = getattr(self._store, "to_thread", asyncio.to_thread)
         result: T = await to_thread(method, *args, **options)
         return result

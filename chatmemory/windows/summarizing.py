@@ -7,7 +7,6 @@ This library calls no model: `summarize` gets the messages and returns a text.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Unpack
@@ -15,7 +14,7 @@ from typing import Unpack
 from chatmemory.exceptions import InvalidMessage, InvalidValue, NotCompactable
 from chatmemory.messages.estimators import TokenCountEstimator
 from chatmemory.messages.message import ChatMessage
-from chatmemory.recall.compactions import LIMIT
+from chatmemory.recall.facts import LIMIT
 from chatmemory.windows.compaction import (
     SummaryPlan,
     check_covered,
@@ -32,7 +31,6 @@ from chatmemory.windows.window import Entry, Window
 
 Summarize = Callable[[list[ChatMessage]], str]
 
-logger = logging.getLogger(__name__)
 
 # The reason why an add evicted messages, for the note of its step
 NO_SUMMARY = "No summary took their place: none was there yet."
@@ -105,6 +103,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         except Exception as error:
             # Its class only: the text of an error may quote a message
             self._missing = FAILED.format(error=type(error).__name__)
+            import logging
+
+            logger = logging.getLogger(__name__)
             logger.exception("memory %r was not summarized: its window goes on as it is", self.id)
             return False
         else:

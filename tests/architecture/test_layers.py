@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 LAYERS = [
     [
+        "chatmemory.data_files",
         "chatmemory.exceptions",
         "chatmemory.known_models",
         "chatmemory.patterns",

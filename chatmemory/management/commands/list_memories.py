@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from chatmemory.api.responses import MemorySerializer
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import wording
 from chatmemory.explain.wording import window_size_words
@@ -55,10 +54,16 @@ class Command(DatabaseCommand):
         if rows and not printer.as_json:
             printer.line(_aligned(HEADING, widths))
         for memory, cells in zip(page.rows, rows, strict=True):
-            printer.row(MemorySerializer(memory).data, _aligned(cells, widths))
+            printer.row(_values(memory) if printer.as_json else {}, _aligned(cells, widths))
         summary = wording.counted(count, "conversation")
         more = f", of which {len(rows):,} are shown" if len(rows) < count else ""
         printer.total({"conversations": count}, f"{summary}{more}")
+
+
+def _values(memory: MemoryRow) -> Mapping[str, Any]:
+    from chatmemory.api.responses import MemorySerializer  # takes a third of a list for people
+
+    return MemorySerializer(memory).data
 
 
 def _cells(memory: MemoryRow) -> tuple[str, ...]:

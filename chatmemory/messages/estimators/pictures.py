@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-import imagesize
-
 from chatmemory.messages.contents import DetailLevel, Image
 
 UNKNOWN_SIZE = (1024, 1024)
@@ -113,6 +111,8 @@ def _size(image: Image) -> tuple[int, int] | None:
         return None
     if not header.startswith(_SIGNATURES):
         return None
+    import imagesize  # with it come modules for HTTP and mail, which nobody needs who counts texts
+
     width, height = imagesize.get(io.BytesIO(header), exif_rotation=False)
     if width > 0 and header.startswith(b"RIFF") and header[12:16] == b"VP8 ":
         # The upper two bits of each side are a hint for scaling that imagesize does not remove.

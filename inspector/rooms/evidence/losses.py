@@ -23,7 +23,6 @@ from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.history import messages_until
 from chatmemory.recall.compactions import (
-    LIMIT,
     Evidence,
     NeededTerm,
     NeededTerms,
@@ -33,6 +32,7 @@ from chatmemory.recall.compactions import (
     terms_of,
     why_left_out,
 )
+from chatmemory.recall.facts import LIMIT
 from chatmemory.recall.lexicon import nameable
 from chatmemory.recall.sessions import stored_session
 from chatmemory.windows.compaction import appended_terms

@@ -17,7 +17,7 @@ from chatmemory.recall.compactions import (
     NeededTerms,
     ReturnedBy,
 )
-from chatmemory.recall.compactions import LIMIT as TERMS_APPENDED
+from chatmemory.recall.facts import LIMIT as TERMS_APPENDED
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.compactions import ShownEvidence
 from inspector.rooms.evidence.losses import StoredEvidence

@@ -1,0 +1,16 @@
+"""Data files of this library, which lie beside its modules.
+
+They are read by their paths: `importlib.resources` takes a twelfth of the import of this library.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from os.path import dirname, join
+from typing import Any
+
+
+def toml_beside(module: str, name: str) -> dict[str, Any]:
+    """Return the content of a TOML file beside a module, whose `__file__` is given."""
+    with open(join(dirname(module), name), "rb") as file:
+        return tomllib.load(file)
