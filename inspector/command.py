@@ -150,6 +150,8 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
 
 def _hook(arguments: Sequence[str]) -> None:
     """Answer a hook and exit, without Django, whose import would take too long."""
+    from argparse import ArgumentParser
+
     report = import_module("chatmemory.reports.hook")
     parser = ArgumentParser(prog="chatmemory hook", description=report.HELP)
     report.add_arguments(parser)
