@@ -1,12 +1,14 @@
 """The refusal of databases that this version cannot migrate to its schema.
 
 Such a database has recorded a migration that this version does not have: either a newer version
-added it, or the database is older than `0001`, which replaced all migrations before it.
+added it, or the database is older than `0001`, which replaced all migrations before it. A migration
+that replaces others (`replaces`) stands for all of them: a database that has only some of them is
+refused, because they are gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.core.checks import Error
@@ -27,6 +29,11 @@ EXPORT = (
     "import_transcripts FILE. Default policies, tokens and accounts are not carried."
 )
 INSTALL = "Install the version that migrated it, or a newer one."
+THROUGH = "dcf347be"  # the commit that has the replaced migrations, and none after them
+PASS = (
+    f"Check out the commit {THROUGH} of chatmemory, run manage.py migrate there, and then migrate "
+    "with this version."
+)
 
 
 @dataclass(frozen=True)
@@ -65,9 +72,15 @@ def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
     """
     loader = MigrationLoader(None, ignore_no_migrations=True)
     for own in (APP, *(room.label for room in rooms())):
+        if own in loader.unmigrated_apps:
+            continue
         names = sorted(name for app, name in recorded if app == own)
-        unknown = [name for name in names if (own, name) not in loader.disk_migrations]
-        if not unknown or own in loader.unmigrated_apps:
+        replaced = _replaced(own, loader)
+        if some := _some_only(replaced.values(), names):
+            return Difference(f"was migrated in part: {some} became one.", PASS)
+        known = {name for each in replaced.values() for name in each}
+        unknown = [n for n in names if n not in known and (own, n) not in loader.disk_migrations]
+        if not unknown:
             continue
         if len(unknown) < len(names):
             why = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
@@ -76,6 +89,24 @@ def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
         why = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
         return Difference(why, EXPORT)
     return None
+
+
+def _replaced(own: str, loader: MigrationLoader) -> dict[str, list[str]]:
+    """Return the names of the migrations of an application that each of its others replaces."""
+    return {
+        name: [each for app, each in migration.replaces if app == own]
+        for (app, name), migration in loader.disk_migrations.items()
+        if app == own and migration.replaces
+    }
+
+
+def _some_only(replaced: Iterable[Sequence[str]], names: Collection[str]) -> str:
+    """Return what a database lacks of replaced migrations of which it has some, as words."""
+    for each in replaced:
+        missing = [name for name in each if name not in names]
+        if 0 < len(missing) < len(each):
+            return f"it has {len(each) - len(missing)} of {len(each)} migrations that"
+    return ""
 
 
 def _difference_in(using: str) -> Difference | None:

@@ -22,7 +22,7 @@ from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory
 from chatmemory.rebuilds import announce_rebuilds, copied_tables
 from chatmemory.rooms import rooms
-from chatmemory.schema import check_schema
+from chatmemory.schema import THROUGH, check_schema
 
 from .connecting import connected, connected_to
 from .conversations import create_and_add
@@ -155,6 +155,33 @@ def test_a_database_of_a_newer_version_is_refused(db):
 def test_a_database_that_lacks_migrations_is_not_refused(db):
     for name in sorted(migrations())[1:]:
         MigrationRecorder(connection).record_unapplied(APP, name)
+    assert not check_schema()
+
+
+REPLACING = [
+    (key, each) for key, each in MigrationLoader(None).disk_migrations.items() if each.replaces
+]
+
+
+@pytest.mark.parametrize(("key", "migration"), REPLACING, ids=str)
+def test_a_database_with_some_of_the_migrations_that_one_replaces_is_refused(db, key, migration):
+    """It passes through the commit that has them; with all of them, or none, it is migrated."""
+    recorder = MigrationRecorder(connection)
+    recorder.record_unapplied(*key)
+    assert not check_schema()
+    *some, last = migration.replaces
+    recorder.record_unapplied(*last)
+    (error,) = check_schema()
+    told = f"it has {len(some)} of {len(some) + 1} migrations that became one."
+    assert error.msg.endswith(f"was migrated in part: {told}")
+    assert error.hint.startswith(
+        f"Check out the commit {THROUGH} of chatmemory, run manage.py migrate"
+    )
+    with CaptureQueriesContext(connection) as queries, pytest.raises(SystemCheckError, match=told):
+        call_command("migrate", verbosity=0, skip_checks=False)  # as on the command line
+    assert {query["sql"].split()[0] for query in queries} <= {*READS, "SAVEPOINT", "RELEASE"}
+    for each in some:
+        recorder.record_unapplied(*each)
     assert not check_schema()
 
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0014_results_that_are_cleared"),
+        ("chatmemory", "0002_schema_of_2026_11_28"),
     ]
 
     operations = [

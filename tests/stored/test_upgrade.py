@@ -11,6 +11,7 @@ import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -120,6 +121,35 @@ def test_it_is_the_newest_version(upgraded):
     call_command("migrate", check_unapplied=True, verbosity=0)
     call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
     call_command("check", databases=["default"])
+
+
+def test_it_has_the_schema_of_a_new_database(upgraded, tmp_path):
+    """Its tables, columns and indexes, by name, are those that an empty database gets."""
+    upgraded_schema = schema()
+    with database(tmp_path) as url, connected_to(url):
+        call_command("migrate", verbosity=0)
+        new = schema()
+    assert upgraded_schema == new
+
+
+def schema() -> dict[str, tuple[list[str], dict[str, Any]]]:
+    """Return the columns of our tables with their types, and what is unique, indexed and keyed.
+
+    The primary key of a table that was handed over has kept its name.
+    """
+    introspection = connection.introspection
+    with connection.cursor() as cursor:
+        return {
+            name: (
+                sorted(map(str, introspection.get_table_description(cursor, name))),
+                {
+                    "" if each["primary_key"] else constraint: each
+                    for constraint, each in introspection.get_constraints(cursor, name).items()
+                },
+            )
+            for name in introspection.table_names(cursor)
+            if name.startswith(APP)
+        }
 
 
 def test_its_conversations_verify(upgraded, capsys):

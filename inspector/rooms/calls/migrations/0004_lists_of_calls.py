@@ -28,8 +28,8 @@ def _find_last_steps(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0014_results_that_are_cleared"),
-        ("chatmemory_calls", "0003_awaited_calls"),
+        ("chatmemory", "0002_schema_of_2026_11_28"),
+        ("chatmemory_calls", "0001_schema_of_2026_11_28"),
     ]
 
     operations = [

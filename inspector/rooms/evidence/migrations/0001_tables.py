@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("chatmemory", "0010_evidence_keeps_its_incidents"),
+        ("chatmemory", "0002_schema_of_2026_11_28"),
     ]
 
     operations = [

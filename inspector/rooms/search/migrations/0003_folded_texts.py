@@ -12,7 +12,7 @@ def build_again(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatmemory_search", "0002_new_messages_by_trigger")]
+    dependencies = [("chatmemory_search", "0001_index_and_triggers")]
 
     operations = [
         migrations.RunPython(

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     initial = True
 
     # A project that undoes the migrations of chatmemory undoes this one too.
-    dependencies = [("chatmemory", "0012_policy_steps_by_time")]
+    dependencies = [("chatmemory", "0002_schema_of_2026_11_28")]
 
     operations = [
         migrations.CreateModel(

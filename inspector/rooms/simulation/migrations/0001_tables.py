@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("chatmemory", "0011_simulation_keeps_its_trials"),
+        ("chatmemory", "0002_schema_of_2026_11_28"),
     ]
 
     operations = [

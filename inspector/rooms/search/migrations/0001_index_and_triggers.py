@@ -1,4 +1,4 @@
-"""The index of a database that had one before is kept."""
+"""The index and its triggers. The index of a database that had one before is kept."""
 
 from django.db import migrations
 
@@ -14,6 +14,10 @@ def remove(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatmemory", "0006_no_statistics_of_words")]
+    dependencies = [("chatmemory", "0002_schema_of_2026_11_28")]
+    replaces = [
+        ("chatmemory_search", "0001_index"),
+        ("chatmemory_search", "0002_new_messages_by_trigger"),
+    ]
 
     operations = [migrations.RunPython(install, remove, hints={"model_name": "message"})]
