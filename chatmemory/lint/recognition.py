@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.lint.answers import place_in
 from chatmemory.lint.catalog import RULES
 from chatmemory.lint.rules import Law, Rule
+from chatmemory.lint.texts import texts_in
 from chatmemory.patterns import declared_pattern
 
-LONGEST = 100_000  # characters of an error that are read
 _NO_LETTERS = declared_pattern(r"\{\w+\}|[\W\d_]")
 _PIECE = declared_pattern(r"\{(\w+)\}|(content\.|parts\[|tool_calls\[|member\.)\d+|\s+")
 _NUMBERS = ("at", "call", "other", "length", "most", "n")
@@ -32,13 +31,14 @@ def recognized(error: str) -> list[Recognized]:
     """Return the laws whose answers match an error, the most specific first, or [] if none does.
     The error is a text, or JSON that contains it.
     """
-    texts = list(_texts(error[:LONGEST]))
+    texts, place = list(texts_in(error)), place_in(error)
     found: dict[tuple[str, str], tuple[int, Recognized]] = {}
     for rule in RULES.values():
         for provider, law in rule.laws.items():
             for text in texts:
                 if (match := _matched(law.error, text)) is not None:
                     length, at = match
+                    at = place.at if at is None and place else at
                     found[rule.id, provider] = length, Recognized(rule, provider, law, at)
     longest = max((length for length, _ in found.values()), default=0)
     best = [each for length, each in found.values() if length == longest]
@@ -73,23 +73,3 @@ def _pattern(answer: str) -> tuple[re.Pattern[str], int]:
     parts.append(re.escape(answer[done:].rstrip(".")))
     letters = len(_NO_LETTERS.sub("", answer))
     return declared_pattern("".join(parts), re.IGNORECASE, family="an answer"), letters
-
-
-def _texts(error: str) -> Iterator[str]:
-    """Yield the error as it is, and the texts of its JSON, which may be JSON again."""
-    yield error
-    try:
-        value = json.loads(error)
-    except (ValueError, RecursionError):
-        return
-    yield from _within(value, 5)
-
-
-def _within(value: Any, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-        if depth and value.lstrip().startswith("{"):
-            yield from _texts(value)
-    elif isinstance(value, dict | list) and depth:
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _within(each, depth - 1)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS
+from chatmemory.lint.answers import place_in, rate_limited, too_long
 from chatmemory.lint.linter import lint
 from chatmemory.lint.recognition import recognized
 from chatmemory.printing import Printer, add_json_argument
@@ -129,6 +130,18 @@ def print_recognized(file: str, printer: Printer) -> int:
             {**row, "repairs": each.rule.repairs, "prevention": each.rule.prevention},
             "\n  ".join([f"{PROVIDERS[each.provider]}: {why}", *filter(None, ways)]),
         )
-    known = f"{len(found):,} known" if found else "no rule knows this error"
+    known = f"{len(found):,} known" if found else _other(error)
     printer.total({"known": len(found)}, known)
     return 0
+
+
+def _other(error: str) -> str:
+    """Describe an error that is about no rule."""
+    if found := too_long(error):
+        had = f"{found.tokens:,} tokens" if found.tokens is not None else "its tokens are not said"
+        fits = f"; a limit of at most {found.fits:,} fits" if found.fits is not None else ""
+        return f"the prompt is too long: {had}{fits}"
+    if rate_limited(error):
+        return "a rate limit was exceeded: wait, and send the same request again"
+    place = place_in(error)
+    return "no rule knows this error" + (f"; it names {place.path}" if place else "")

@@ -12,14 +12,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chatmemory import ChatMemoryError, InvalidValue
 from chatmemory.access.roles import actor_of
 from chatmemory.flags import flags
-from chatmemory.lint import PROVIDERS
-from chatmemory.lint.recognition import LONGEST, recognized
+from chatmemory.lint.recognition import recognized
+from chatmemory.lint.texts import LONGEST
 from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.overview import overview_stats
 from inspector.display import render_form, render_page_or_fragment
 from inspector.overview.causes import forget_headlines
 from inspector.overview.selection import midnight, pager
 from inspector.rooms.doctor import words
+from inspector.rooms.doctor.answered import AnsweredError
 from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
 from inspector.rooms.doctor.forms import ProvidersForm
 from inspector.rooms.doctor.page import CausePage, DoctorPage
@@ -74,7 +75,7 @@ def error(request: HttpRequest) -> HttpResponse:
     """Find the laws behind an error of a provider. A POST has the error."""
     error = request.POST.get("error", "")[:LONGEST]
     found = [(each, words.place_of(each)) for each in recognized(error)] if error else []
-    context = {"error_text": error, "found": found, "providers": PROVIDERS}
+    context = {"error_text": error, "found": found, "answer": AnsweredError(error, bool(found))}
     return render(request, "rooms/doctor/error.html", context)
 
 

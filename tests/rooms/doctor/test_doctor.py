@@ -7,6 +7,7 @@ import os
 
 import pytest
 from django.core.management import call_command
+from django.utils.html import strip_tags
 
 from chatmemory import (
     AiMessage,
@@ -32,7 +33,7 @@ from chatmemory.signals import problems_found
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 
-from ...conversations import BRIEF, HI, call, create_and_add, result
+from ...conversations import BRIEF, HI, call, create_and_add, result, users
 from ...peaks import MEGABYTE, bounded_growth
 from .diagnosed import diagnosed, kept
 
@@ -280,3 +281,25 @@ def test_metrics_count_what_broke_since_the_last_look(django_capture_on_commit_c
     finally:
         problems_found.disconnect(hear)
     assert told == [("m", ("dangling_call",)), ("m", ("orphan_result",))]
+
+
+def test_an_error_that_no_rule_knows_is_explained_with_its_numbers(operator_client, db):
+    """The limit that fits, and the conversations near it; rates, and the place in a request."""
+    long = "prompt is too long: 2150 tokens > 200 maximum"
+    create_and_add("near", TokenWindow(9_000), users("word " * 190))
+    create_and_add("small", TokenWindow(9_000), users("word"))
+
+    def answer(error: str) -> str:
+        page = operator_client.post("/doctor/error/", {"error": error}).text
+        return " ".join(strip_tags(page[page.index('id="found"') :]).split())
+
+    said = answer(long)
+    assert "The prompt is too long" in said
+    assert "The prompt had 2,150 tokens, and 200 fit: 1,950 too many." in said
+    assert "A token limit of at most 200 fits." in said
+    assert "near 19" in said
+    assert "small" not in said
+    assert "A rate limit was exceeded" in answer('{"error": {"type": "rate_limit_error"}}')
+    place = "It is about message 1 of the request, which counts from 0: messages[0].role."
+    assert place in answer("Unsupported value: messages.[0].role")
+    assert "It may be about the model" in answer("no such model")

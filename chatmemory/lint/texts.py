@@ -1,0 +1,30 @@
+"""The texts of a provider's error, which is a text, or JSON that contains it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+LONGEST = 100_000  # characters of an error that are read
+
+
+def texts_in(error: str) -> Iterator[str]:
+    """Yield the error as it is, and the texts of its JSON, which may be JSON again."""
+    error = error[:LONGEST]
+    yield error
+    try:
+        value = json.loads(error)
+    except (ValueError, RecursionError):
+        return
+    yield from _within(value, 5)
+
+
+def _within(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        if depth and value.lstrip().startswith("{"):
+            yield from texts_in(value)
+    elif isinstance(value, dict | list) and depth:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _within(each, depth - 1)

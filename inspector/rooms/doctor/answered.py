@@ -1,0 +1,102 @@
+"""An error of a provider that no rule knows: a prompt that is too long, a rate, or a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from chatmemory.explain.wording import counted
+from chatmemory.lint.answers import place_in, rate_limited, too_long
+from chatmemory.models import Memory
+
+NEAR = 0.8  # of the most tokens of a prompt
+SHOWN = 5  # conversations
+
+
+class AnsweredError:
+    """The presenter of a pasted error. It is empty if a rule `is_known`."""
+
+    def __init__(self, error: str, is_known: bool = False) -> None:
+        sought = "" if is_known else error
+        self._long = too_long(sought)
+        self._rate = None if self._long else rate_limited(sought)
+        self._place = place_in(sought)
+
+    @property
+    def is_about_length(self) -> bool:
+        return self._long is not None
+
+    @property
+    def title(self) -> str:
+        """The kind of the error, or ""."""
+        if self._long:
+            return "The prompt is too long"
+        return "A rate limit was exceeded" if self._rate else ""
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of the answer in a sentence, or ""."""
+        if self._long:
+            return self._length_words()
+        if self._rate and self._rate.limit is not None:
+            unit = self._rate.unit or "requests"
+            period = f" per {self._rate.period}" if self._rate.period else ""
+            return f"The limit is {self._rate.limit:,} {unit}{period}."
+        return ""
+
+    def _length_words(self) -> str:
+        found = self._long
+        if found is None or found.maximum is None:
+            return "The provider does not say how many tokens fit."
+        if found.tokens is None:
+            return f"At most {counted(found.maximum, 'token')} fit."
+        reply = f" and {found.reply:,} for the reply" if found.reply else ""
+        return (
+            f"The prompt had {counted(found.tokens, 'token')}{reply}, and {found.maximum:,} fit: "
+            f"{found.over or 0:,} too many."
+        )
+
+    @property
+    def cure(self) -> str:
+        """What would help, in sentences."""
+        if self._rate:
+            wait = f"Wait {self._rate.wait}, then" if self._rate.wait else "Wait, then"
+            return f"{wait} send the same request again. No message has to change."
+        if self._long is None:
+            return ""
+        if self.fits is None:
+            return "Find the model's context window, and set a token limit below it."
+        return (
+            f"A token limit of at most {self.fits:,} fits. Tool definitions are not in memory: set "
+            "the limit lower by their tokens."
+        )
+
+    @property
+    def place(self) -> str:
+        """The place that the error names, or ""."""
+        if self._place is None:
+            return ""
+        number = f"message {self._place.at + 1:,} of the request"
+        return f"It is about {number}, which counts from 0: {self._place.path}."
+
+    @property
+    def fits(self) -> int | None:
+        return self._long.fits if self._long else None
+
+    @cached_property
+    def near(self) -> Sequence[tuple[str, int]]:
+        """The conversations whose memory is at least 80 % of what fits, with its tokens; the
+        largest first.
+        """
+        if not self.fits:
+            return ()
+        rows = Memory.objects.filter(window_tokens__gte=int(NEAR * self.fits))
+        return list(rows.order_by("-window_tokens", "pk").values_list("pk", "window_tokens"))
+
+    @property
+    def shown(self) -> Sequence[tuple[str, int]]:
+        return self.near[:SHOWN]
+
+    @property
+    def more(self) -> int:
+        return max(0, len(self.near) - SHOWN)
