@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from random import Random
 from typing import Any
@@ -102,14 +102,23 @@ def any_policy(random: Random) -> Policy:
 
 @dataclass
 class Conversation:
-    """A conversation to which operations happen. `made` are those that were not refused."""
+    """A conversation to which operations happen. `made` are those that were not refused.
+
+    `recovers` is by what chance a policy recovers interrupted calls, decided beside `random`.
+    """
 
     random: Random
     id: str = ID
     made: list[str] = field(default_factory=list)
+    recovers: float = 0
+    beside: Random = field(default_factory=lambda: Random(0))
 
     def begin(self) -> None:
-        services.create(self.id, any_policy(self.random), {"team": "red"})
+        services.create(self.id, self.any_policy(), {"team": "red"})
+
+    def any_policy(self) -> Policy:
+        recovers = self.beside.random() < self.recovers
+        return replace(any_policy(self.random), auto_recover_orphaned_tool_messages=recovers)
 
     @property
     def listed(self) -> list[ChatMessage]:
@@ -158,7 +167,7 @@ def add_by_the_library(it: Conversation) -> None:
 
 
 def change_and_add(it: Conversation) -> None:
-    services.change_and_add(it.id, some_messages(it.random, 2), policy=any_policy(it.random))
+    services.change_and_add(it.id, some_messages(it.random, 2), policy=it.any_policy())
 
 
 def make_anew(it: Conversation) -> None:
@@ -225,7 +234,7 @@ def returning(it: Conversation) -> None:
 
 
 def policy(it: Conversation) -> None:
-    services.change(it.id, policy=any_policy(it.random))
+    services.change(it.id, policy=it.any_policy())
 
 
 def labels(it: Conversation) -> None:
@@ -283,7 +292,7 @@ def branch(it: Conversation) -> None:
     new = BRANCH if it.id == ID else f"{it.id}-"
     at, other = (
         it.random.randint(max(0, last - 8), last),
-        it.random.choice([None, any_policy(it.random)]),
+        it.random.choice([None, it.any_policy()]),
     )
     services.branch(it.id, new[:40], some_messages(it.random, 2), at=at, policy=other)
     if it.random.random() < 0.5:
@@ -327,14 +336,16 @@ def undone() -> Iterator[None]:
             transaction.set_rollback(True)
 
 
-def accusation(seed: int, operations: int, done: Counter[str] | None = None) -> str:
+def accusation(
+    seed: int, operations: int, done: Counter[str] | None = None, recovers: float = 0
+) -> str:
     """Return what contradicts the operations of a seed; "" if nothing does.
 
     Every operation is verified, and at the end the archive of all conversations is imported again.
     `done` counts the operations that were not refused.
     """
     with undone():
-        it = Conversation(Random(seed))
+        it = Conversation(Random(seed), recovers=recovers, beside=Random(seed))
         it.begin()
         for n in range(operations):
             if not it.operate():

@@ -16,7 +16,7 @@ def test_no_accusation_in_twenty_thousand_operations(db):
     seed = 0
     found = []
     while done.total() < 20_000:
-        if accused := accusation(seed, 60, done):
+        if accused := accusation(seed, 60, done, recovers=0.3):
             found.append(accused)
         seed += 1
     assert done["redact"] + done["redact_a_result"] > 1_000, done
