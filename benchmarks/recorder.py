@@ -1,8 +1,8 @@
 """Measure a call through the recorder against a bare proxy, by the times that 99 of 100 calls and
 half of the calls take at most, and the storing of calls.
 
-The calls that are stored are those of a coding agent: 200 messages, of which the next call repeats
-all, with two more.
+The calls that are stored are those of a coding agent: 201 messages, which the next call repeats,
+with the answer to them and one message more.
 
 The provider, the recorder and the bare proxy are processes of their own on this machine. The
 provider answers at once, so that only the proxies are measured. A bare proxy passes bytes on in
@@ -33,7 +33,7 @@ CALLS = 300 if QUICK else 2_000
 LIMIT = 2.0  # the aim on a quiet machine is 1.2
 STORED = 30 if QUICK else 150
 STORED_LIMIT = 1000 / 150  # milliseconds: 150 calls a second
-MESSAGES = 200
+MESSAGES = 201
 REQUEST = json.dumps(
     {"model": "m", "messages": [{"role": "user", "content": f"line {n} " * 20} for n in range(60)]}
 ).encode()
@@ -84,7 +84,7 @@ def _write_calls(spool: Path, numbers: range) -> None:
     for n in numbers:
         head = {"at": time.time(), "path": "/v1/chat/completions", "provider": "h", "headers": {}}
         body = {"model": "m", "messages": [_message(each) for each in range(MESSAGES + 2 * n)]}
-        answer = {"choices": [{"message": _message(MESSAGES + 2 * n + 1), "finish_reason": "stop"}]}
+        answer = {"choices": [{"message": _message(MESSAGES + 2 * n), "finish_reason": "stop"}]}
         frames = {
             "H": {**head, "conversation": "agent"},
             "Q": body,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from inspector.rooms.calls.patches import Patch, patch, patched, spelled
@@ -42,20 +43,29 @@ def difference_and_style(
     the rebuilt request is equal as JSON only.
     """
     plain = patch(rendered, target)
-    if body is None:
+    style = style_of(body, request)
+    if not style:
         return plain, ""
+    if style.endswith("sorted"):
+        return plain, style
     ordered = patch(rendered, target, in_order=True)
-    for each in (plain, ordered):
-        same = spelled(patched(rendered, each), in_order=True) == spelled(target, in_order=True)
-        for style in STYLES:
-            is_sorted = style.endswith("sorted")
-            if (same or is_sorted) and written(request, style) == body:
-                return each, style
-    return plain, ""
+    is_in_order = spelled(patched(rendered, plain), True) == spelled(target, True)
+    return plain if is_in_order else ordered, style
 
 
 def style_of(body: bytes | None, request: Any) -> str:
     """Return the style in which a request was written as these bytes; "" if there is none."""
     if body is None:
         return ""
-    return next((each for each in STYLES if written(request, each) == body), "")
+    return next((each for each in _styles(body) if written(request, each) == body), "")
+
+
+def _styles(body: bytes) -> Iterator[str]:
+    """Return the styles that a text may have, the likely ones first, by the space behind its first
+    name. Texts without escapes are the same with and without "ascii".
+    """
+    is_spaced = body.partition(b'":')[2][:1] == b" "
+    is_escaped = body.isascii() and b"\\u" in body
+    for style in sorted(STYLES, key=lambda each: each.startswith("spaced") != is_spaced):
+        if is_escaped or "ascii" not in style:
+            yield style
