@@ -108,7 +108,8 @@ class Rule:
     `bad` is a minimal window that breaks the rule, `good` one that does not; both are messages, or
     JSON of the `example_provider`. `since` finds the step from which on a window breaks the rule,
     and `began` says what happened at this step. `repairs` are the names of the repairs for it, and
-    `prevention` is advice. The doctor lists conversations by a rule that `is_listed`.
+    `prevention` is advice; `by_policy` means that it names an option of a policy. The doctor lists
+    conversations by a rule that `is_listed`.
     """
 
     check: Check | str
@@ -120,6 +121,7 @@ class Rule:
     since: Since
     repairs: tuple[str, ...] = ()
     prevention: str = ""
+    by_policy: bool = False
     is_listed: bool = True
 
     @property

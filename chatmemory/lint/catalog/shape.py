@@ -204,6 +204,7 @@ SHAPE = [
         since=since.when_it_was_passed,
         repairs=("add_placeholder",),
         prevention=_RECOVERING,
+        by_policy=True,
     ),
     Rule(
         checks.results_apart,
@@ -414,6 +415,7 @@ SHAPE = [
         since=since.when_it_followed_the_model,
         repairs=("begin_with_user",),
         prevention=_SNAPPING,
+        by_policy=True,
     ),
     Rule(
         checks.empty_content,
@@ -592,6 +594,7 @@ SHAPE = [
         since=since.when_it_became_first,
         repairs=("begin_with_user",),
         prevention=_SNAPPING,
+        by_policy=True,
     ),
     Rule(
         checks.equal_roles,

@@ -25,6 +25,7 @@ from inspector.rooms.doctor.reads import (
     doctor_counts,
     is_any_examined,
     issues,
+    prevention_in,
     unexamined,
     would_find,
 )
@@ -53,7 +54,6 @@ class Line(ABC):
     """
 
     is_red = False
-    prevention = ""
     fields: Mapping[str, str] = MappingProxyType({})
     address = ""
     id: str
@@ -61,6 +61,7 @@ class Line(ABC):
     why: str
     action: str
     verb: str
+    prevention: str
     count: int
     times: Sequence[datetime]
 
@@ -104,13 +105,19 @@ class CauseLine(Line):
         self.title, self.why = words.issue_title(issue), words.issue_why(issue)
         # A provider in use would refuse these windows now
         self.is_red = is_used and issue.severity == "refused"
-        self.prevention = RULES[issue.rule].prevention
         provider = issue.repairable_for or next(iter(issue.providers), "")
         named = {"provider": provider, "rule": issue.rule}
         self.fields = {name: value for name, value in named.items() if value}
         self.address = f"{reverse('inspector:doctor')}?{urlencode(self.fields)}"
         self.action = page_url("repair-many")
         self.verb = words.verb_of(issue) if self.action and issue.repairable_for else ""
+
+    @cached_property
+    def prevention(self) -> str:
+        """What prevents it. A button that repairs it says enough, unless a memory could do so."""
+        if self.verb and not RULES[self.issue.rule].by_policy:
+            return ""
+        return prevention_in(self.issue.rule, (case.memory_id for case in self.issue.cases))
 
     @property
     def rows(self) -> list[Row]:
@@ -129,6 +136,7 @@ class ShortLine(Line):
     """The line of windows that are smaller than their largest recorded turn, but not refused."""
 
     id, title = "short-windows", words.SHORT
+    prevention = ""
 
     def __init__(self, found: Sequence[ShortWindow], midnight: datetime) -> None:
         super().__init__(midnight)
@@ -192,7 +200,8 @@ class CausePage:
 
     def __init__(self, visit: Visit, rows: Sequence[IllConversation]) -> None:
         self.title = words.cause_title(visit.provider, visit.rule)
-        self.prevention = RULES[visit.rule].prevention if visit.rule else ""
+        shown = (row.memory.id for row in rows)
+        self.prevention = prevention_in(visit.rule, shown) if visit.rule else ""
         verb = words.verb(visit.rule) if visit.rule else "Repair these…"
         self.verb = verb if page_url("repair-many") else ""
         counts = doctor_counts("", visit.which.choices)

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from django.db.models import Count, F, Q
 
+from chatmemory import database
 from chatmemory.exceptions import CorruptRow, InvalidValue
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.managers import MemoryQuerySet
@@ -242,6 +243,18 @@ class Issue:
         """The first provider for which a repair would help one of the windows, or ""."""
         repairable = {name for case in self.cases for name in case.problem.repairable_for}
         return next((name for name in self.providers if name in repairable), "")
+
+
+def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
+    """Return what prevents the fault of a rule; "" if it is an option of a policy, and none of
+    these conversations has a policy.
+    """
+    found = RULES[rule]
+    if found.by_policy:
+        rows = Memory.objects.filter(database.in_list("id", memory_ids))
+        if not rows.exclude(policy_kind=None).exists():
+            return ""
+    return found.prevention
 
 
 def by_day(times: Iterable[datetime], today: datetime) -> list[int]:

@@ -8,6 +8,7 @@ import pytest
 
 from chatmemory import MessageWindow
 from chatmemory.flags import flags
+from chatmemory.ledger.protocol import update_messages
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import overview_stats
 from inspector.overview.selection import midnight
@@ -15,7 +16,7 @@ from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.page import DoctorPage
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, ill_ids
 
-from ...conversations import BRIEF, call, create_and_add, result
+from ...conversations import BRIEF, HI, call, create_and_add, result
 from ...inspector.markup import words
 from .diagnosed import break_each_rule, diagnosed
 
@@ -53,3 +54,15 @@ def test_a_cause_without_a_repair_has_advice_in_place_of_a_verb(operator_client)
     html = words(operator_client.get("/doctor/").content)
     assert "What prevents it: The option snap_to_user of the policy" in html
     assert "Repair…" not in words(operator_client.get("/doctor/?rule=call_after_model").content)
+
+
+def test_an_option_of_a_policy_prevents_only_where_there_is_a_policy(operator_client):
+    update_messages("client", [HI, call("1"), HI])
+    diagnosed("client")
+    option = "auto_recover_orphaned_tool_messages"
+    assert option not in words(operator_client.get("/doctor/").content)
+    assert option not in words(operator_client.get("/doctor/?rule=dangling_call").content)
+    create_and_add("service", MessageWindow(9), [HI, call("1"), HI])
+    diagnosed("service")
+    assert option in words(operator_client.get("/doctor/").content)
+    assert option in words(operator_client.get("/doctor/?rule=dangling_call").content)
