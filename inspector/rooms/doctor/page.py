@@ -61,7 +61,6 @@ class Line(ABC):
     why: str
     action: str
     verb: str
-    prevention: str
     count: int
     times: Sequence[datetime]
 
@@ -72,6 +71,11 @@ class Line(ABC):
     @abstractmethod
     def rows(self) -> Sequence[Row]:
         """The first few conversations."""
+
+    @property
+    def prevention(self) -> str:
+        """Advice about what prevents it, or ""."""
+        return ""
 
     @property
     def since(self) -> datetime | None:
@@ -136,7 +140,6 @@ class ShortLine(Line):
     """The line of windows that are smaller than their largest recorded turn, but not refused."""
 
     id, title = "short-windows", words.SHORT
-    prevention = ""
 
     def __init__(self, found: Sequence[ShortWindow], midnight: datetime) -> None:
         super().__init__(midnight)
