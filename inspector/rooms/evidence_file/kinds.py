@@ -17,7 +17,9 @@ from chatmemory.patterns import declared_pattern
 
 
 class Kind(NamedTuple):
-    """A kind of terms. `is_term` decides by a match; `group` is the part that is masked."""
+    """A kind of terms. `is_term` decides by a match; `group` is the part that is masked, or the
+    whole match if the group has no part in it.
+    """
 
     pattern: re.Pattern[str]
     is_term: Callable[[re.Match[str]], bool] = lambda found: True
@@ -30,7 +32,11 @@ def _digits(text: str) -> str:
 
 def _has_check_digit(found: re.Match[str]) -> bool:
     """Return whether digits can be the number of a payment card, by the Luhn algorithm."""
-    digits = [int(each) for each in _digits(found[0])][::-1]
+    return _is_luhn(_digits(found[0]))
+
+
+def _is_luhn(text: str) -> bool:
+    digits = [int(each) for each in text][::-1]
     doubled = [n if place % 2 == 0 else sum(divmod(2 * n, 10)) for place, n in enumerate(digits)]
     return sum(doubled) % 10 == 0 and len(set(digits)) > 1
 
@@ -54,7 +60,7 @@ def _is_address(found: re.Match[str]) -> bool:
 
 
 def _is_place(found: re.Match[str]) -> bool:
-    return abs(float(found[1])) <= 90 and abs(float(found[2])) <= 180
+    return found[1] is None or (abs(float(found[1])) <= 90 and abs(float(found[2])) <= 180)
 
 
 def _is_random(found: re.Match[str]) -> bool:
@@ -76,9 +82,20 @@ def _sort_of(sign: str) -> str:
 
 
 def _is_national(found: re.Match[str]) -> bool:
-    """Return whether check digits are right, where an id has some."""
+    """Return whether check digits are right, where an id has some, and whether what is behind a
+    label is long enough.
+    """
+    if found["labelled"]:
+        signs = sum(map(str.isalnum, found["labelled"]))
+        return signs >= 5 and len(_digits(found["labelled"])) >= 3
+    if found["cn"]:
+        weighed = (int(n) * 2 ** (17 - i) for i, n in enumerate(found["cn"][:17]))
+        return "10X98765432"[sum(weighed) % 11] == found["cn"][-1].upper()
+    if found["nordic"]:
+        return _is_luhn(_digits(found["nordic"]))
     if found["dni"]:
-        number = int(_digits(found["dni"]))
+        first = str("XYZ".find(found["dni"][0].upper())).replace("-1", "")
+        number = int(first + _digits(found["dni"]))
         return "TRWAGMYFPDXBNJZSQVHLCKE"[number % 23] == found["dni"][-1].upper()
     if found["cpf"]:
         return _is_cpf(_digits(found["cpf"]))
@@ -98,15 +115,23 @@ def _is_cpf(digits: str) -> bool:
 
 def _is_phone(found: re.Match[str]) -> bool:
     count = len(_digits(found[0]))
+    if found["labelled"]:
+        return 7 <= len(_digits(found["labelled"])) <= 15
     if found["local"]:
         return 9 <= count <= 12
     return 7 <= count <= 15
 
 
+_NAMED = (
+    r"pass(?:word|wd|phrase|code)|pwd|kennwort|passwort|contrasen\u0303?a|mot de passe"
+    r"|(?:client|api|app|shared)?[ _-]?secret|(?:api|access|private|account)[ _-]?key"
+    r"|(?:auth|access|refresh|id|csrf)?[ _-]?token|bearer|session[ _-]?(?:id|key|token)|s(?:ess)?id"
+)
 _MONTH = (
     (
         r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|ene|abr|ago|dic|fév|avr"
-        r"|juin|juil|aou|déc|gen|mag|giu|lug|set|ott)[^\W\d_]{0,8}"
+        r"|juin|juil|aou|déc|gen|mag|giu|lug|set|ott|fev|out|mei|maa|maj|stycz|lut|kwie|czerw|lip|sierp"
+        r"|wrze|paz|pa\u017a|listop|grud|янв|фев|мар|апр|мая|июн|июл|авг|сен|окт|ноя|дек)[^\W\d_]{0,8}"
     )
     .replace("ä", "a\u0308?")
     .replace("é", "e\u0301?")
@@ -114,18 +139,45 @@ _MONTH = (
 _DATE = (
     r"[0-9]{1,4}[-/. ][0-9]{1,2}[-/. ][0-9]{2,4}"
     rf"|[0-9]{{1,2}}(?:st|nd|rd|th|\.)? (?:of |de )?{_MONTH}\.?,? (?:de )?[0-9]{{2,4}}"
-    rf"|{_MONTH}\.? [0-9]{{1,2}}(?:st|nd|rd|th)?,? [0-9]{{4}}"
+    rf"|{_MONTH}\.? [0-9]{{1,2}}(?:st|nd|rd|th)?,? [0-9]{{4}}|{_MONTH},? (?:de |of )?[0-9]{{4}}"
+    r"|[0-9]{4}[年년] ?[0-9]{1,2}[月월] ?[0-9]{1,2}[日일]|(?:19|20)[0-9]{6}|(?:18|19|20)[0-9]{2}"
 )
 _BIRTH = (
     r"born|birth ?(?:day|date)?|date of birth|d\.?o\.?b\.?|geboren|geb\.|geburts(?:tag|datum)"
-    r"|nac(?:ido|ida|imiento)|ne\u0301?e?|nato|nata|nascita|naissance|nascimento"
+    r"|nac(?:ido|ida|imiento)|ne\u0301?e?|nato|nata|nascita|naissance|nascimento|nascid[oa]"
+    r"|geboorte(?:datum|dag)|urodzon[ya]|urodzenia|fo\u0308?dd|fo\u0308?delsedatum|fødselsdato"
+    r"|født|syntynyt|syntyma\u0308?aika|родил(?:ся|ась)|рождения|dog\u0306?um tarihi|生年月日"
+    r"|出生日期|생년월일"
 )
 _LABEL = (
-    r"ssn|social security|national id|national insurance|passport|tax id|nino|nhs|id card|dni|nie"
-    r"|nif|cpf|bsn|ahv|steuer-?id|personalausweis|reisepass|pasaporte|driver'?s licen[cs]e"
+    r"ssn|social security|national id(?:entity)?|national insurance|passport|tax(?:payer)? id"
+    r"|tax file|nino|nhs|(?:id|identity) card|itin|dni|nie|nif|cpf|cnpj|rg|curp|bsn|ahv|tfn|cnp"
+    r"|cpr|nir|pesel|aadhaar|pan|oib|jmbg|egn|amka|nric|hkid|snils|инн|снилс|medicare"
+    r"|steuer-?id|steuernummer|steueridentifikationsnummer|(?:sozial|renten)versicherungsnummer"
+    r"|(?:kranken)?versicherten-?(?:nr|nummer)|(?:personal)?ausweis|reisepass|fu\u0308?hrerschein"
+    r"|pasaporte|passeport|passaporto|driver'?s licen[cs]e|driving licen[cs]e|permis de conduire"
+    r"|carte d'identite\u0301?|carta d'identita\u0300?|codice fiscale"
+    r"|se\u0301?curite\u0301? sociale|seguridad social|person(?:al)?nummer|fo\u0308?dselsnummer"
+    r"|fødselsnummer|henkilo\u0308?tunnus"
+    r"|isikukood|rodne\u0301? c\u030c?i\u0301?slo|kimlik|身份证(?:号码?)?|マイナンバー|주민등록번호"
 )
-_NUMBERED = r"(?:[ -](?:number|no|nr|num)\b)?[ .:#=]{0,3}(?:is )?"
+_NUMBERED = (
+    r"(?:[ -](?:card|id))?(?:[ -](?:numbers?|no|nr|num|code)\b)?[ .:#=]{0,3}"
+    r"(?:(?:is|es|ist|est|e\u0300|was) )?"
+)
+# Groups of signs with a digit in them, or single letters between such groups
+_NUMBERS = (
+    r"(?=[\w./+-]{0,14}[0-9])[\w./+-]{1,20}+"
+    r"(?: (?=[A-Za-z]{0,3}[0-9])[\w./-]{1,12}+| [A-Za-z](?![^\W_])(?! [a-z])){0,8}"
+)
 
+_CALLED = (
+    r"(?:tel(?:ephone|efono?|efoon|ef)?|(?:mobile?|cell) ?(?:phone)?|phone|handy|mob|fax|whatsapp"
+    r"|sms|rufnummer|landline|(?:my|his|her|our|their) number"
+    r"|(?:call|ring|text|reach) (?:me|us|him|her))"
+    r"(?:[ .]{0,2}(?:number|no|nr|is|at|on|under)\b){0,2}[ .:=#]{1,3}"
+    r"(?![0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9]{1,2}[./][0-9]{1,2}[./][0-9])"
+)
 _DEGREES = "[0-9]{1,3}\u00b0 ?[0-9]{1,2}' ?(?:[0-9]{1,2}(?:[.][0-9]{1,6})?(?:\"|'') ?)?"
 
 KINDS: Mapping[str, Kind] = {
@@ -133,19 +185,23 @@ KINDS: Mapping[str, Kind] = {
         declared_pattern(
             r"(?<![\w.+%'\u0300-\u036f-])[\w.+%'\u0300-\u036f-]++"
             r"@(?:[\w\u0300-\u036f-]++(?:\.[\w\u0300-\u036f-]++)+|\[[0-9a-fA-F.:]++\])"
-        )
+        ),
+        lambda found: found[0][-1] == "]" or not found[0].rpartition(".")[2].isdecimal(),
     ),
     "URL": Kind(
         declared_pattern(r"(?i)(?<![\w.])(?:(?:https?|ftp|wss?)://|www\.(?=\w))[^\s\"'<>\\]+")
     ),
     "token": Kind(
         declared_pattern(
-            r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
+            rf"(?i:(?<![^\W_])(?:{_NAMED})[\"']?(?: ?[:=] ?|(?: is|: ?is)? )[\"']?)"
+            r"(?P<labelled>(?=[^\s\"'<>]{0,99}[0-9])(?=[^\s\"'<>]{0,99}[A-Za-z])[^\s\"'<>]{8,200}+)"
+            r"|(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
             r"|(?:sk|pk|rk|ghp|gho|ghs|ghu|github_pat|glpat|xox[abeoprs]|hf|npm|pypi|AKIA|ASIA|AIza"
             r"|SG|whsec|shpat|dop_v1|ya29)[-_.]?(?=[\w-]*[0-9])[\w.-]{14,}+"
-            r"|(?P<random>[\w+/=-]{20,}+))"
+            r"|(?P<random>[\w+/-]{20,}+={0,2}))"
         ),
         lambda found: found["random"] is None or _is_random(found),
+        group="labelled",
     ),
     "iban": Kind(
         declared_pattern(
@@ -163,13 +219,17 @@ KINDS: Mapping[str, Kind] = {
         declared_pattern(
             r"(?i)(?<![\w-])(?:(?!000|666|9)[0-9]{3}([- .\u2013])(?!00)[0-9]{2}\1(?!0000)[0-9]{4}"
             r"|[A-CEGHJ-PR-TW-Z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]"
-            r"|(?P<dni>[0-9]{8}-?[A-Z])|(?P<cpf>[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2})"
+            r"|(?P<dni>(?:[0-9]|[XYZ]-?)[0-9]{7}-?[A-Z])|(?P<cpf>[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2})"
             r"|(?P<nir>[12] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{2})"
             r"|756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}"
-            r"|[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z])(?![\w-])"
-            rf"|(?i:\b(?:{_LABEL}){_NUMBERED})(?P<labelled>(?=[\w-]{{0,14}}[0-9])[\w-]{{5,15}}+)"
+            r"|[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]"
+            r"|[A-Z]{4}[0-9]{6}[HM][A-Z]{5}[A-Z0-9][0-9]"
+            r"|(?P<cn>[1-9][0-9]{5}(?:19|20)[0-9]{2}[01][0-9][0-3][0-9]{4}[0-9X])"
+            r"|(?P<nordic>[0-9]{6}[-+][0-9]{4}))(?![\w-])"
+            rf"|(?i:(?<![^\W_])(?:{_LABEL}){_NUMBERED})(?P<labelled>{_NUMBERS})"
         ),
-        lambda found: found["labelled"] is not None or _is_national(found),
+        _is_national,
+        group="labelled",
     ),
     "ip": Kind(
         declared_pattern(
@@ -184,28 +244,31 @@ KINDS: Mapping[str, Kind] = {
             r"(?<![\w.-])([-+]?[0-9]{1,2}\.[0-9]{3,12})\u00b0?(?: ?[NS])?(?: ?[,;/] ?| )"
             r"([-+]?[0-9]{1,3}\.[0-9]{3,12})(?:\u00b0? ?[EWO])?(?![\w.]*[0-9])"
             rf"|(?<![\w.]){_DEGREES}[NS][,; ]{{1,2}}{_DEGREES}[EWO]"
+            r"|(?i:(?<![^\W_])lat(?:itude)?[\"']?[ :=]{1,3}(?P<named>[-+]?[0-9]{1,2}\.[0-9]{2,12}"
+            r"[^\w-]{1,4}(?:lng|lon(?:g(?:itude)?)?)[\"']?[ :=]{1,3}[-+]?[0-9]{1,3}\.[0-9]{2,12}))"
         ),
-        lambda found: found[1] is None or _is_place(found),
+        _is_place,
+        group="named",
     ),
     "date of birth": Kind(
         declared_pattern(
-            rf"(?i)(?<![^\W_])(?:{_BIRTH})(?![^\W_])[^\w]{{0,4}}(?:(?:on|am|is|was|the|el|le|il|:|=)"
+            rf"(?i)(?<![^\W_])(?:{_BIRTH})(?![^\W_])[^\w]{{0,4}}(?:(?:on|am|is|was|the|el|le|il|in|em|op|den|w|dnia|:|=)"
             rf"[ :=\"']{{1,3}}){{0,2}}(?P<date>{_DATE})(?![0-9])"
         ),
         group="date",
     ),
     "phone": Kind(
         declared_pattern(
-            r"(?<![\w+])(?:(?:\+|00(?=[1-9]))[0-9](?:[ ()./-]{0,3}[0-9]){6,13}"
+            r"(?<![\w+])(?:(?:\+|00 ?(?=[1-9]))[0-9](?:[ ()./-]{0,3}[0-9]){6,13}"
             r"|(?<![.,/-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])"
             r"[0-9]{3}[ .-][0-9]{4}"
             r"|(?<![.,/:-])(?P<local>\(?0[1-9][0-9]{0,4}\)?(?:[ /.-]{1,3}[0-9]{2,8}){1,5})"
-            r"|(?<=tel )[0-9](?:[ ./-]?[0-9]){5,13}|(?<=tel: )[0-9](?:[ ./-]?[0-9]){5,13}"
-            r"|(?<=phone: )[0-9](?:[ ./-]?[0-9]){5,13}|(?<=phone )[0-9](?:[ ./-]?[0-9]){5,13}"
-            r"|(?<=call me at )[0-9](?:[ ./-]?[0-9]){5,13})(?![\w-]|[.:/][0-9])",
+            rf"|(?<![^\W_])(?:{_CALLED})(?P<labelled>\(?[0-9](?:[ ()./-]{{0,3}}[0-9]){{6,14}}))"
+            r"(?![\w-]|[.:/][0-9])",
             re.IGNORECASE,
         ),
         _is_phone,
+        group="labelled",
     ),
     "number": Kind(declared_pattern(r"(?<![\w,-])(?<![0-9]\.)[0-9]{4,}+(?![\w-]|\.[0-9])")),
     "id": Kind(

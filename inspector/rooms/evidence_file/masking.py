@@ -103,7 +103,7 @@ class Masker:
             kind = KINDS[name]
             for found in kind.pattern.finditer(form.text):
                 if kind.is_term(found):
-                    group = kind.group
+                    group = kind.group if found[kind.group] is not None else 0
                     key = found[group].casefold()
                     key = _OTHERS.sub("", key) if name in _SPACED else key
                     yield _Found(*form.span(*found.span(group)), name, key)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from inspector.rooms.evidence_file.kinds import KINDS
 from inspector.rooms.evidence_file.masking import Choice, Masker
 
+from .blind_forms import OTHERS, SENTENCES
 from .forms import FORMS, NONE, ON_REQUEST, listed
 
 DOCS = Path(__file__).parents[3] / "docs/masks.md"
@@ -83,6 +85,33 @@ def test_nearly_all_personal_data_is_found_and_nearly_nothing_else():
     assert [len(listed("\n".join(each.values()))) for each in (FORMS, NONE)] == [200, 200]
     found, left = rates()
     assert (found >= FOUND, left >= LEFT) == (True, True), (found, left)
+
+
+def test_what_others_wrote_is_masked_as_well():
+    """With all kinds, or without numbers and ids for those that have kinds of their own."""
+    left = {
+        sentence: rest
+        for kind, lines in SENTENCES.items()
+        for sentence in listed(lines)
+        if (rest := rest_of(sentence, KINDS if kind in ON_REQUEST else PERSONAL))
+    }
+    taken = [
+        text
+        for lines in OTHERS.values()
+        for text in listed(lines)
+        if MARK.search(masked(text, *PERSONAL))
+    ]
+    sentences, others = (len(listed("\n".join(each.values()))) for each in (SENTENCES, OTHERS))
+    assert min(sentences, others) >= 200
+    assert 1 - len(left) / sentences >= FOUND, left
+    assert 1 - len(taken) / others >= LEFT, taken
+
+
+def rest_of(sentence: str, kinds: Iterable[str]) -> list[str]:
+    """Return the parts of what a sentence has in brackets that are still in its masked form."""
+    secret = sentence.partition("[[")[2].partition("]]")[0]
+    rest = re.findall(r"\w+", MARK.sub(" ", masked(re.sub(r"\[\[|\]\]", "", sentence), *kinds)))
+    return [part for part in re.findall(r"\w+", secret) if part in rest and not part.isalpha()]
 
 
 @pytest.mark.parametrize("kind", [each for each in FORMS if each not in ("ip", "id", "token")])
