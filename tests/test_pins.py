@@ -14,6 +14,7 @@ from chatmemory import (
     NotPinnable,
     OversizedMessage,
     PolicyRequired,
+    TokenWindow,
     UserMessage,
     services,
 )
@@ -320,3 +321,13 @@ def fits(message: UserMessage) -> bool:
             return False
         finally:
             transaction.set_rollback(True)
+
+
+def test_tool_calls_are_read_where_pins_leave_no_room_and_the_policy_recovers():
+    long = UserMessage("a longer sentence " * 20)
+    create_and_add("m", TokenWindow(115, auto_recover_orphaned_tool_messages=True), [long])
+    services.add("m", [CALL, RESULT])
+    services.pin("m", 1)
+    with pytest.raises(NoRoomBesidePins):
+        services.add("m", [long])
+    assert verify("m") is None

@@ -377,16 +377,18 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """Return the entries of a read: trimmed by the policy, without changing the window."""
+    """Return the entries of a read: trimmed by the policy, without changing the window. Tool calls
+    and results have their messages if the policy looks for interrupted calls.
+    """
     if policy is None:
         return list(window)
+    entries = window.with_tool_messages() if policy.recovers else list(window)
     if policy.recovers:
-        entries = window.with_tool_messages()
         hidden = {eviction.entry for eviction in hidden_from_reads(entries, policy)}
     else:
         head = Head(window, window.measure_with(policy), policy)
         hidden = {eviction.entry for eviction in trim(head, policy)}
-    return [entry for entry in window if entry not in hidden]
+    return [entry for entry in entries if entry not in hidden]
 
 
 # Messages for which a limit has no room: they are refused or leave at once
