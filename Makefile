@@ -8,6 +8,7 @@ PYTHON ?= $(shell $(SYSTEM) -c "import ensurepip, sys; sys.exit(sys.version_info
 PORT ?= 8000
 VENV := .venv
 PEERS := .venv-peers
+STRATEGIES := .venv-strategies
 NEWER := .venv-newer
 OLDEST := .venv-oldest
 DOCS := .venv-docs
@@ -20,7 +21,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz artifact load crash attack bench bench-peers check format docs screenshots lock clean
+.PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz artifact load crash attack bench bench-peers strategies check format docs screenshots lock clean
 
 run: install
 	@echo "The command of this checkout, with the data of make run: $(BIN)/chatmemory --help"
@@ -138,6 +139,13 @@ bench: $(VENV)/installed-dev
 bench-peers: $(VENV)/installed-dev $(PEERS)/installed
 	QUICK=$(QUICK) $(BIN)/python -m benchmarks peers
 
+# The memories of agent frameworks, in an environment of their own: what they would have held of FILES,
+# or else of the recorded corpora, and the tests that need all of them. RECORD=1 writes the tables and
+# plots of docs/strategies.md.
+strategies: $(STRATEGIES)/installed
+	RECORD=$(RECORD) $(STRATEGIES)/bin/python -m benchmarks.strategies $(FILES) $(ARGS)
+	$(STRATEGIES)/bin/pytest -q -n0 tests/strategies
+
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -159,16 +167,20 @@ docs: $(DOCS)/installed
 screenshots: $(VENV)/installed-dev
 	$(BIN)/python -m docs.images.take
 
+# All extras but the frameworks of `make strategies`, which have an environment of their own.
+OLDEST_EXTRAS = $(shell $(BIN)/python -c "import tomllib; found = tomllib.load(open('pyproject.toml', 'rb')); \
+  print(*(f'--extra {name}' for name in found['project']['optional-dependencies'] if name != 'strategies'))")
+
 lock: $(VENV)/installed-dev
-	for name in requirements requirements-serve requirements-build requirements-dev requirements-docs requirements-peers requirements-newer requirements-oldest; do \
+	for name in requirements requirements-serve requirements-build requirements-dev requirements-docs requirements-peers requirements-strategies requirements-newer requirements-oldest; do \
 	  case $$name in *-newer) python=3.12;; *) python=3.11;; esac; \
-	  case $$name in *-oldest) from="pyproject.toml --all-extras --resolution lowest-direct";; *) from=;; esac; \
+	  case $$name in *-oldest) from="pyproject.toml $(OLDEST_EXTRAS) --resolution lowest-direct";; *) from=;; esac; \
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-header --python-version $$python $$from $$name.in -o $$name.txt; \
 	done
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(NEWER) $(OLDEST) $(DOCS) $(NODE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(STRATEGIES) $(NEWER) $(OLDEST) $(DOCS) $(NODE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -220,4 +232,10 @@ $(NODE)/installed: tests/api/typescript/package-lock.json
 $(PEERS)/installed: requirements-peers.txt
 	@$(PYTHON) -m venv $(PEERS)
 	@$(PEERS)/bin/pip $(INSTALL) -r requirements-peers.txt
+	@touch $@
+
+$(STRATEGIES)/installed: requirements-strategies.txt
+	@rm -rf $(STRATEGIES)
+	@$(PYTHON) -m venv $(STRATEGIES)
+	@$(STRATEGIES)/bin/pip $(INSTALL) -r requirements-strategies.txt
 	@touch $@

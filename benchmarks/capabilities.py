@@ -28,7 +28,7 @@ WHAT = {
     SHELL: "the site: overview, conversation page, accounts, server",
     ROOMS: "capabilities that can be removed",
 }
-OF_FILES = {"formats", "integrations", "lint", "recall", "reports", "testing"}
+OF_FILES = {"formats", "integrations", "lint", "recall", "reports", "strategies", "testing"}
 OF_THE_API = {"api", "access"}
 MIGRATIONS = "migrations"
 

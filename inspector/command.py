@@ -48,6 +48,9 @@ COMMANDS = {
         "export_conversations", "write conversations with everything that is stored of them"
     ),
     "recall": Named("recall", "the share of needed facts that each limit would have held", True),
+    "strategies": Named(
+        "strategies", "what the memory of each agent framework would have held, and cost", True
+    ),
     "incidents": Named("incidents", "facts that left memory and came up again", True),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),
     "hook": Named("hook", "put back what a summary lost, as a hook of an agent's client"),

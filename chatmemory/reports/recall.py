@@ -67,7 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("cached", "of those read from the provider's cache"),
         ("write", "of those written to it; by default the input price"),
     ):
-        parser.add_argument(f"--{name}", type=_price, help=f"price of a million tokens, {what}")
+        parser.add_argument(f"--{name}", type=price, help=f"price of a million tokens, {what}")
     parser.add_argument(
         "--provider",
         default="",
@@ -103,7 +103,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_json_argument(parser, "policy")
 
 
-def _price(text: str) -> Decimal:
+def price(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:

@@ -32,6 +32,7 @@ LAYERS = [
     ["chatmemory.lint.linter", "chatmemory.windows.memory"],
     ["chatmemory.windows.summarizing"],
     ["chatmemory.tools"],
+    ["chatmemory.strategies"],
     ["chatmemory.reports"],
     ["chatmemory.testing"],
     ["chatmemory.reports.check"],
@@ -99,6 +100,7 @@ FOLDERS_OF_THE_INSPECTOR = (
     "services",
     "signals",
     "snapshots",
+    "strategies",
     "streaming",
     "testing",
     "windows",
@@ -130,6 +132,7 @@ PURE = (
     "chatmemory.reports",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",
+    "chatmemory.strategies",
     "chatmemory.testing",
     "chatmemory.tools",
     "chatmemory.windows",
@@ -192,8 +195,8 @@ def test_the_core_and_formats_do_not_import_django():
 
 
 def test_the_kernel_imports_no_tool_for_files():
-    """Reports on files and assertions for tests are made with it."""
-    tools = ("chatmemory.reports", "chatmemory.testing")
+    """Reports on files, strategies and assertions for tests are made with it."""
+    tools = ("chatmemory.reports", "chatmemory.strategies", "chatmemory.testing")
     assert not {
         name
         for name, file in modules().items()

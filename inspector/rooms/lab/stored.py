@@ -14,11 +14,13 @@ from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
 from chatmemory.models import Stay
 from chatmemory.reading.budget import Budget, kind_of
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.reading.recall import COMPARED_MAX, messages_and_history, recall_history
 from chatmemory.recall import for_each_policy
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.recall.frontier import ANY_LIMIT, Figures, figures_of
-from chatmemory.windows.policies import Policy, TokenWindow
+from chatmemory.reports.strategies import conversation_of
+from chatmemory.strategies import Conversation
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.windows.written_policies import policies_from_text
 from inspector.rooms.lab.reads import FleetQuery, chosen_of, measured_now, tried_of, usual_kind
 
@@ -70,6 +72,23 @@ def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured
         except ChatMemoryError:
             figures = Figures(is_unreadable=True)
         yield known._replace(figures=figures, tried=tried)
+
+
+def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
+    """Yield the conversations that match a filter, to measure strategies with. One that is deleted
+    meanwhile is left out.
+    """
+    for id in which.rows().order_by("id").values_list("id", flat=True):
+        with suppress(MemoryNotFound):
+            yield stored_conversation(id)
+
+
+def stored_conversation(id: str) -> Conversation:
+    """Return the newest messages of a conversation, to measure strategies with. Raises
+    MemoryNotFound.
+    """
+    messages, history = messages_and_history(id, DEFAULT_ESTIMATOR, COMPARED_MAX)
+    return conversation_of(messages, history=history)
 
 
 def budget_of_all(which: MemoryFilter) -> Budget:

@@ -1,0 +1,1 @@
+"""What the memory of each agent framework would have held of recorded conversations, and cost."""

@@ -1,0 +1,250 @@
+"""The report on strategies: what the memory of each framework would have held, and cost."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.sessions import Session
+from chatmemory.printing import Printer, add_json_argument
+from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
+from chatmemory.recall.facts import NO_WORDS, Words
+from chatmemory.recall.history import History, history_of
+from chatmemory.recall.sessions import said_messages
+from chatmemory.reports.files import add_file_arguments, named_transcripts
+from chatmemory.reports.recall import price
+from chatmemory.strategies import (
+    Conversation,
+    Measured,
+    Settings,
+    StandIn,
+    Strategy,
+    chosen_strategies,
+    everything_of,
+    measure,
+)
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR
+
+HELP = (
+    "Show what the memory of each agent framework would have held of conversations in files, which "
+    "are not stored, or of stored ones, and what its prompts would have cost. Each strategy is the "
+    "library's own class or function. Summaries are stand-ins: no model is called."
+)
+COUNTS = ("own", "alike")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_file_arguments(parser, "*")
+    parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
+    parser.add_argument("--prefix", default="", help="whose id begins with this")
+    parser.add_argument(
+        "--strategies", metavar="NAME,NAME", default="", help="only these; default: all"
+    )
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        default=Settings.tokens,
+        help="the limit of strategies that count tokens; default: %(default)s",
+    )
+    parser.add_argument(
+        "--messages",
+        type=int,
+        default=Settings.messages,
+        help="the limit of strategies that count messages or groups; default: %(default)s",
+    )
+    parser.add_argument(
+        "--count",
+        default=COUNTS[0],
+        choices=COUNTS,
+        help="own: each library counts tokens as it does by default; alike: libraries that take a "
+        "counter get the one of all costs; default: %(default)s",
+    )
+    parser.add_argument(
+        "--summaries",
+        default=StandIn.NOTHING.value,
+        choices=[*map(str, StandIn)],
+        help="what stands in for a summary: 500 words that hold nothing, the first sentences of "
+        "what it replaces, or the one that the session had recorded; default: %(default)s",
+    )
+    for name, what in (
+        ("input", "of input tokens"),
+        ("cached", "of those read from the provider's cache"),
+        ("write", "of those written to it; by default the input price"),
+    ):
+        parser.add_argument(f"--{name}", type=price, help=f"price of a million tokens, {what}")
+    parser.add_argument(
+        "--provider",
+        default="",
+        choices=["", *providers()],
+        help="whose cache it is: its least length, its steps and its life; default: no bounds",
+    )
+    parser.add_argument("--model", default="", help="which model gets the prompts")
+    add_json_argument(parser, "strategy")
+
+
+@dataclass(frozen=True)
+class StrategyOptions:
+    """The options of the command, read."""
+
+    strategies: Sequence[Strategy]
+    settings: Settings
+    stand_in: StandIn
+    prices: Prices
+    rules: CacheRules
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> StrategyOptions:
+        """Read the options. Raises InvalidValue."""
+        for name in ("tokens", "messages"):
+            if options[name] < 1:
+                raise InvalidValue(f"--{name} must be 1 or more, but is: {options[name]}")
+        return cls(
+            chosen_strategies(options["strategies"]),
+            Settings(
+                options["tokens"],
+                options["messages"],
+                estimator_for(DEFAULT_ESTIMATOR),
+                options["count"] == "alike",
+            ),
+            StandIn(options["summaries"]),
+            Prices(options["input"], options["cached"], options["write"]),
+            rules_of(options["provider"], options["model"]),
+        )
+
+
+def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+    chosen = StrategyOptions.of(options)
+    if options["label"] or options["prefix"]:
+        raise InvalidValue("name files, or stored conversations by --label or --prefix")
+    found = named_transcripts(options["files"], options["format"], printer)
+    said = (
+        conversation_of(said_messages(each.messages, each.session), each.session, words)
+        for _, each in found
+    )
+    print_strategies(sums_of(said, chosen), chosen, printer)
+    return printer.code
+
+
+def conversation_of(
+    messages: Iterable[ChatMessage],
+    session: Session | None = None,
+    words: Words = NO_WORDS,
+    history: History | None = None,
+) -> Conversation:
+    """Return a conversation to measure, counted by the usual tokenizer."""
+    listed, estimator = list(messages), estimator_for(DEFAULT_ESTIMATOR)
+    known = history or history_of(listed, estimator, words)
+    return Conversation(listed, known, estimator, session)
+
+
+def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> dict[str, Measured]:
+    """Return the sums of each installed strategy over conversations, by name."""
+    installed = [each for each in chosen.strategies if each.is_installed]
+    sums = {each.name: Measured() for each in installed}
+    for conversation in conversations:
+        everything = everything_of(conversation, chosen.rules)
+        for each in installed:
+            found = measure(
+                conversation,
+                each.run(chosen.settings),
+                chosen.stand_in,
+                chosen.rules,
+                everything,
+            )
+            sums[each.name] = sums[each.name].plus(found)
+    return sums
+
+
+def values_of(strategy: Strategy, found: Measured, prices: Prices) -> dict[str, Any]:
+    """Return the figures of a strategy as JSON has them."""
+    costs = found.relative_cost(prices), found.relative_cost_with_summaries(prices)
+    cost, with_summaries = (None if each is None else round(each, 4) for each in costs)
+    return {
+        "strategy": strategy.name,
+        "label": strategy.label,
+        "package": strategy.package or None,
+        "version": strategy.version or None,
+        "installed": True,
+        "conversations": found.conversations,
+        "recalls": found.recalls,
+        "held": found.held,
+        "calls": found.bill.calls,
+        "prompt_tokens": found.bill.tokens,
+        "read_tokens": found.bill.read,
+        "summaries": found.summaries.calls,
+        "summary_tokens": found.summaries.tokens,
+        "relative_cost": cost,
+        "relative_cost_with_summaries": with_summaries,
+        "first_lost": found.first_lost or None,
+        "priced": prices.priced,
+    }
+
+
+HEADING = ("strategy", "version", "held", "of", "cost", "with summaries")
+
+
+def print_strategies(
+    sums: Mapping[str, Measured], chosen: StrategyOptions, printer: Printer
+) -> None:
+    """Print a row for each strategy: its facts held and its cost, or how it is installed."""
+    known = [each for each in chosen.strategies if each.is_installed]
+    rows = [_cells(each, sums[each.name], chosen.prices) for each in known]
+    widths = [max(map(len, column)) for column in zip(HEADING, *rows, strict=True)]
+    widths[0] = max(widths[0], *(len(each.name) for each in chosen.strategies))
+    if not printer.as_json:
+        printer.line(_aligned(HEADING, widths))
+    lines = iter(rows)
+    for each in chosen.strategies:
+        if each.is_installed:
+            values = values_of(each, sums[each.name], chosen.prices)
+            printer.row(values, _aligned(next(lines), widths))
+        else:
+            missing = {"strategy": each.name, "package": each.package, "installed": False}
+            line = f"{each.name.ljust(widths[0])}  {each.how_to_install}"
+            printer.row({**missing, "install": each.how_to_install.partition(": ")[2]}, line)
+    _print_total(sums, chosen, printer)
+
+
+def _print_total(sums: Mapping[str, Measured], chosen: StrategyOptions, printer: Printer) -> None:
+    conversations = max((each.conversations for each in sums.values()), default=0)
+    values = {
+        "conversations": conversations,
+        "tokens": chosen.settings.tokens,
+        "messages": chosen.settings.messages,
+        "count": COUNTS[chosen.settings.counts_alike],
+        "summaries": chosen.stand_in.value,
+        "priced": chosen.prices.priced,
+    }
+    counted = "the tokenizer of costs" if chosen.settings.counts_alike else "each library's own"
+    printer.total(
+        values,
+        f"{conversations:,} conversations; limits: {chosen.settings.tokens:,} tokens, counted by "
+        f"{counted}, and {chosen.settings.messages:,} messages.",
+        "Cost 1.00 is sending everything. Summaries were written by no model: "
+        f"{_STAND_INS[chosen.stand_in]}.",
+    )
+
+
+_STAND_INS = {
+    StandIn.NOTHING: "each is 500 words that hold nothing",
+    StandIn.SENTENCES: "each has the first sentences of what it replaces",
+    StandIn.RECORDED: "each is the one that the session had recorded, or holds nothing",
+}
+
+
+def _cells(strategy: Strategy, found: Measured, prices: Prices) -> list[str]:
+    costs = found.relative_cost(prices), found.relative_cost_with_summaries(prices)
+    shown = ("" if each is None else f"{each:.2f}" for each in costs)
+    version = f"{strategy.package} {strategy.version}" if strategy.package else ""
+    return [strategy.name, version, f"{found.held:,}", f"{found.recalls:,}", *shown]
+
+
+def _aligned(row: Iterable[str], widths: Sequence[int]) -> str:
+    first, second, *others = row
+    cells = [text.rjust(width) for text, width in zip(others, widths[2:], strict=True)]
+    return "  ".join([first.ljust(widths[0]), second.ljust(widths[1]), *cells])

@@ -1,0 +1,199 @@
+"""LangChain: `trim_messages` of langchain-core, and two middlewares of agents.
+
+An agent keeps its system prompt apart from its messages: it is sent first, and middlewares do not
+get it. `trim_messages` has it among its messages, and no count of its own: it gets LangChain's
+approximate one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain.agents.middleware import ClearToolUsesEdit, SummarizationMiddleware
+from langchain.agents.middleware.context_editing import DEFAULT_TOOL_PLACEHOLDER
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    trim_messages,
+)
+from langchain_core.messages import SystemMessage as LangChainSystem
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from chatmemory.messages.estimators import count_tokens
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.strategies.runs import Run, Sent, Settings, arguments_of, spoken
+from chatmemory.strategies.summaries import WRITTEN, Summary
+
+KEPT_BY_SUMMARY = 20  # the default of SummarizationMiddleware
+RESULTS_KEPT = 3  # the default of ClearToolUsesEdit
+
+
+def written(position: int, message: ChatMessage) -> BaseMessage:
+    """Return a message as LangChain has it. Its id is its position."""
+    id, text = str(position), spoken(message)
+    match message:
+        case AiMessage():
+            requests = filter(None, message.tool_execution_requests)
+            calls = [
+                {"name": each.name or "", "args": arguments_of(each.arguments), "id": each.id or ""}
+                for each in requests
+            ]
+            return AIMessage(content=text, tool_calls=calls, id=id)
+        case ToolExecutionResultMessage():
+            name, call = message.tool_name, message.id or ""
+            return ToolMessage(content=text, tool_call_id=call, name=name, id=id)
+    return HumanMessage(content=text, id=id)
+
+
+class LangChainRun(Run):
+    """The messages of an agent's state, each under its position."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.state: list[BaseMessage] = []
+        self.settings = settings
+        self._sizes: dict[str | None, int] = {}  # by the ids of messages, in tokens of costs
+
+    def add(self, position: int, message: ChatMessage) -> None:
+        self._sizes[str(position)] = count_tokens(self.settings.estimator, message)
+        super().add(position, message)
+
+    def take(self, position: int, message: ChatMessage) -> None:
+        self.state.append(written(position, message))
+
+    @property
+    def counter(self) -> Any:
+        """The function that counts tokens for the library: its own, or that of costs."""
+        return self._count if self.settings.counts_alike else count_tokens_approximately
+
+    def _count(self, messages: Sequence[Any]) -> int:
+        return sum(map(self._size, messages))
+
+    def _size(self, message: BaseMessage) -> int:
+        """Return the tokens of a message, also of one that the library changed or wrote."""
+        if message.id in self._sizes and message.content != DEFAULT_TOOL_PLACEHOLDER:
+            return self._sizes[message.id]
+        return count_tokens(self.settings.estimator, UserMessage(str(message.content)))
+
+
+class TrimRun(LangChainRun):
+    """`trim_messages` before each call: the system message and the newest messages that fit, from
+    a user message on.
+    """
+
+    def add(self, position: int, message: ChatMessage) -> None:
+        super().add(position, message)
+        if isinstance(message, SystemMessage):
+            self.state = [each for each in self.state if not isinstance(each, LangChainSystem)]
+            self.state.insert(0, LangChainSystem(content=message.text, id=str(position)))
+
+    def prompt(self) -> list[Sent]:
+        kept = trim_messages(
+            self.state,
+            max_tokens=self.settings.tokens,
+            strategy="last",
+            token_counter=self.counter,
+            start_on="human",
+            include_system=True,
+        )
+        return [int(each.id or 0) for each in kept]
+
+
+class ClearRun(LangChainRun):
+    """`ClearToolUsesEdit` before each call, on a copy of the state, as its middleware does.
+
+    The middleware counts its messages, or with `token_count_method="model"` also the system's.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._edit = ClearToolUsesEdit(trigger=settings.tokens, keep=RESULTS_KEPT)
+
+    def memory(self) -> Sequence[Sent]:
+        edited: list[Any] = [*self.state]
+        self._edit.apply(edited, count_tokens=self._counted)
+        pairs = zip(self.state, edited, strict=True)
+        return [
+            int(before.id or 0) if after is before else _cleared(after) for before, after in pairs
+        ]
+
+    def _counted(self, messages: Sequence[BaseMessage]) -> int:
+        is_counted = self.settings.counts_alike and self.system is not None
+        counted: int = self.counter(messages)
+        return counted + (self._sizes[str(self.system)] if is_counted else 0)
+
+
+def _cleared(message: ToolMessage) -> ChatMessage:
+    return ToolExecutionResultMessage(message.tool_call_id, message.name, str(message.content))
+
+
+class _Writer(BaseChatModel):
+    """Stands in for the model that writes summaries, and keeps their prompts."""
+
+    prompts: list[str] = []  # a field of pydantic, which copies it for each instance
+
+    @property
+    def _llm_type(self) -> str:
+        return "stand-in"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.prompts.append("\n".join(str(each.content) for each in messages))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=WRITTEN))])
+
+
+class SummaryRun(LangChainRun):
+    """`SummarizationMiddleware` before each call. What it replaces stays replaced in the state, if
+    an answer follows.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._writer = _Writer()
+        self._middleware: Any = SummarizationMiddleware(
+            self._writer,
+            trigger=("tokens", settings.tokens),
+            keep=("messages", KEPT_BY_SUMMARY),
+            token_counter=self.counter,
+        )
+        self._next: list[BaseMessage] | None = None  # the state after the answer
+        self._written: list[str] = []  # the prompt of the summary that the answer follows
+        self._summaries: dict[str, Summary] = {}
+
+    def take(self, position: int, message: ChatMessage) -> None:
+        if isinstance(message, AiMessage) and self._next is not None:
+            self.state = self._next
+            self.billed += self._written
+        self._next = None
+        super().take(position, message)
+
+    def memory(self) -> Sequence[Sent]:
+        self._writer.prompts.clear()
+        update = self._middleware.before_model({"messages": self.state}, None)
+        self._next, self._written = self.state, self._writer.prompts[:]
+        if update is not None:
+            kept = [each for each in update["messages"] if not isinstance(each, RemoveMessage)]
+            self._name(kept[0])
+            self._next = kept
+        return [self._stands_for(each.id or "") for each in self._next]
+
+    def _name(self, message: BaseMessage) -> None:
+        """Give a new summary its number."""
+        number = len(self._summaries)
+        before, _, after = str(message.content).partition(WRITTEN)
+        message.id = f"summary {number}"
+        self._summaries[message.id] = Summary(number, before, after)
+
+    def _stands_for(self, id: str) -> Sent:
+        return self._summaries[id] if id in self._summaries else int(id)

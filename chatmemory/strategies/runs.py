@@ -1,0 +1,128 @@
+"""A run: one strategy on its way through one conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
+from chatmemory.messages.message import AiMessage, ChatMessage, MessageType, text_of
+from chatmemory.strategies.summaries import Summary
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR
+
+DEFAULT = estimator_for(DEFAULT_ESTIMATOR)
+
+# What a prompt has at a place: the position of a message that is sent as it was said, a message
+# that is not in the history, such as a cleared tool result, or a summary.
+Sent = int | ChatMessage | Summary
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sizes of all strategies: `tokens` for those that count tokens, and `messages` for those
+    that count messages or groups of messages.
+
+    A library counts tokens as it does by default. With `counts_alike`, those that take a counter
+    get the `estimator`, by which our own windows and all costs are counted.
+    """
+
+    tokens: int = 4_000
+    messages: int = 20
+    estimator: TokenCountEstimator = DEFAULT
+    counts_alike: bool = False
+
+
+class Run:
+    """Takes the messages of a conversation one by one, and tells what a model call would be sent.
+
+    The system message in force is sent first, as frameworks keep it apart from their memory;
+    `system` is its position. A run ends with `close`. Subclasses define `take` and `memory`.
+    """
+
+    def __init__(self) -> None:
+        self.system: int | None = None
+        self.billed: list[str] = []  # the prompts of the calls that wrote summaries
+
+    def add(self, position: int, message: ChatMessage) -> None:
+        """Take the message at a position. An AI message answers the prompt that was read last."""
+        if message.type is MessageType.SYSTEM:
+            self.system = position
+        else:
+            self.take(position, message)
+
+    def prompt(self) -> list[Sent]:
+        """Return what a model call would be sent now; nothing lasts of it if no answer follows."""
+        head: list[Sent] = [] if self.system is None else [self.system]
+        return [*head, *self.memory()]
+
+    def take(self, position: int, message: ChatMessage) -> None:
+        raise NotImplementedError
+
+    def memory(self) -> Sequence[Sent]:
+        """Return what is sent behind the system message."""
+        raise NotImplementedError
+
+    def end_turn(self) -> None:
+        """Do what the framework does after its answer, before the next message of the user."""
+
+    def close(self) -> None:
+        """Free what the run holds."""
+
+
+Function = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
+
+
+class FunctionRun(Run):
+    """The run of a function: it takes the messages so far, and returns those that would be sent.
+
+    A returned message that is the same object as one of the history, or equals it, stands for it.
+    Of equal messages, the latest is taken first.
+    """
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self._function = function
+        self._messages: list[ChatMessage] = []
+        self._positions: list[int] = []
+
+    def add(self, position: int, message: ChatMessage) -> None:
+        self._messages.append(message)
+        self._positions.append(position)
+
+    def prompt(self) -> list[Sent]:
+        sent = list(self._function(tuple(self._messages)))
+        by_id = {id(each): n for n, each in zip(self._positions, self._messages, strict=True)}
+        found: list[Sent] = [by_id.get(id(each), each) for each in sent]
+        unknown = [place for place, each in enumerate(found) if not isinstance(each, int)]
+        taken = {each for each in found if isinstance(each, int)}
+        for place in reversed(unknown):
+            position = self._equal_to(sent[place], taken)
+            if position is not None:
+                found[place] = position
+                taken.add(position)
+        return found
+
+    def _equal_to(self, message: ChatMessage, taken: set[int]) -> int | None:
+        pairs = zip(reversed(self._positions), reversed(self._messages), strict=True)
+        return next((n for n, each in pairs if n not in taken and each == message), None)
+
+
+def spoken(message: ChatMessage) -> str:
+    """Return the text of a message without its tool calls, which frameworks have beside it."""
+    return message.text or "" if isinstance(message, AiMessage) else text_of(message)
+
+
+def flushed_at(tokens: int) -> int:
+    """Return how many tokens LlamaIndex flushes at once: a tenth of the limit, as by default."""
+    return max(1, tokens // 10)
+
+
+def arguments_of(text: str | None) -> dict[str, Any]:
+    """Return the arguments of a call as a dictionary; a text that is none under the key `text`."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {"text": text}
+    return found if isinstance(found, dict) else {"text": found}
