@@ -64,7 +64,7 @@ def rooms_of(file: Path) -> frozenset[str]:
     waiting, known = [file], {file}
     while waiting:
         for name in imported(waiting.pop()):
-            if room := _ROOM.match(name):
+            if (room := _ROOM.match(name)) and room[1] in all_rooms():
                 found.add(room[1])
             if name.startswith("tests."):
                 others = {each for each in _files_of(name) if each.exists()} - known

@@ -198,7 +198,7 @@ def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | N
         return f"summarised at step {step:,}"
     if departure is not None and departure.reason is not None:
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
-        return f"forgotten at step {departure.left_step:,} · {cause}"
+        return f"left memory at step {departure.left_step:,} · {cause}"
     if call := state.window.interrupted_call_of(row.seq):
         return state_of(call)
     if state.window.no_room:  # a limit hides it

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # conversation changed its estimator.
 COUNTED_AT_ONCE = 500
 TRIED_TOO_LONG = (
-    "Under this policy limits must be tried one by one, and this history is too long for that."
+    "For this policy, limits must be tried one by one, and this history is too long for that."
 )
 
 
@@ -157,9 +157,9 @@ def _details(answer: KeepingLimit) -> Iterator[str]:
             yield f"Limits were tried {keeping.tried_every:,} apart."
         yield from _for_the_fact(answer, keeping.limit)
     if answer.leaves_out_changes:
-        yield "This leaves out that memory was also cleared or set as a whole."
+        yield "The replay ignores that memory was also cleared or replaced."
     if answer.leaves_out_pins and keeping is not None:
-        yield "This leaves out that messages were pinned: beside them, more room is needed."
+        yield "The replay ignores pins: beside pinned messages, a larger limit is needed."
     if answer.needed is None and answer.known_until:
         yield f"Up to step {answer.known_until:,}, it was not needed again."
     yield "A higher limit now does not bring it back."

@@ -49,7 +49,10 @@ class BulkForm(forms.Form):
         return name.strip(), value.strip()
 
     def clean_also(self) -> list[str]:
-        return _strings(self.cleaned_data["also"], "The choice on other pages cannot be read.")
+        return _strings(
+            self.cleaned_data["also"],
+            "The selection from other pages cannot be read: select the conversations again.",
+        )
 
     def clean_branches(self) -> list[str]:
         listed = _strings(self.cleaned_data["branches"], "The branches cannot be read.")

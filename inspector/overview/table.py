@@ -81,7 +81,7 @@ class Hit:
             return "in memory"
         left = self.mention.left_step
         if left:
-            return f"forgotten at step {left:,}"
+            return f"left memory at step {left:,}"
         return "over the limit" if self._no_room else "leaves at the next add"
 
     @property

@@ -69,7 +69,7 @@ def test_a_press_on_the_overview_means_its_step_each_time(open_page, conversatio
     cells.nth(50).click()
     arrive(page, r"\?at=61&msg=61$")
     expect(page.locator(".playhead b")).to_have_text("61")
-    expect(cells.first.locator("a")).to_have_attribute("title", "#1 User, forgotten at step 21")
+    expect(cells.first.locator("a")).to_have_attribute("title", "#1 User, left memory at step 21")
 
 
 def test_the_bracket_is_dragged_with_the_playhead(open_page, conversation):
@@ -134,7 +134,7 @@ def test_no_label_is_cut_by_the_edge_of_a_strip_that_scrolls(open_page, conversa
         names |= {text for text, _ in labels}
         for row in page.evaluate(BOXES, [".strip .ticks text:not(.is-covered), .playhead b"]):
             assert overlaps(row) == [], left
-    assert {"forgotten", "window"} <= names
+    assert {"left memory", "window"} <= names
 
 
 def test_a_phone_that_is_turned_shows_the_whole_strip_without_a_bracket(open_page, conversation):

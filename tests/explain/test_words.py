@@ -86,7 +86,7 @@ def check_reasons(page: ConversationPage) -> None:
         if departure is None or departure.reason is None:
             continue
         cause = cause_of(departure.reason, departure.misfit)
-        assert said.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
+        assert said.tag == f"left memory at step {departure.left_step:,} · {cause.short}"
         assert selected.panel.why.explanation.cause == cause.sentence
         assert life.left == departure.left_step
 
@@ -134,7 +134,7 @@ def test_injected_messages_are_marked(db):
     protocol.update_messages("m", words)
     protocol.update_messages("m", [words[0], UserMessage("a summary"), words[1]])
     page = page_at(2, msg=3)
-    assert page.caption.event == "User message #3 was put into memory, never said"
+    assert page.caption.event == "User message #3 was put into memory, not in history"
     assert [row.note for row in page.memory_pane.messages] == ["", "never said", ""]
     assert page.panel.why.is_injected
     assert page.injected_count == 1

@@ -99,7 +99,7 @@ def test_after_it_left_the_step_says_why(m, open_page, operator_client):
     ]
     assert open_page("?msg=4").panel.why.explanation.detail == "#4 answers #3; both left at step 5."
     assert [row.tag for row in page.history_pane.rows][2:4] == [
-        "forgotten at step 5 · not answered"
+        "left memory at step 5 · not answered"
     ] * 2
     assert "#3 and #4 belonged to a call that was not answered completely" in words(
         operator_client.get("/c/m/?at=5").content

@@ -295,7 +295,7 @@ def test_a_search_shows_the_line_and_whether_it_is_remembered(operator_client, m
     assert f'href="/c/{memory_id}/?find=a-1182"' in row
     say(memory_id, "e", "f", "g")
     row = row_of(operator_client.get("/?q=a-1182"), memory_id)
-    assert "forgotten at step 8" in row
+    assert "left memory at step 8" in row
 
 
 def test_a_pinned_mention_is_in_memory_however_often_the_words_were_said_since(
@@ -316,7 +316,7 @@ def test_a_statement_of_a_user_comes_before_its_repetition(operator_client, memo
     say(memory_id, "c")
     row = row_of(operator_client.get("/?q=A-1182"), memory_id)
     assert "#2 “" in row
-    assert "forgotten at step 4" in row
+    assert "left memory at step 4" in row
     assert "still mentioned by #3" in row
 
 

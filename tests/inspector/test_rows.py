@@ -222,7 +222,7 @@ def test_the_life_of_a_message_ends_where_it_left(operator_client, db, query, sp
 
 HINDI = [UserMessage(f"नमस्ते, मेरा ऑर्डर कहाँ है? यह {n} दिन पहले आना चाहिए था।") for n in range(12)]
 MORE = UserMessage("और कब?")
-NOTE = "Said and forgotten: as counted when said, by another estimator"
+NOTE = "Said and left memory: as counted when said, by another estimator"
 
 
 class TestAnotherEstimator:
@@ -309,5 +309,5 @@ def test_no_word_of_a_search_is_kept_with_rows(operator_client, db):
     page = operator_client.get("/c/m/?find=QUOKKA&at=3").content.decode()
     assert 'href="?at=1&amp;msg=1&amp;find=QUOKKA"' in page
     kept = repr([[*each] for each in gc.get_referents(_row) if isinstance(each, dict)])
-    assert "forgotten at step 3" in kept
+    assert "left memory at step 3" in kept
     assert "QUOKKA" not in kept

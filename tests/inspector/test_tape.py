@@ -70,7 +70,7 @@ def test_labels_of_the_strip_touch_neither_each_other_nor_the_flag(steps):
             assert all(a >= -MARGIN and b <= width + MARGIN for a, b in spans)
             assert not touching([*spans, (place - half, place + half)]), (steps, at, width)
         if at == steps // 2 > 100:
-            assert {"window", "not said yet", "forgotten"} <= {label.text for label in labels}
+            assert {"window", "not said yet", "left memory"} <= {label.text for label in labels}
 
 
 @pytest.mark.parametrize("steps", SIZES)
@@ -230,7 +230,7 @@ def test_a_step_without_a_message_is_a_tick(db):
     services.change("c", policy=MessageWindow(5))
     services.clear_messages("c")
     assert [(cell.words, "is-tick" in cell.css) for cell in timeline("c").cells] == [
-        ("#1 User, forgotten at step 3", False),
+        ("#1 User, left memory at step 3", False),
         ("Step 2: the policy changed", True),
         ("Step 3: memory was cleared", True),
     ]
@@ -239,11 +239,11 @@ def test_a_step_without_a_message_is_a_tick(db):
 def test_a_message_is_forgotten_when_it_left_last(store):
     for words in ("a", "ab", "b", "ab", "c"):
         store.update_messages("c", users(*words))
-    assert timeline("c").cells[0].words.endswith("forgotten at step 5")
+    assert timeline("c").cells[0].words.endswith("left memory at step 5")
     create_and_add("counted anew", TokenWindow(100, estimator="gpt-4o"), users("a"))
     services.change("counted anew", policy=TokenWindow(100, estimator="gpt-4"))
     services.clear_messages("counted anew")
-    assert timeline("counted anew").cells[0].words.endswith("forgotten at step 3")
+    assert timeline("counted anew").cells[0].words.endswith("left memory at step 3")
     assert timeline("counted anew", at=2).cells[0].words.endswith("in memory")
 
 

@@ -155,7 +155,7 @@ def _words(
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
     status = "not said yet" if is_draft or is_later else "in memory"
     if life == "is-out" and not is_draft:
-        status = f"forgotten at step {column.left_step:,}" if column.left_step else "forgotten"
+        status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
     return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {status}"
 
 
@@ -208,9 +208,9 @@ def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
 
 
 def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
-    """Yield the names system, window, not said yet and forgotten, if there are such cells.
+    """Yield the names system, window, not said yet and left memory, if there are such cells.
 
-    Forgotten may be at the end of its cells, or in their middle.
+    The last may be at the end of its cells, or in their middle.
     """
     lives = [cell.css.split()[0] for cell in strip]
     if strip[0].step == 1 and lives[0] == "is-in" and strip[0].glyph == "system":
@@ -223,8 +223,8 @@ def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
         yield Label("not said yet", _percent(head + 1, strip), "start", dx=beside)
     out = [i for i, cell in enumerate(strip) if lives[i] == "is-out" and "is-tick" not in cell.css]
     if out:
-        yield Label("forgotten", _percent(out[-1] + 1, strip), "end")
-        yield Label("forgotten", _percent((out[0] + out[-1] + 1) / 2, strip))
+        yield Label("left memory", _percent(out[-1] + 1, strip), "end")
+        yield Label("left memory", _percent((out[0] + out[-1] + 1) / 2, strip))
 
 
 def _percent(columns: float, strip: Sequence[Cell]) -> float:

@@ -6,6 +6,10 @@ from chatmemory.management.base import DatabaseCommand
 from chatmemory.reading.conversations import any_memory
 from inspector import demo
 
+REFUSED = (
+    "Nothing was stored: the database already has conversations. Use --force to add the examples"
+)
+
 
 class Command(DatabaseCommand):
     help = "Store the example conversations if the database has no conversations yet."
@@ -17,8 +21,7 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["force"] and any_memory():
-            refusal = "Stored nothing: there are conversations; use --force to add the examples"
-            self.stdout.write(refusal)
+            self.stdout.write(REFUSED)
             return
         for memory_id in demo.load():
             self.stdout.write(f"Stored the example conversation {memory_id}")

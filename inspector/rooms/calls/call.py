@@ -136,7 +136,7 @@ REMEDIES: Mapping[DropReason, Remedy] = {
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only.",
     ),
     DropReason.UNREADABLE: Remedy(
-        "whose messages cannot be read", "They are in a form that is not known here."
+        "whose messages cannot be read", "chatmemory does not know the format of these messages."
     ),
     DropReason.ENCODING: Remedy(
         "in an encoding that cannot be decoded",

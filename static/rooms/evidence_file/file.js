@@ -49,7 +49,7 @@ const unseenAt = (message, n) => steps.get(n)?.unseen.find(([seq]) => seq === me
 function fateOf(message, n) {
   const [left, [since] = []] = [leftAt(message, n), stubAt(message, n)];
   if (unseenAt(message, n)) return unseenAt(message, n)[1];
-  if (left) return `forgotten at step ${left.toLocaleString("en")}`;
+  if (left) return `left memory at step ${left.toLocaleString("en")}`;
   return since ? `a stub in memory since step ${since.toLocaleString("en")}` : "";
 }
 

@@ -115,7 +115,7 @@ def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     create_and_add("c", MessageWindow(20), users("A-1182", "well"))
     services.compact("c", "They asked.", keep_last=0)
     words = text_of(page_html(operator_client))
-    assert "What this summary lost is not known: it is found soon after a change" in words
+    assert "Not examined yet: what this summary lost is found soon after a change" in words
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
     services.keep("c")
     words = text_of(page_html(operator_client))

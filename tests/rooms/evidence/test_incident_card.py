@@ -301,7 +301,9 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
 def test_a_page_says_that_nobody_has_looked_for_incidents_yet(operator_client):
     """Nobody may take the absence of a card for an answer before somebody has looked."""
     create_and_add("c", MessageWindow(2), SAID)
-    assert "What came up again is not known yet" in text_of(page_html(operator_client))
+    assert "Not examined yet: incidents are found soon after a change" in text_of(
+        page_html(operator_client)
+    )
     services.keep("c")
     assert "not known yet" not in text_of(page_html(operator_client))
 

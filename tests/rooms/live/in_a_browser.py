@@ -116,7 +116,7 @@ def test_a_simulation_that_is_saved_is_followed_as_a_conversation_of_its_own(rea
     page = reader("/c/original/")
     page.get_by_role("textbox", name="Message").fill("what if")
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("textbox", name="Id of the new conversation").fill("saved")
+    page.get_by_role("textbox", name="ID of the new conversation").fill("saved")
     page.get_by_role("button", name="Save as a new conversation").click()
     page.wait_for_url(f"{served.url}/c/saved/")
     expect(page).to_have_title("saved · Memory inspector")

@@ -87,7 +87,7 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
     mentions = found_on(page).groups[0][1]
     listed = [(each.row.seq, each.step) for each in mentions]
     assert listed == [(49, 49), (47, 47), (28, 43), (27, 43), (25, 43)]
-    assert mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
+    assert mentions[-1].tag == "left memory at step 43 · capacity, when #43 arrived"
     assert mentions[0].tag == "said at step 49"
 
 

@@ -51,12 +51,12 @@ def test_an_error_keeps_the_form_as_it_was_filled_in(reader, served, violations,
     page = reader("/import/")
     page.get_by_label("File").set_input_files(file)
     page.get_by_label("Limit", exact=True).fill("7")
-    page.get_by_label("Ids begin with").fill("team/")
+    page.get_by_label("IDs begin with").fill("team/")
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("alert").filter(has_text="JSON")).to_be_visible()
     assert violations(page) == []
     expect(page.get_by_label("Limit", exact=True)).to_have_value("7")
-    expect(page.get_by_label("Ids begin with")).to_have_value("team/")
+    expect(page.get_by_label("IDs begin with")).to_have_value("team/")
     file.write_text(json.dumps([{"role": "user", "content": "hello"}]))
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Import").click()
@@ -79,7 +79,7 @@ def test_a_refusal_or_a_lost_connection_is_said_and_can_be_tried_again(
     refuse = lambda route: route.fulfill(status=status, body="no") if status else route.abort()  # noqa: E731
     page.route("**/import/", refuse, times=1)
     page.get_by_label("File").set_input_files(file)
-    page.get_by_label("Ids begin with").fill(f"again-{status}-")
+    page.get_by_label("IDs begin with").fill(f"again-{status}-")
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible()
     page.get_by_role("button", name="Import").click()
