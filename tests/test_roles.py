@@ -47,6 +47,7 @@ PAGES = {
     "inspector:sign-out": ({}, {}),  # redirects everyone to the sign-in page
     "inspector:theme": ({}, {"post": NOBODY}),
     "inspector:display": ({}, {"post": NOBODY}),
+    "inspector:glossary": ({}, {"get": NOBODY}),
     "inspector:healthz": ({}, {"get": NOBODY}),
     "inspector:readyz": ({}, {"get": NOBODY}),
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
@@ -58,6 +59,7 @@ PAGES |= {
 }
 NOT_FOUND = {"chatmemory:unknown-memory", "chatmemory:unknown-store"}  # 404 for everyone
 API = {
+    "chatmemory:root": ({}, {"get": Role.VIEWER}),
     "chatmemory:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
     "chatmemory:memory": (ONE, {"get": Role.VIEWER, "patch": Role.OPERATOR, "delete": Role.ADMIN}),
     "chatmemory:messages": (ONE, {"get": Role.VIEWER, **CHANGES}),
