@@ -90,7 +90,7 @@ class TestThePreview:
     def test_counts_very_many_messages_anew_only_if_asked(self, operator_client, monkeypatch):
         monkeypatch.setattr("chatmemory.reading.simulation.RECOUNTED_AT_ONCE", 8)
         html = page(operator_client, estimator="gpt-4", limit="2")
-        assert "must recount all 9 messages in memory" in html
+        assert "recount all 9 messages in memory" in html
         assert "the model would see" not in html
         html = page(operator_client, estimator="gpt-4", limit="2", recount="1")
         assert "7 messages would leave at the next add" in html
