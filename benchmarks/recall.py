@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MESSAGES = 2_000 if QUICK else 10_000
 ROUNDS = 5
 CONVERSATIONS = 100
+REPLAYED = 2_000
 
 
 def figures(folder: str) -> Iterator[Figure]:
@@ -58,9 +59,26 @@ def figures(folder: str) -> Iterator[Figure]:
     tokenising = {"tokenising": times["tokenising"]}
     yield compared(f"recall curve {whole}", 2, {"curve": times["curve"]} | tokenising)
     yield compared(f"four policies {whole}", 2, {"replays": times["four"]} | tokenising)
+    yield compared(f"a low mark, in a replay of {REPLAYED:,} messages", 2, _low_mark())
     several = f"frontier of {CONVERSATIONS} conversations"
     yield compared(several, 2, _frontier(support_conversations))
     yield compared(f"{several} with tool results", 2, _frontier(agents_conversations))
+
+
+def _low_mark() -> dict[str, float]:
+    from chatmemory import MessageWindow
+    from chatmemory.messages.estimators import estimator_for
+    from chatmemory.recall.comparison import replay
+    from chatmemory.recall.history import history_of
+
+    said = (message for each in support_conversations() for message in each[1:])
+    history = history_of(list(islice(said, REPLAYED)), estimator_for("gpt-4o"))
+    with_mark, without = MessageWindow(100, low_water="0.5"), MessageWindow(100)
+    calls = {
+        "with it": lambda: replay(history, with_mark),
+        "without it": lambda: replay(history, without),
+    }
+    return in_turns(calls, ROUNDS)
 
 
 def _frontier(conversations: Callable[[], Iterator[list[ChatMessage]]]) -> dict[str, float]:

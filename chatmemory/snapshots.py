@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakSet
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from chatmemory import database
+
+_READING: WeakSet[BaseDatabaseWrapper] = WeakSet()  # the connections that are within a snapshot
 
 
 @contextmanager
@@ -24,14 +27,30 @@ def one_snapshot() -> Iterator[None]:
         with database.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield
+            with _marked(connection):
+                yield
     else:
         with connection.cursor() as cursor:
             cursor.execute("BEGIN DEFERRED")  # atomic() would take the writers' lock
             try:
-                yield
+                with _marked(connection):
+                    yield
             finally:
                 cursor.execute("ROLLBACK")
+
+
+@contextmanager
+def _marked(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    _READING.add(connection)
+    try:
+        yield
+    finally:
+        _READING.discard(connection)
+
+
+def is_within_snapshot() -> bool:
+    """Return whether reads see one state now, and nothing can be written."""
+    return database.connection() in _READING
 
 
 def _is_within_snapshot(connection: BaseDatabaseWrapper) -> bool:

@@ -9,8 +9,8 @@ Holding a message is not monotone in the limit: a tool result whose call left be
 stays, while a larger limit may keep the call long enough to take the result with it.
 
 This states the rule of `eviction` a second time, for policies that evict by `oldest_first` and
-have no options. Other policies are replayed by that rule, and those that clear old tool results
-with the stubs. A test compares both.
+have no options. A low mark and whole turns are replayed by `firsts`, and other policies by that
+rule, those that clear old tool results with the stubs. A test compares both.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
+from chatmemory.recall.firsts import Places, firsts, is_common, is_plain, places_of
 from chatmemory.recall.folding import fold
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy, has_own_rule
@@ -133,7 +134,32 @@ class Loads:
             return Departures([len(self.messages)] * len(self.messages))
         if evicts_oldest_first(policy):
             return Departures(self._by_loads(policy))
+        if self._is_plain and is_common(policy):
+            return Departures(self._by_firsts(policy))
         return self._by_rule(policy)
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        return is_plain(self.messages)
+
+    @cached_property
+    def _places(self) -> Places:
+        return places_of(self.messages)
+
+    def _by_firsts(self, policy: Policy) -> list[int]:
+        """Return the departures of a plain history under a policy with a low mark, or that takes
+        whole turns.
+        """
+        costs, _ = self._costs_under(policy)
+        system = self.messages[0] if self.systems[:1] == [0] else None
+        base = policy.overhead + (policy.weigh(system) if system else 0)
+        begin = int(system is not None)
+        left = [len(self.messages)] * len(self.messages)
+        for newest, first in enumerate(firsts(costs, self._places, policy, base, begin)):
+            for position in range(begin, first):
+                left[position] = newest
+            begin = first
+        return left
 
     def _by_rule(self, policy: Policy) -> Departures:
         left = [len(self.messages)] * len(self.messages)

@@ -2,10 +2,10 @@
 and the bill of its prompts.
 
 The window of a history with at most one system message, its first, is that message and all others
-from some message on. Under a policy of the common rule that first one is found in one pass over the
-sums of the costs of messages, and the facts held and the bill follow from it. Any other history or
-policy is replayed by the rule of `eviction`. A test compares both; ADR 5 says why this loop and
-`loads` do not share one statement.
+from some message on. Under a policy of the common rule `firsts` finds that first one in one pass
+over the sums of the costs of messages, and the facts held and the bill follow from it. Any other
+history or policy is replayed by the rule of `eviction`. A test compares both; ADR 5 says why
+`firsts` and `loads` are two statements.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from typing import NamedTuple
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
+from chatmemory.recall.firsts import firsts, is_common, is_plain, places_of
 from chatmemory.recall.history import History
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.needs import Need, needs
-from chatmemory.windows.policies import WHOLE, Oversized, Policy, has_own_rule
-from chatmemory.windows.window import Entry
+from chatmemory.windows.policies import Policy
 
-_SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
-_AI, _RESULT = MessageType.AI, MessageType.TOOL_EXECUTION_RESULT
+_SYSTEM, _AI = MessageType.SYSTEM, MessageType.AI
 
 
 class Tally(NamedTuple):
@@ -63,12 +62,12 @@ class Tallies:
 
     def __init__(self, history: History, kind: Policy, rules: CacheRules) -> None:
         self._history, self._rules = history, rules
-        self._plain = _PlainHistory(history, kind) if _is_plain(history) else None
-        self.are_slow = self._plain is None or not _is_common(kind)
+        self._plain = _PlainHistory(history, kind) if is_plain(history.entries) else None
+        self.are_slow = self._plain is None or not is_common(kind)
 
     def of(self, policy: Policy | None) -> Tally:
         """Return the tally of a policy; None keeps everything."""
-        if self._plain and (policy is None or _is_common(policy)):
+        if self._plain and (policy is None or is_common(policy)):
             return self._plain.tally(policy, self._rules)
         found = replay(self._history, policy)
         bill = found.prompts.bill(self._rules)
@@ -80,20 +79,9 @@ class Tallies:
 
     def calls(self, policy: Policy | None) -> Sequence[Call]:
         """Return the calls of the model under a policy; None keeps everything."""
-        if self._plain and (policy is None or _is_common(policy)):
+        if self._plain and (policy is None or is_common(policy)):
             return self._plain.calls(policy)
         return replay(self._history, policy).prompts.sent
-
-
-def _is_plain(history: History) -> bool:
-    """Return whether a history has no system message but its first message."""
-    return all(entry.type is not _SYSTEM for entry in history.entries[1:])
-
-
-def _is_common(policy: Policy) -> bool:
-    is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
-    is_usual = is_usual and not policy.whole_results and not policy.recovers
-    return is_usual and not has_own_rule(type(policy))
 
 
 @dataclass(frozen=True)
@@ -131,8 +119,7 @@ class _PlainHistory:
         self._has_system = system is not None
         self._system = system.tokens if system else 0
         self._base = kind.overhead + (kind.weigh(system) if system else 0)
-        self._ends = _ends(entries)
-        self._users = _next_users(entries)
+        self._places = places_of(entries)
         self._least = min((kind.weigh(entry) for entry in entries), default=0)
         self._nothing: dict[CacheRules, Tally] = {}
         self._calls = [place for place, entry in enumerate(entries) if entry.type is _AI]
@@ -173,23 +160,7 @@ class _PlainHistory:
 
     def _firsts(self, policy: Policy) -> list[int]:
         """Return the first message of the window just before each message."""
-        costs, ends, first = self._costs, self._ends, 0
-        room, mark = policy.limit - self._base, policy.low_mark - self._base
-        has_mark, snaps = policy.low_water != WHOLE, policy.takes_whole_turns
-        firsts = []
-        for newest, whole in enumerate(costs[1:]):
-            firsts.append(first)
-            if whole - costs[first] <= room:
-                continue
-            behind = newest + 1
-            while first < behind and whole - costs[first] > room:
-                first = min(ends[first], behind)
-            if has_mark:
-                while whole - costs[first] > mark and ends[first] < behind:
-                    first = ends[first]
-            if snaps and self._users[first] < behind:
-                first = self._users[first]
-        return firsts
+        return [0, *firsts(self._costs, self._places, policy, self._base)[:-1]]
 
     def _sent(self, firsts: Sequence[int]) -> list[Call]:
         """Return the calls, each with the tokens that it shares with the call before."""
@@ -204,28 +175,6 @@ class _PlainHistory:
             sent.append(Call(place, 0 if is_empty else size + fixed, shared, age))
             last_first, last_sum = first, size
         return sent
-
-
-def _ends(entries: Sequence[Entry]) -> list[int]:
-    """Return for each message the place behind it and the messages that leave with it."""
-    ends = list(range(1, len(entries) + 1))
-    end = len(entries)
-    for place in reversed(range(len(entries))):
-        entry = entries[place]
-        if entry.has_calls:
-            ends[place] = end
-        if entry.type is not _RESULT:
-            end = place
-    return [*ends, len(entries) + 1]
-
-
-def _next_users(entries: Sequence[Entry]) -> list[int]:
-    """Return the first user message from each place on; the place behind all if none follows."""
-    found, last = [len(entries) + 1], len(entries) + 1
-    for place in reversed(range(len(entries))):
-        last = place if entries[place].type is _USER else last
-        found.append(last)
-    return found[::-1]
 
 
 def _depending(found: Iterable[Need], known: frozenset[str], places: dict[int, int]) -> _Needs:

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations_with_replacement
 from typing import ClassVar
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from chatmemory.recall.loads import Keeping, Loads, evicts_oldest_first, smalles
 from chatmemory.windows.eviction import Eviction, Head, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry, Weighable, Window
+from tests.counting_calls import CountedLines
 from tests.messages.letters import CALL, RESULT
 
 from ..properties import examples
@@ -130,6 +132,20 @@ def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
     with suppress(NoRoomBesidePins):
         pinned = [replace(each, pinned=True, key=object()) for each in pins]
         assert left_by_the_rule(said, beside_pins, pinned) == loads.departures(policy).at
+
+
+@pytest.mark.parametrize("option", [{"low_water": "0.5"}, {"snap_to_user": True}])
+def test_a_replay_with_an_option_takes_as_long_as_one_without_and_grows_in_line(option):
+    """It took 9 to 21 times as long, and 2.4 times as long for twice the messages."""
+
+    def lines(n: int, **options: object) -> int:
+        said = entries(*((UserMessage(f"message {i}"), 20) for i in range(n)))
+        with CountedLines() as counted:
+            Loads(said).departures(MessageWindow(n // 3, **options))
+        return counted.count
+
+    assert lines(60, **option) <= 2 * lines(60)
+    assert lines(240, **option) <= 2.2 * lines(120, **option)
 
 
 def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] = ()) -> list[int]:

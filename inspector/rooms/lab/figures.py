@@ -42,6 +42,7 @@ from chatmemory.recall.history import History
 from chatmemory.recall.incidents import INCIDENT_RULES
 from chatmemory.recall.tallies import Tallies
 from chatmemory.rooms import known_incidents
+from chatmemory.snapshots import is_within_snapshot
 from chatmemory.windows.policies import Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.written_policies import measured, policies_from_text, text_of_policy
@@ -171,11 +172,14 @@ def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
     """Return conversations with their kept figures, by id. Those of one conversation are made at
-    once if it is short. With `policies`, a conversation has the figures of its own policy instead,
-    and with other `rules` than the usual ones those under these, computed for about a second: the
-    ones that are not reached have none.
+    once if it is short, but not within a snapshot, such as that of a page: they could not be kept,
+    and each reading of the page would make them again.
+
+    With `policies`, a conversation has the figures of its own policy instead, and with other
+    `rules` than the usual ones those under these, computed for about a second: the ones that are
+    not reached have none.
     """
-    if len(ids) == 1:
+    if len(ids) == 1 and not is_within_snapshot():
         with suppress(ChatMemoryError):
             current(FiguresKeeper(), next(iter(ids)), QUICK_MESSAGES)
     found = list(kept_figures(ids))

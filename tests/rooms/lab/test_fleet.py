@@ -12,6 +12,7 @@ from django.core.management import call_command
 from benchmarks.advised import POLICIES, fleet, huge, write
 from chatmemory import policies_from_text, services
 from chatmemory.advice import Measured, Verdict
+from chatmemory.snapshots import one_snapshot
 from inspector.rooms.lab import writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.figures import figures_now
@@ -136,3 +137,15 @@ def test_the_file_and_the_database_agree(made, tmp_path, capsys):
         of_files = list(map(json.loads, capsys.readouterr().out.splitlines()))
         call_command("recall", "--prefix", f"{kind}-", *asked)
         assert list(map(json.loads, capsys.readouterr().out.splitlines())) == of_files
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_page_does_not_make_figures_that_it_could_not_keep():
+    """Each reading of a live page made them again: it took four times as long."""
+    short = next(iter(fleet()))
+    create_and_add(short.id, short.policy, short.messages)
+    with one_snapshot():
+        assert [each.figures for each in figures_now([short.id], {})] == [None]
+    assert all(each.figures for each in figures_now([short.id], {}))
+    with one_snapshot():
+        assert all(each.figures for each in figures_now([short.id], {}))

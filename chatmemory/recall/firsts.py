@@ -1,0 +1,92 @@
+"""The first message of a window after each add, in one pass over the sums of costs.
+
+The window of a plain history, whose only system message is its first, is that message and all
+others from some message on. Under a policy of the common rule, that first one only moves forward:
+while the window is over its limit, and then down to the low mark, and to the next user message if
+the policy takes whole turns. A result directly behind its call leaves with it.
+
+`loads` and `tallies` share this statement of the rule of `eviction`. Tests compare both with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from chatmemory.messages.message import MessageType
+from chatmemory.windows.policies import WHOLE, Oversized, Policy, has_own_rule
+from chatmemory.windows.window import Entry
+
+_SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
+_RESULT = MessageType.TOOL_EXECUTION_RESULT
+
+
+def is_plain(entries: Sequence[Entry]) -> bool:
+    """Return whether a history has no system message but its first message."""
+    return all(entry.type is not _SYSTEM for entry in entries[1:])
+
+
+def is_common(policy: Policy) -> bool:
+    """Return whether a policy evicts by the common rule. It may have a low mark or take turns."""
+    is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
+    is_usual = is_usual and not policy.whole_results and not policy.recovers
+    return is_usual and not has_own_rule(type(policy))
+
+
+class Places(NamedTuple):
+    """The places of a history: for each message the place behind it and the messages that leave
+    with it, and the first user message from it on; the place behind all if none follows.
+    """
+
+    ends: Sequence[int]
+    users: Sequence[int]
+
+
+def places_of(entries: Sequence[Entry]) -> Places:
+    return Places(_ends(entries), _next_users(entries))
+
+
+def firsts(
+    costs: Sequence[int], places: Places, policy: Policy, base: int, first: int = 0
+) -> list[int]:
+    """Return the first message of the window after each message was added.
+
+    `costs` are the sums of the costs before each message and behind the last, and `base` is what
+    the window costs without them. The window begins at `first`.
+    """
+    ends, users = places
+    room, mark = policy.limit - base, policy.low_mark - base
+    has_mark, snaps = policy.low_water != WHOLE, policy.takes_whole_turns
+    found = []
+    for newest, whole in enumerate(costs[1:]):
+        if whole - costs[first] > room:
+            behind = newest + 1
+            while first < behind and whole - costs[first] > room:
+                first = min(ends[first], behind)
+            if has_mark:
+                while whole - costs[first] > mark and ends[first] < behind:
+                    first = ends[first]
+            if snaps and users[first] < behind:
+                first = users[first]
+        found.append(first)
+    return found
+
+
+def _ends(entries: Sequence[Entry]) -> list[int]:
+    ends = list(range(1, len(entries) + 1))
+    end = len(entries)
+    for place in reversed(range(len(entries))):
+        entry = entries[place]
+        if entry.has_calls:
+            ends[place] = end
+        if entry.type is not _RESULT:
+            end = place
+    return [*ends, len(entries) + 1]
+
+
+def _next_users(entries: Sequence[Entry]) -> list[int]:
+    found, last = [len(entries) + 1], len(entries) + 1
+    for place in reversed(range(len(entries))):
+        last = place if entries[place].type is _USER else last
+        found.append(last)
+    return found[::-1]
