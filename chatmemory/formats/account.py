@@ -214,6 +214,7 @@ _ABOUT = {
         "starttime",
     ),
     *("extensiondata", "revert", "projecthash", "lastupdated", "todos", "summary", "memoryscope"),
+    *("initiallocation", "requesterusername", "responderusername"),
     *("config", "parentconfig", "classname", "currentid", "conversationorigin", "gizmotype"),
 }
 

@@ -52,6 +52,8 @@ def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
     if body:
         return Call(body, session=id)
     if result or answer or error:
+        if not isinstance(result.get("message", {}), dict):
+            return Refused(id, f"request {id}: its result has no message, but other values")
         answer = result.get("message") or answer
         return (
             Call(None, answer, id, at=said_at_of(answer))

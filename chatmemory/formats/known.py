@@ -172,11 +172,6 @@ KNOWN: tuple[KnownShape, ...] = (
         lambda v: _lines(v, "session_start", "id", "cwd"),
     ),
     KnownShape(
-        "a chat of GitHub Copilot",
-        "`requests` with `requestId`",
-        lambda v: _has(v, "responderUsername", "requests") or _within(v, "requests", "requestId"),
-    ),
-    KnownShape(
         "a log of Inspect",
         "`samples` with `messages`",
         lambda v: _within(v, "samples", "messages"),

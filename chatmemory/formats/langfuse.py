@@ -13,7 +13,9 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
+from chatmemory.formats.format import Refused
 from chatmemory.formats.times import moment_of
+from chatmemory.formats.words import strings_in
 from chatmemory.messages.codec import decoded
 
 _OWN = {
@@ -23,6 +25,9 @@ _OWN = {
 _BARE = {"input", "output", "id", "name", "metadata", "model"}
 _WITHIN = ("data", "traces", "observations")
 _TIMES = ("startTime", "start_time", "timestamp", "createdAt")
+# Properties of messages, which no record of Langfuse has
+_SAYING = ("content", "text", "messages", "message", "parts")
+_ELSEWHERE = "it has words of a message, and neither an input nor an output: it is not read"
 _CALL, _TRACE, _OTHER = range(3)
 
 
@@ -45,12 +50,14 @@ def _has_messages(value: Any) -> bool:
     return format_of(value.get("messages") if isinstance(value, dict) else value) is not None
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call]:
+def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
     for value in values:
         yield from _within(value)
 
 
-def _within(value: Any, trace: str | None = None, session: str | None = None) -> Iterator[Call]:
+def _within(
+    value: Any, trace: str | None = None, session: str | None = None
+) -> Iterator[Call | Refused]:
     """Yield the call of a record and the calls within it. They belong to its trace and session."""
     if not isinstance(value, dict):
         return
@@ -69,10 +76,21 @@ def _within(value: Any, trace: str | None = None, session: str | None = None) ->
         request, answer = value.get("input"), value.get("output")
         at = moment_of(time)
         yield Call(request, answer, session, trace, trace, level, time, at)
-    for each in (each for name in _WITHIN for each in dicts_in(value, name)):
+    elif any(any(strings_in(value.get(name))) for name in _SAYING):
+        yield Refused(name_of(value, "id") or "a record", _ELSEWHERE)
+    for each in (each for name in _WITHIN for each in _listed(value, name)):
         yield from _within(each, trace, session)
     if around:
         yield from _within(around, trace, session)
+
+
+def _listed(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the records of a property: of a list, or of an object with one or with several."""
+    found = dict_in(value, name)
+    if not found:
+        return dicts_in(value, name)
+    inner = [each for each in found.values() if isinstance(each, dict)]
+    return [found] if {"input", "output"} & found.keys() or not inner else inner
 
 
 FORMAT = format_of_calls("langfuse", _finds, _calls)

@@ -11,7 +11,8 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in
 from chatmemory.formats.exchanges import parse_any
-from chatmemory.formats.format import Format, RawTranscript
+from chatmemory.formats.format import Format, Loss, RawTranscript
+from chatmemory.formats.words import strings_in
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -25,7 +26,15 @@ def find_each(value: Any) -> list[RawTranscript]:
     if not is_named and (not store or value.keys() != {"store"}):
         return []
     lists = {key: each for key, each in store.items() if isinstance(each, list)}
-    return [RawTranscript(key, each) for key, each in lists.items()]
+    losses = tuple(
+        Loss("store", f"words under {key!r}, which is no list of messages, are not read")
+        for key, each in store.items()
+        if key not in lists and any(strings_in(each))
+    )
+    return [
+        RawTranscript(key, each, losses=() if n else losses)
+        for n, (key, each) in enumerate(lists.items())
+    ]
 
 
 FORMAT = Format("llama_index_store", find, parse_any, find_each=find_each)

@@ -236,9 +236,43 @@ def qwen_code(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any
     return {**record, "type": type, "message": message}
 
 
+def copilot_cli(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    call = {"toolCallId": f"c{n}", "name": "look", "arguments": {"what": text}}
+    events: dict[str, tuple[str, dict[str, Any]]] = {
+        "user": ("user.message", {"content": text}),
+        "queued": ("user.message", {"content": text, "delivery": "queued"}),
+        "assistant": ("assistant.message", {"messageId": f"m{n}", "content": text}),
+        "call": (
+            "assistant.message",
+            {"messageId": f"m{n}", "content": "", "toolRequests": [call]},
+        ),
+        "result": (
+            "tool.execution_complete",
+            {"toolCallId": f"c{n - 1}", "success": True, "result": {"content": text}},
+        ),
+        "state": ("session.usage_info", {"tokenLimit": 9}),
+    }
+    type, data = events[kind]
+    return {"type": type, "data": data, "id": f"r{n}", "parentId": parent}
+
+
+def cursor(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    blocks = {
+        "call": {"type": "tool_use", "name": "look", "input": {"what": text}},
+        "result": {"type": "tool_result", "content": text},
+    }
+    if kind == "state":
+        return {"type": "turn_ended", "status": "success"}
+    role = "assistant" if kind in ("assistant", "call") else "user"
+    block = blocks.get(kind, {"type": "text", "text": text})
+    return {"role": role, "message": {"content": [block]}}
+
+
 MADE = {
     "claude_code": claude_code,
     "codex": codex,
+    "copilot_cli": copilot_cli,
+    "cursor": cursor,
     "gemini_cli": gemini_cli,
     "openhands": openhands,
     "qwen_code": qwen_code,
@@ -336,5 +370,7 @@ def test_a_session_in_which_nobody_speaks_is_refused(format):
     if format == "openhands":
         more = {"id": "9", "source": "agent", "kind": "Condensation", "forgotten_event_ids": []}
         lines.append(json.dumps(more))
+    if format == "cursor":
+        lines.append(json.dumps({"role": "user", "message": {"content": []}}))
     (refused,) = read_transcripts("\n".join(lines)).refused
     assert refused.why.startswith("nobody says anything in it")

@@ -1,0 +1,219 @@
+"""GitHub Copilot's chat in VS Code: *Chat: Export Chat…*, and sessions. They are only read.
+
+    {"responderUsername": …, "requests": [{"message": {"text": …}, "response": […], "result": …}]}
+
+An answer of an agent has its rounds, with their calls and results, in the metadata of its result;
+`response` is what people saw of it. Source of the shapes: an export of version 0.32.3 that its
+author has published, and readers of other programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from chatmemory.formats.conversion import (
+    answer_of,
+    arguments_text,
+    dict_in,
+    dicts_in,
+    list_in,
+    name_of,
+    text_in,
+    type_in,
+)
+from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.sessions import SessionReader
+from chatmemory.messages.message import UserMessage
+
+NAME = "copilot_chat"
+_UNRECORDED = "system prompts and lists of tools, which are not recorded"
+_FILES = "files beside a question, of which only names are recorded"
+_STEPS = "steps of tools whose calls are not recorded"
+_ERRORS = "errors of the program"
+_TEXTS = (None, "markdownContent", "markdownVuln", "text")
+
+
+def find(value: Any) -> RawTranscript | None:
+    if not isinstance(value, dict):
+        return None
+    requests = dicts_in(value, "requests")
+    is_chat = "responderUsername" in value or any("requestId" in each for each in requests)
+    if not requests or not is_chat or not all("message" in each for each in requests):
+        return None
+    return RawTranscript(name_of(value, "sessionId"), list_in(value, "requests"))
+
+
+def is_empty(value: Any) -> bool:
+    return isinstance(value, dict) and "responderUsername" in value and value.get("requests") == []
+
+
+# Properties of requests that repeat words, or describe them
+_BESIDE = {
+    *("variableData", "agent", "followups", "contentReferences", "codeCitations", "slashCommand"),
+    *("responseMarkdownInfo", "editedFileEvents", "modeInfo", "timeSpentWaiting", "modelState"),
+}
+_BESIDE_RESULT = {"timings", "details", "errorDetails", "metadata"}
+_BESIDE_ANSWER = {
+    *("codeBlocks", "toolCallRounds", "renderedUserMessage", "cacheKey"),
+    *("renderedGlobalContext", "command", "resolvedModel", "modelMessageId", "agentId"),
+}
+_OF_TEXTS = {"kind", "value", "supportThemeIcons", "supportHtml", "baseUri", "isTrusted", "uris"}
+# Parts of an answer that say what a tool or the editor did
+_STEP_KINDS = (
+    *("toolInvocation", "toolInvocationSerialized", "prepareToolInvocation", "inlineReference"),
+    *("codeblockUri", "textEditGroup", "notebookEditGroup", "undoStop", "mcpServersStarting"),
+    *("progressTask", "progressTaskSerialized", "progressMessage", "confirmation", "command"),
+    *("warning", "elicitation", "elicitationSerialized", "references", "treeData", "move"),
+)
+
+
+def content_of(request: Any) -> Any:
+    """Return what the user wrote, and what the model answered: in its rounds, else as it was
+    shown.
+    """
+    known = _without(request, _BESIDE)
+    if not isinstance(known, dict):
+        return known
+    result = known.get("result")
+    rounds: list[Any] = []
+    if isinstance(result, dict):
+        metadata = dict_in(result, "metadata")
+        rounds = list_in(metadata, "toolCallRounds")
+        within = _without(metadata, _BESIDE_ANSWER)
+        known["result"] = [_without(result, _BESIDE_RESULT), within, rounds]
+    if isinstance(known.get("response"), list):
+        has_rounds = any(isinstance(each, dict) for each in rounds)
+        shown = (each for each in known["response"] if not (has_rounds and _is_text(each)))
+        known["response"] = [
+            _shown_text(each) if type_or_kind(each) in _STEP_KINDS else each for each in shown
+        ]
+    return known
+
+
+def _is_text(part: Any) -> bool:
+    return (
+        isinstance(part, dict) and part.keys() <= _OF_TEXTS and isinstance(part.get("value"), str)
+    )
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: each for name, each in value.items() if name not in names}
+
+
+class _Reader(SessionReader):
+    format = NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.miss(_UNRECORDED)
+
+    def read(self, record: dict[str, Any]) -> None:
+        about = {"requestId": record.get("requestId"), "modelId": record.get("modelId")}
+        message = record.get("message")
+        question = message if isinstance(message, str) else _question(dict_in(record, "message"))
+        self.miss(_FILES, len(dicts_in(dict_in(record, "variableData"), "variables")))
+        if question:
+            self.add(UserMessage(question, attributes=self.own(about)))
+        result = dict_in(record, "result")
+        metadata = dict_in(result, "metadata")
+        rounds = dicts_in(metadata, "toolCallRounds")
+        for each in rounds:
+            self.round(each, dict_in(metadata, "toolCallResults"))
+        if not rounds:
+            self.shown(list_in(record, "response"))
+        self.miss(_ERRORS, bool(dict_in(result, "errorDetails").get("message")))
+
+    def round(self, value: dict[str, Any], results: dict[str, Any]) -> None:
+        """Add an answer with its calls, and the results of these."""
+        calls = dicts_in(value, "toolCalls")
+        asked = [
+            self.calls.request(text_in(each, "id"), text_in(each, "name"), each.get("arguments"))
+            for each in calls
+        ]
+        text, thoughts = text_in(value, "response"), [*_strings(dict_in(value, "thinking"))]
+        about = {"id": value.get("id"), "timestamp": value.get("timestamp")}
+        if text or asked or thoughts:
+            self.add(answer_of([text] if text else [], asked, thoughts, self.own(about)))
+        for each in calls:
+            id = text_in(each, "id")
+            texts = [*_strings(results.get(id or "", {}))]
+            self.result(id, "".join(texts), None, {})
+
+    def shown(self, parts: list[Any]) -> None:
+        """Add the answer as people saw it, where the rounds are not recorded."""
+        texts = [_shown_text(each) for each in parts]
+        thoughts = [
+            "".join(_strings({"text": each.get("value")}))
+            for each in parts
+            if isinstance(each, dict) and each.get("kind") == "thinking"
+        ]
+        steps = [each for each in parts if "toolInvocation" in str(type_or_kind(each))]
+        self.miss(_STEPS, len(steps))
+        text = "".join(texts)
+        if text or any(thoughts):
+            self.add(answer_of([text] if text else [], (), thoughts))
+
+
+def type_or_kind(part: Any) -> Any:
+    return part.get("kind") if isinstance(part, dict) else None
+
+
+def _question(message: dict[str, Any]) -> str:
+    parts = "".join(text_in(each, "text") or "" for each in dicts_in(message, "parts"))
+    return text_in(message, "text") or parts
+
+
+def _shown_text(part: Any) -> str:
+    """Return the text of a part of an answer: Markdown, or the name of a file within it."""
+    if isinstance(part, str):
+        return part
+    kind = type_or_kind(part)
+    if not isinstance(part, dict) or kind not in (*_TEXTS, "inlineReference"):
+        return ""
+    if kind == "inlineReference":
+        reference = dict_in(part, "inlineReference")
+        path = reference.get("path") or dict_in(reference, "uri").get("path")
+        name = part.get("name") or reference.get("name")
+        file = path.rpartition("/")[2] if isinstance(path, str) else ""
+        return f"`{name if isinstance(name, str) else file}`"
+    value = part.get("value", part.get("content"))
+    found = value.get("value") if isinstance(value, dict) else value
+    return found if isinstance(found, str) else ""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the texts of a thought or of a result, whose parts may be nodes of a tree."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
+    elif isinstance(value, dict):
+        held = [
+            value[name]
+            for name in ("text", "value", "content", "node", "children")
+            if name in value
+        ]
+        if held:
+            for each in held:
+                yield from _strings(each)
+        elif value and "$mid" not in value and type_in(value) is None:
+            yield arguments_text(value) or ""
+
+
+def type_of(request: Any) -> str:
+    return "request"
+
+
+FORMAT = Format(
+    NAME,
+    find,
+    _Reader.parse,
+    content_of=content_of,
+    kinds=Kinds(type_of),
+    is_empty=is_empty,
+    is_whole=True,
+)
