@@ -223,6 +223,7 @@ class Step(PolicyColumns):
         REPAIR = "repair"
         REDACT = "redact"
         CLEAR_RESULTS = "stub"
+        INDEX = "index"
 
     # The notes of the steps that made a conversation: their evictions are not in the feed.
     IMPORTED, BRANCHED = "imported", "branched"

@@ -47,6 +47,7 @@ from inspector.rooms.transfer.archives import import_archive
 from inspector.rooms.transfer.exports import archive_lines
 
 ID, BRANCH = "m", "m-branch"
+ORDERS = ("A-1182", "B-7001", "C-4410", "D-9", "2024-05-17", "cmd/hooks2.go")
 LONG = ("The parcel A-1182 was seen in Porto. ", "Nobody has seen B-7001 today, ask again. ")
 ATTRIBUTES: Sequence[dict[str, Any]] = ({}, {"a": 1}, {"a": 2, "b": "\N{SLOTH}"})
 
@@ -54,6 +55,8 @@ ATTRIBUTES: Sequence[dict[str, Any]] = ({}, {"a": 1}, {"a": 2, "b": "\N{SLOTH}"}
 def any_message(random: Random) -> ChatMessage:
     """Return a message; calls and their results are frequent, and some results are long."""
     words = random.choice(["a", "b", "yes", "a longer sentence that costs a few tokens more"])
+    if random.random() < 0.5:
+        words += f" order: {random.choice(ORDERS)}"
     attributes, call = random.choice(ATTRIBUTES), random.choice("xyz")
     match random.choices(range(7), [4, 1, 3, 4, 6, 1, 1])[0]:
         case 0:
@@ -97,6 +100,9 @@ def any_policy(random: Random) -> Policy:
         case "turns":
             limit = random.randint(1 if options["low_water"] == "1" else 2, 3)
             return TurnWindow(limit, **options)
+    if random.random() < 0.5:
+        options["low_water"] = random.choice(["0.3", "0.5", "0.6"])
+        options["index_terms"] = random.choice([1, 5, 50])
     return TokenWindow(random.randint(30, 220), clear_tool_results=random.randint(0, 2), **options)
 
 
@@ -161,7 +167,9 @@ def add_by_the_library(it: Conversation) -> None:
         it.id,
         it.random.randint(90, 200),
         store=DjangoChatMemoryStore(),
-        clear_tool_results=it.random.randint(1, 2),
+        clear_tool_results=it.random.randint(0, 2),
+        low_water=0.6,
+        index_terms=it.random.choice([0, 5, 50]),
     )
     memory.add(*some_messages(it.random, 3))
 

@@ -47,6 +47,8 @@ def caption(change: ChangeResult, note: str = "") -> Caption:
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
+    if change.kind == "index" and change.arrived:
+        return Caption(_event(change), gain=f"+{gained:,}" if gained else "")
     if change.kind in ("compact", "stub"):
         return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
     left = "would leave" if change.is_of_draft else "left"
@@ -82,7 +84,7 @@ def _event(change: ChangeResult) -> str:
             return capitalized(happened(change.kind))
         case "redact":
             return f"Message #{change.seq} was redacted"
-        case "compact" | "stub":
+        case "compact" | "stub" | "index":
             return _became(change)
         case "pin" | "unpin":
             return f"Message #{change.seq} was {change.kind}ned"
@@ -106,11 +108,20 @@ def _event(change: ChangeResult) -> str:
 
 
 def _became(change: ChangeResult) -> str:
-    """Name the summary or the stubs that took the place of messages."""
+    """Name the summary, the stubs or the index that took the place of messages."""
     count = len(change.evicted)
+    if change.kind == "index":
+        return _indexed(change)
     if change.kind == "compact":
         return f"{counted(count, 'message')} became summary #{change.seq}"
     return f"{counted(count, 'old tool result')} became {'a stub' if count == 1 else 'stubs'}"
+
+
+def _indexed(change: ChangeResult) -> str:
+    if not change.arrived:
+        return "The index left memory, because there was no room beside it"
+    verb = "renewed" if change.evicted else "added"
+    return f"The index of exact terms was {verb} as #{change.seq}"
 
 
 def _arrival(change: ChangeResult, arrived: Entry) -> str:

@@ -120,6 +120,14 @@ CAUSES = {
         detail="{Then} {other} took its place; history keeps it.",
         other="a summary",
     ),
+    Reason.INDEXED: Cause(
+        "index renewed",
+        "A new index took its place.",
+        "A new index would take its place.",
+        listed="{messages} {was} an earlier index",
+        line="earlier index",
+        detail="{Then} the terms of more messages were indexed, or there was no room for it.",
+    ),
 }
 _ORDER = list(CAUSES)
 _OF_INTERRUPTED = replace(

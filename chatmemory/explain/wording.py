@@ -39,6 +39,7 @@ _KINDS = {
     "repair": "memory was repaired",
     "stub": "old tool results were cleared",
     "redact": "a message was redacted",
+    "index": "the index was renewed",
 }
 
 
@@ -197,6 +198,7 @@ def option_words(policy: Policy | None) -> list[str]:
         "only measured": policy.meters_only,
         "system message first": policy.always_keep_system_message_first,
         "system message free": policy.free_system,
+        f"indexes up to {policy.indexed_terms:,} terms of what left": policy.indexed_terms > 0,
         f"clears tool results but the newest {policy.whole_results:,}": policy.whole_results > 0,
     }
     return [each for each, is_chosen in words.items() if is_chosen]

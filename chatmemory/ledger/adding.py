@@ -81,7 +81,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
         try:
             if policy.whole_results:
                 clear_results(recorder, arrival, policy)
-            transition = admit(recorder.window, arrival, policy)
+            transition = admitted(recorder, arrival, policy)
             result = recorder.record(transition, new)
         except (OversizedMessage, NoRoomBesidePins, WindowTooLarge) as error:
             error.index = index
@@ -91,6 +91,16 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
             payload = without_attributes(message_to_json(new.message))
             known[new.client_id] = _StoredMessage(result.seq, new.message.type, payload)
     return results
+
+
+def admitted(recorder: Recorder, arrival: Entry, policy: Policy) -> Transition:
+    """Return the transition of an add. If there is no room beside the index, the index leaves."""
+    try:
+        return admit(recorder.window, arrival, policy)
+    except NoRoomBesidePins:
+        if not recorder.give_way():
+            raise
+        return admit(recorder.window, arrival, policy)
 
 
 def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:

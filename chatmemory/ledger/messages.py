@@ -34,6 +34,7 @@ from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.models import Memory, Message
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import Reason, group_of
+from chatmemory.windows.index import is_index
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import clear, hidden_from_reads, refill
 from chatmemory.windows.window import Entry
@@ -191,6 +192,8 @@ def _check_no_summary(memory: Memory, entry: Entry) -> None:
     """Raise NotPinnable for a summary: without its pin the next add could lose it."""
     row = Message.objects.get(memory=memory, seq=entry.seq)
     shown = shown_message(row, entry.overrides)
+    if row.origin == Message.Origin.SYNTHETIC and is_index(shown):
+        raise NotPinnable(f"#{entry.seq} is an index: it stays until another one takes its place")
     if row.origin == Message.Origin.SYNTHETIC and is_summary(shown):
         raise NotPinnable(
             f"#{entry.seq} is a summary: it stays until another summary covers it. Compact it, too"

@@ -7,7 +7,7 @@ together. A simulation is a recorder that writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from chatmemory.columns import redacted_columns
+from chatmemory.exceptions import NotCompactable
 from chatmemory.ledger.changes import ChangeResult, NewMessage, totals_before
 from chatmemory.ledger.client_list import Replacement
 from chatmemory.ledger.numbers import (
@@ -30,14 +31,15 @@ from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.validation import check_bounds
 from chatmemory.ledger.windows import read_message, stays_at, stored_window
-from chatmemory.messages.codec import frame_of
-from chatmemory.messages.estimators import family_named
-from chatmemory.messages.message import text_of
+from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.messages.estimators import count_tokens, estimator_for, family_named
+from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.eviction import Eviction, Reason
+from chatmemory.windows.index import Left, given_way, index_of, indexed, is_for_index
 from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.stored_policies import load_of, total_under
+from chatmemory.windows.stored_policies import can_decide, load_of, total_under
 from chatmemory.windows.transitions import Change, Transition, set_pinned, totals_under, unchanged
 from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
@@ -106,11 +108,13 @@ class Recorder:
             transition = transition.with_entries(self._recounted)
         match transition.change:
             case Change.ADD:
-                return self._add(transition, sent, by_client)
+                return self._then_indexed(self._add(transition, sent, by_client))
             case Change.SET:
                 return self.replace(transition)
             case Change.COMPACT:
-                return self._compact(transition, by_client, note)
+                return self._then_indexed(self._compact(transition, by_client, note))
+            case Change.INDEX:
+                return self._index(transition) or self._unchanged(transition.change)
             case Change.CLEAR_RESULTS:
                 return self._clear_results(transition)
         return self._clear(transition)
@@ -191,8 +195,20 @@ class Recorder:
         """Remove a message's text permanently; a second time changes nothing."""
         if row.redacted_step is not None:
             return None
-        replacement = redacted(read_message(row), row.seq)
-        row.text, row.frame, row.attributes = text_of(replacement), frame_of(replacement), None
+        return self._redact(row, redacted(read_message(row), row.seq))
+
+    def redact_index(self, row: Message, seqs: Collection[int]) -> ChangeResult | None:
+        """Blank the terms of an index that only these messages said, which are redacted. Another
+        redaction may blank more of it.
+        """
+        index = index_of(read_message(row))
+        if index is None or index.without(seqs) == index:
+            return None
+        return self._redact(row, index.without(seqs).message())
+
+    def _redact(self, row: Message, replacement: ChatMessage) -> ChangeResult:
+        row.text, row.frame = text_of(replacement), frame_of(replacement)
+        row.attributes = attributes_beside(replacement)
         row.redacted_step = self.memory.last_step + 1
         row.salt = None
         left = redacted_columns(Message, NewMessage(replacement))
@@ -249,6 +265,62 @@ class Recorder:
         new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
         transition = transition.with_entries({summary: new})
         return self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
+
+    def _then_indexed(self, result: ChangeResult) -> ChangeResult:
+        """Renew the index after a change in which messages left by a rule, as a step of its own.
+        The result of the change itself is returned.
+        """
+        policy = self.policy
+        if result.by_client or not can_decide(policy) or not policy.indexed_terms:
+            return result
+        gone = [*self._cleared_before(result), *filter(is_for_index, result.evicted)]
+        if gone:
+            left = self._messages_of(gone)
+            transition = indexed(self.window, left, policy, self._counted)
+            if transition.change is Change.INDEX:
+                self._index(transition)
+        return result
+
+    def _cleared_before(self, result: ChangeResult) -> Sequence[Eviction]:
+        """Return the tool results that were cleared for an add, in the step before it."""
+        before = self.results[-2] if len(self.results) > 1 else None
+        is_before = before is not None and before.clears and before.step == (result.step or 0) - 1
+        return before.evicted if before is not None and is_before else ()
+
+    def _messages_of(self, gone: Sequence[Eviction]) -> list[Left]:
+        """Return messages that left, as they were said or as their stays showed them. A cleared
+        result is read as it was.
+        """
+        entries = [each.entry for each in gone]
+        unread = [each for each in entries if each.message is None]
+        known = {each: each for each in self.window.loaded(unread)} if unread else {}
+        found = ((each, known.get(each, each).message) for each in entries)
+        return [Left(message, each.seq) for each, message in found if message is not None]
+
+    def _counted(self, message: ChatMessage) -> Entry:
+        estimator = estimator_for(self.memory.policy_estimator)
+        return Entry.of(message, count_tokens(estimator, message))
+
+    def give_way(self) -> bool:
+        """Take the index out of the window, as a step, for a message that has no room beside it.
+        Return False if there is none.
+        """
+        transition = given_way(self.window, self.policy)
+        return transition.change is Change.INDEX and self._index(transition) is not None
+
+    def _index(self, transition: Transition) -> ChangeResult | None:
+        """Record an index, or that it leaves. Without a free rank for it nothing changes."""
+        memory = self.memory
+        seq, n = memory.last_seq + 1, memory.last_stay + 1
+        new = [each for each in transition.arrivals if not each.n]
+        if new:
+            try:
+                rank = rank_of_summary(transition, n)
+            except NotCompactable:
+                return None
+            own = numbered(new[0], n, seq, rank, Message.Origin.SYNTHETIC)
+            transition = transition.with_entries({new[0]: own})
+        return self._step(transition, Step.Kind.INDEX, seq=seq if new else None)
 
     def _clear_results(self, transition: Transition) -> ChangeResult:
         """Record stubs, which have the ranks of the results in whose places they come."""

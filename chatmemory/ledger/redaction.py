@@ -11,7 +11,7 @@ The rule of what a redaction leaves:
 Tool names and call ids are kept, because they connect results to their call. The tombstone contains
 the number of the message, so that no two redacted messages are equal: a memory ignores a system
 message that is equal to the current one. A redacted summary is still a summary, so that another can
-cover it.
+cover it. An index loses the terms that only redacted messages said (see `Index.without`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from chatmemory.messages.message import (
 )
 from chatmemory.messages.tombstones import TOMBSTONE, tombstone_of
 from chatmemory.windows.compaction import is_summary, summary_message
+from chatmemory.windows.index import blank_index, is_index
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
@@ -37,6 +38,8 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
         case SystemMessage():
             return SystemMessage(text)
         case UserMessage():
+            if is_index(message):
+                return blank_index(text)
             return summary_message(text) if is_summary(message) else UserMessage(text)
         case AiMessage():
             return AiMessage(text, tuple(map(_without_arguments, message.tool_execution_requests)))

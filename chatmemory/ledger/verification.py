@@ -9,6 +9,7 @@ consistency. Only one window is in memory, without the messages that no decision
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -55,6 +56,7 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import old_results, stub_of
 from chatmemory.windows.compaction import compact
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Head, Reason
+from chatmemory.windows.index import INDEXED, NOTE, Left, index_of, indexed, is_index
 from chatmemory.windows.policies import MessageWindow, Policy, TokenWindow, TurnWindow
 from chatmemory.windows.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.windows.transitions import (
@@ -76,7 +78,7 @@ AT_ONCE = 4_000_000  # bytes of messages that are read at once
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 DECIDED = (
     *(Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, Step.Kind.CLEAR_RESULTS),
-    *PINNING,
+    *(*PINNING, Step.Kind.INDEX),
 )
 # The kinds of steps that begin pinned stays
 PROTECTING = (Step.Kind.COMPACT, *PINNING)
@@ -204,6 +206,7 @@ class _Replay:
         self.estimator: TokenCountEstimator | None = None
         self.arrived: list[Entry] = []
         self.left: dict[int, _End] = {}
+        self.before: list[tuple[Step, dict[int, _End]]] = []  # the last two steps, newest first
         self.history = Totals()
         self.last_seq = self.last_stay = self.ordered_from = self.clears = self.summaries = 0
 
@@ -236,6 +239,7 @@ class _Replay:
         ended = [(n, self.left[n].reason) for n in sorted(self.left)]
         for check in self.checks:
             check.step(step, ended)
+        self.before = [(step, self.left), *self.before[:1]]
 
     # Rows
 
@@ -303,7 +307,7 @@ class _Replay:
         """Decide a step again, compare it with the stored rows, and apply it to the window."""
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
-        if step.kind not in (*PROTECTING, Step.Kind.REPAIR):
+        if step.kind not in (*PROTECTING, Step.Kind.REPAIR, Step.Kind.INDEX):
             self.check_pins()
         self.decided(step).apply_to(self.window)
         expect(step, "count after", step.count_after, self.window.totals.count)
@@ -313,7 +317,7 @@ class _Replay:
         if step.kind in ORDERING:
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
-        self.summaries += step.kind == Step.Kind.COMPACT
+        self.summaries += step.kind in (Step.Kind.COMPACT, Step.Kind.INDEX)
 
     def decided(self, step: Step) -> Transition:
         """Return the transition that the core decides, or decided in earlier versions; the stored
@@ -347,6 +351,8 @@ class _Replay:
                 return self.decided_compaction(step)
             case Step.Kind.CLEAR_RESULTS:
                 return self.decided_clearing(step)
+            case Step.Kind.INDEX:
+                return self.decided_index(step)
         return self.decided_pin(step)
 
     def can_decide(self, step: Step) -> bool:
@@ -445,6 +451,70 @@ class _Replay:
         found = sorted((each.seq, each.rank, each.is_stub) for each in self.arrived)
         expect(step, "the stubs", found, expected)
         return self.stored()
+
+    def decided_index(self, step: Step) -> Transition:
+        """Make the index again from the one before, from what left and from the window. An index
+        of another version of the rule, or whose inputs were redacted, is checked for consistency.
+        """
+        if len(self.arrived) > 1 or len(self.left) > 1 or not (self.arrived or self.left):
+            what = f"puts {len(self.arrived)} messages in the place of {len(self.left)}"
+            raise Contradicted(step, what)
+        for n, (entry, reason) in self.left.items():
+            expect(stay_name(n, entry.seq), "reason", reason, Reason.INDEXED)
+            expect(stay_name(n, entry.seq), "pinned", entry.pinned, True)
+        for entry in self.arrived:
+            expect(stay_name(entry.n, entry.seq), "pinned", entry.pinned, True)
+            expect(step, "seq", step.seq, entry.seq)
+            if step.note == NOTE and self.estimator and can_decide(self.policy):
+                self.check_index(step, entry)
+        return self.stored()
+
+    def check_index(self, step: Step, entry: Entry) -> None:
+        """Compare an index with the one that its inputs make, if none of them was redacted."""
+        left = self.left_for(entry)
+        seqs = {each.seq for each in (*self.window, *left, entry)}
+        rows = {
+            row.seq: row
+            for part in database.parts_of(dict.fromkeys(seqs, 1), BATCH)
+            for row in Message.objects.filter(database.in_list("seq", part), memory=self.memory)
+        }
+        if any(row.redacted_step is not None for row in rows.values()):
+            return
+
+        def with_message(each: Entry) -> Entry:
+            return replace(each, message=shown_message(rows[each.seq], each.overrides))
+
+        window = Window(map(with_message, self.window))
+        gone = [Left(message, each.seq) for each in left if (message := with_message(each).message)]
+        estimator = self.estimator
+        assert estimator is not None
+
+        def counted(message: ChatMessage) -> Entry:
+            return Entry.of(message, count_tokens(estimator, message))
+
+        made = indexed(window, gone, self.policy, counted)
+        new = [each for each in made.arrivals if not each.n]
+        name = stay_name(entry.n, entry.seq)
+        shown = with_message(entry).message
+        expect(name, "the index", shown, new[0].message if new else None)
+        place = self.remaining(self.left).index(entry)
+        expect(name, "the place of the index", place, made.arrivals.index(new[0]))
+        self.compare(step, made.evictions, self.left)
+
+    def left_for(self, entry: Entry) -> list[Entry]:
+        """Return what left in the change of an index: in the step before, and in the clearing of
+        results before that, if the index says that it belongs to it.
+        """
+        index = index_of(entry.message)
+        found = list[list[Entry]]()
+        for _, ends in self.before:
+            gone = [end.entry for end in ends.values() if end.reason in INDEXED]
+            found.append([*gone, *found[-1]] if found else gone)
+        if len(self.before) > 1 and self.before[1][0].kind != Step.Kind.CLEAR_RESULTS:
+            found.pop()
+        of = sorted(index.of) if index else []
+        fitting = (each for each in found if sorted(one.seq for one in each) == of)
+        return next(fitting, found[0] if found else [])
 
     def remaining(self, gone: Container[int]) -> list[Entry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""
@@ -545,6 +615,8 @@ def _needed_of(message: ChatMessage) -> ChatMessage | None:
     """Return the part of a message that decisions need."""
     if isinstance(message, ToolExecutionResultMessage):
         return stub_of(message)
+    if is_index(message):
+        return message
     is_needed = message.has_tool_execution_requests or message.type is MessageType.SYSTEM
     return message if is_needed else None
 

@@ -30,6 +30,7 @@ from chatmemory.reading.windows import (
 )
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
+from chatmemory.windows.transitions import Change
 from chatmemory.windows.window import NOTHING, Totals
 from chatmemory.windows.written_policies import checked_policy
 
@@ -153,7 +154,8 @@ def simulated(
     changes = _as_drafts(changes) if are_drafts else changes
     stubs = _stubs(recorder.results)
     shown = [each._replace(tokens=stubs.get(each.seq, each.tokens)) for each in rows]
-    after = _after(stored, policy, shown, changes)
+    indexes = [each for each in recorder.results if each.kind == Change.INDEX]
+    after = _after(stored, policy, shown, changes, indexes)
     return Simulation(
         changes=tuple(changes),
         window_before=_after(stored, policy, rows, changes[:since])
@@ -196,11 +198,12 @@ def _after(
     policy: Policy,
     before: Iterable[MessageView],
     changes: Sequence[ChangeResult],
+    indexes: Sequence[ChangeResult] = (),
 ) -> WindowView:
-    """Return the window after adds, as the model sees it. Applying the changes is quicker than
-    reading the recorder's whole window.
+    """Return the window after adds and the indexes that they renewed, as the model sees it.
+    Applying the changes is quicker than reading the recorder's whole window.
     """
-    gone = {each.seq for change in changes for each in change.evicted}
+    gone = {each.seq for change in (*changes, *indexes) for each in change.evicted}
     rows = [row for row in before if row.seq not in gone]
     for change in changes:
         for arrival in change.arrived:
@@ -208,6 +211,10 @@ def _after(
             at_head = is_system and policy.always_keep_system_message_first
             if arrival.seq not in gone:
                 rows.insert(0 if at_head else len(rows), MessageView.of(arrival, policy))
+    for index in (arrival for change in indexes[-1:] for arrival in change.arrived):
+        is_led = bool(rows) and rows[0].type is MessageType.SYSTEM
+        protected = takewhile(lambda row: row.pinned, rows[is_led:])
+        rows.insert(is_led + sum(1 for _ in protected), MessageView.of(index, policy))
     return view_of(stored.window.step, policy, rows)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
-from chatmemory.exceptions import MemoryNotFound
+from chatmemory.exceptions import MemoryNotFound, NoRoomBesidePins
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.quotes import Query, Quotes
@@ -64,7 +64,12 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def _recorded(recorder: Recorder, decide: Decide) -> Transition:
-    transition = decide(recorder.window)
+    try:
+        transition = decide(recorder.window)
+    except NoRoomBesidePins:
+        if not recorder.give_way():
+            raise
+        transition = decide(recorder.window)
     check_storable_limit(transition.policy)
     storable_messages([each.message for each in transition.arrivals if each.message])
     recorder.record(transition)
@@ -78,6 +83,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     """
 
     keeps_system_attributes = True
+    keeps_index = True  # its recorder renews the index (see `windows.index`)
 
     def __init__(self, actor: str = "") -> None:
         check_actor(actor)

@@ -122,7 +122,8 @@ class SummaryPlan:
             shown_numbers = zip(numbers, entries, strict=True)
             numbers = [number for number, entry in shown_numbers if entry not in gone]
         covered = self.covered(shown, numbers)
-        terms = self.terms(covered, text, words)
+        has_index = policy is not None and policy.indexed_terms > 0
+        terms = [] if has_index else self.terms(covered, text, words)
 
         def summary_with(some: Sequence[str]) -> Entry:
             return entry_of(summary_message(text, some))

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     SUMMARIZED = "SUMMARIZED"
     STUBBED = "STUBBED"
     INTERRUPTED = "INTERRUPTED"
+    INDEXED = "INDEXED"
 
     @property
     def is_for_room(self) -> bool:

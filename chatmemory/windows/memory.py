@@ -20,7 +20,12 @@ from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
-from chatmemory.exceptions import InvalidValue, MemoryNotFound, UnreadableTranscript
+from chatmemory.exceptions import (
+    InvalidValue,
+    MemoryNotFound,
+    NoRoomBesidePins,
+    UnreadableTranscript,
+)
 from chatmemory.messages.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -40,6 +45,7 @@ from chatmemory.messages.message import (
 from chatmemory.messages.quotes import Query, Quotes
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, is_summary, summary_message
+from chatmemory.windows.index import Left, given_way, indexed, is_for_index, is_index
 from chatmemory.windows.policies import (
     DEFAULT_ESTIMATOR,
     MessageWindow,
@@ -256,7 +262,10 @@ class ChatMemory(ABC):
             window.count_with(self._family, self._count)
             return plan.transition(window, summary, entry_of, policy)
 
-        self._transact([decide])
+        changes: list[Decide] = [decide]
+        if policy.indexed_terms and not getattr(self._store, "keeps_index", False):
+            changes = _Indexing(self, policy).of(changes)
+        self._transact(changes)
 
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
@@ -342,9 +351,10 @@ class ChatMemory(ABC):
             window.count_with(self._family, self._count)
             return clear_for(window, counted or self._entry(message), policy, self._count)
 
-        if policy.whole_results:
-            yield cleared
-        yield admitted
+        changes: list[Decide] = [cleared, admitted] if policy.whole_results else [admitted]
+        if policy.indexed_terms and not getattr(self._store, "keeps_index", False):
+            changes = _Indexing(self, policy).of(changes)
+        yield from changes
 
     def _transact(self, decisions: Iterable[Decide], reads: bool = True) -> None:
         """Make changes, all or none if the store has `transact_all` or only the plain methods: then
@@ -392,7 +402,7 @@ class ChatMemory(ABC):
     def _window(self, messages: Iterable[ChatMessage]) -> Window:
         entries = map(self._entry, messages)
         return Window(
-            (replace(entry, pinned=is_summary(entry.message)) for entry in entries),
+            (replace(each, pinned=_stays(each.message)) for each in entries),
             counted_by=self._family,
         )
 
@@ -405,6 +415,40 @@ class ChatMemory(ABC):
 
     def _count(self, message: ChatMessage) -> int:
         return count_tokens(self._estimator, message) if self._estimator else 0
+
+
+class _Indexing:
+    """The changes of one add with the change that renews the index, in stores without a ledger.
+
+    If an add has no room beside the index, the index leaves first.
+    """
+
+    def __init__(self, memory: ChatMemory, policy: Policy) -> None:
+        self._memory, self._policy = memory, policy
+        self._left: list[Left] = []
+
+    def of(self, changes: Iterable[Decide]) -> list[Decide]:
+        return [*map(self._remembering, changes), self._renewed]
+
+    def _remembering(self, decide: Decide) -> Decide:
+        def decided(window: Window) -> Transition:
+            try:
+                transition = decide(window)
+            except NoRoomBesidePins:
+                given_way(window, self._policy).apply_to(window)
+                transition = decide(window)
+            gone = [each.entry for each in transition.evictions if is_for_index(each)]
+            known = {each: each for each in window.with_messages()} if gone else {}
+            for each in gone:
+                if (message := known.get(each, each).message) is not None:
+                    self._left.append(Left(message, each.seq))
+            return transition
+
+        return decided
+
+    def _renewed(self, window: Window) -> Transition:
+        window.count_with(self._memory._family, self._memory._count)
+        return indexed(window, self._left, self._policy, self._memory._entry)
 
 
 class _LimitedChatMemory(ChatMemory):
@@ -519,6 +563,11 @@ class TurnWindowChatMemory(_LimitedChatMemory):
             estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
             **self._options,
         )
+
+
+def _stays(message: ChatMessage | None) -> bool:
+    """Return whether evictions pass over a message of a store that knows no pins."""
+    return is_summary(message) or is_index(message)
 
 
 def estimator_name(estimator: TokenCountEstimator) -> str:

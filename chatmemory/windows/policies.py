@@ -41,8 +41,12 @@ SWITCHES = (
     "free_system",
 )
 # Fields that do not change the cost of a message
-UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1], "clear_tool_results")
+UNWEIGHED = (
+    *("limit", "low_water", "oversized", *SWITCHES[:-1]),
+    *("clear_tool_results", "index_terms"),
+)
 DEFAULT_ESTIMATOR = "gpt-4o"
+MOST_TERMS = 200  # of an index
 
 
 class Oversized(StrEnum):
@@ -80,12 +84,14 @@ class TokenWindowOptions(WindowOptions, total=False):
     """The options of memories that count tokens."""
 
     clear_tool_results: int
+    index_terms: int
 
 
 class TokenOptions(PolicyOptions, total=False):
     """The options of token windows, and the fields derived from their estimator."""
 
     clear_tool_results: int
+    index_terms: int
     fixed_overhead: int
 
 
@@ -266,6 +272,11 @@ class Policy(ABC):
         """
         return 0
 
+    @property
+    def indexed_terms(self) -> int:
+        """The most terms that an index lists of what left (see `windows.index`); 0 for no index."""
+        return 0
+
     def trim(self, head: Head) -> list[Eviction]:
         """Evict the messages above the limit, and then, if there are any, the messages above the
         low mark.
@@ -357,6 +368,9 @@ class TokenWindow(Policy):
     `clear_tool_results` is a number of tool results: a full window first clears all but the newest
     ones (see `clearing`), and messages leave only if that is not enough.
 
+    `index_terms` is the most exact terms that an index lists of messages that left (see `index`).
+    It needs `low_water` below 1: a window that slides would write the index anew at each add.
+
     The overhead is the estimator's count for an empty list, because LangChain4j's
     TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
     """
@@ -370,6 +384,7 @@ class TokenWindow(Policy):
 
     _: KW_ONLY
     clear_tool_results: int = 0
+    index_terms: int = 0
     fixed_overhead: int = field(default=3, metadata={"derived": True})
 
     if TYPE_CHECKING:
@@ -380,11 +395,25 @@ class TokenWindow(Policy):
         kept = self.clear_tool_results
         if type(kept) is not int or kept < 0:
             raise InvalidValue(f"clear_tool_results must be 0 or more results, but is: {kept!r}")
+        terms = self.index_terms
+        if type(terms) is not int or not 0 <= terms <= MOST_TERMS:
+            raise InvalidValue(
+                f"index_terms must be 0 to {MOST_TERMS} terms, but is: {terms!r:.60}"
+            )
+        if terms and self.low_water == WHOLE:
+            raise InvalidValue(
+                "index_terms needs low_water below 1: a window without it would write the index "
+                "anew at each add"
+            )
         super()._check_combination()
 
     @property
     def whole_results(self) -> int:
         return self.clear_tool_results
+
+    @property
+    def indexed_terms(self) -> int:
+        return self.index_terms
 
     @property
     def overhead(self) -> int:

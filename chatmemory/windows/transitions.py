@@ -51,6 +51,7 @@ class Change(StrEnum):
     PIN = "pin"
     COMPACT = "compact"
     CLEAR_RESULTS = "stub"
+    INDEX = "index"
 
 
 class Transition(NamedTuple):

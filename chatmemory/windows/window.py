@@ -178,6 +178,10 @@ class Window:
         loaded = self._loaded(unread) if unread else {}
         return [loaded.get(entry, entry) for entry in entries]
 
+    def loaded(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return some entries with their messages, also ones that have left a stored window."""
+        return [*self._loaded(entries).values()]
+
     def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:
         """Return entries of the window, each by itself and with its message."""
         return {entry: entry for entry in self.with_messages()}

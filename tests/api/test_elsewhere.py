@@ -82,7 +82,7 @@ def test_a_project_with_default_rest_framework_settings():
         'the body is larger than 2 MB, the limit of CHATMEMORY["POST_BYTES"]',
         "Length required",
         "no-store no-store",
-        "chatmemory memories store",
+        "chatmemory memories search_history store",
         "AddRequest ChangeMemoryRequest CompactRequest",
         "/api/docs/ is a blank page: it takes its scripts from 'drf_spectacular_sidecar'.",
     ], found.stderr

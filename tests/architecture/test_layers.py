@@ -27,7 +27,7 @@ LAYERS = [
     ["chatmemory.lint", "chatmemory.windows"],
     ["chatmemory.recall"],
     ["chatmemory.advice"],
-    ["chatmemory.windows.compaction"],
+    ["chatmemory.windows.compaction", "chatmemory.windows.index"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.lint.linter", "chatmemory.windows.memory"],
     ["chatmemory.windows.summarizing"],

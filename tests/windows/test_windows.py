@@ -99,11 +99,9 @@ def test_a_set_without_a_policy_is_not_trimmed():
 
 
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
-    assert (
-        " ".join(Reason)
-        == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED STUBBED INTERRUPTED"
-    )
-    assert " ".join(Change) == "add set clear keep pin compact stub"
+    reasons = "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED STUBBED INTERRUPTED"
+    assert " ".join(Reason) == f"{reasons} INDEXED"
+    assert " ".join(Change) == "add set clear keep pin compact stub index"
 
 
 # The head of a window, from which policies take messages

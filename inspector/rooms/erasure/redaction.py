@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Literal
 
 from chatmemory import database
@@ -13,10 +13,12 @@ from chatmemory.ledger.erasure import erase_derived, record_erasure
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.validation import check_ids, check_seqs, check_whole_number
-from chatmemory.models import AuditEntry, Message
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import AuditEntry, Memory, Message
 from chatmemory.reading.summaries import summaries_covering
 from chatmemory.search import user_labels
 from chatmemory.sqlite_files import empty_log_after_erasure
+from chatmemory.windows.index import TITLE, index_of
 from inspector.rooms.erasure.copies import copies, copies_of
 from inspector.rooms.erasure.terms import holding_terms
 
@@ -54,10 +56,28 @@ def redact(
         for each in (row, *with_it):
             for copy in copies_of(each, chosen):
                 redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
-        erase_derived(recorder.memory, [each.seq for each in (row, *with_it)])
+        indexes = indexes_naming(recorder.memory, [each.seq for each in (row, *with_it)])
+        erase_derived(recorder.memory, [each.seq for each in (row, *with_it, *indexes)])
         recorder.set_labels(user_labels(recorder.memory.labels))
         result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
+        for each in indexes:
+            _audited(recorder.redact_index(each, redacted_seqs(recorder.memory)), each, actor)
         return result
+
+
+def indexes_naming(memory: Memory, seqs: Sequence[int]) -> list[Message]:
+    """Return the indexes, past ones too, with terms that only these messages and redacted ones
+    said.
+    """
+    gone = {*redacted_seqs(memory), *seqs}
+    rows = Message.objects.filter(memory=memory, text__startswith=f"[{TITLE}")
+    found = ((row, index_of(read_message(row))) for row in rows.order_by("seq"))
+    return [row for row, index in found if index is not None and index.without(gone) != index]
+
+
+def redacted_seqs(memory: Memory) -> set[int]:
+    rows = Message.objects.filter(memory=memory, redacted_step__isnull=False)
+    return set(rows.values_list("seq", flat=True))
 
 
 def _chosen_summaries(row: Message, chosen: Set[int] | Literal[True]) -> list[Message]:
@@ -73,7 +93,11 @@ def _chosen_summaries(row: Message, chosen: Set[int] | Literal[True]) -> list[Me
 
 
 def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | None:
-    result = recorder.redact(row)
+    return _audited(recorder.redact(row), row, actor)
+
+
+def _audited(result: ChangeResult | None, row: Message, actor: str) -> ChangeResult | None:
+    """Record the erasure of a redaction that changed something."""
     if result is not None:
         detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
         record_erasure(AuditEntry.Action.REDACT, row.memory_id, actor, detail)

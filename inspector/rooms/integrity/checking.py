@@ -16,7 +16,9 @@ from chatmemory.ledger.contradictions import (
 )
 from chatmemory.ledger.deletions import deletions, value_of
 from chatmemory.ledger.lookup import Bytes, stored
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.windows.index import is_index
 from inspector.rooms.integrity.chain import (
     commitment_of_labels,
     digest_as_sealed,
@@ -90,9 +92,18 @@ class ChainCheck(LedgerCheck):
             what = f"tells of a redaction of #{seq} that there was not"
             raise Contradicted(f"an audit entry of step {step}", what)
 
+    def _redacted_later(self, step: int) -> set[int]:
+        """Return the indexes that later steps redacted. Only an index can be redacted again."""
+        return {
+            row.seq for n, row in self._redacted.items() if n > step and is_index(read_message(row))
+        }
+
     def _check_redaction(self, step: Step) -> None:
         row = self._redacted.pop(step.n, None)
-        expect(step, "seq", step.seq, row and row.seq)
+        if row is None and step.seq in self._redacted_later(step.n):
+            row = None  # an index of which a later redaction blanked more, which is checked there
+        else:
+            expect(step, "seq", step.seq, row and row.seq)
         if row and not is_commitment(stored(step.commitment), row):
             raise Contradicted(row, "differs from its redacted form: it was altered")
         entries = self._audited.pop((step.seq, step.n, step.actor), 0)

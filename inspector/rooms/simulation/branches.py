@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory import database
@@ -31,7 +31,8 @@ from chatmemory.messages.estimators import family_named, remember_tokens
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.conversations import source_of
-from chatmemory.windows.policies import Oversized, Policy
+from chatmemory.windows.index import index_of
+from chatmemory.windows.policies import Oversized, Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import refill
 
@@ -53,10 +54,11 @@ class _Copied:
         """
         window = list(stays_at(step).select_related("message"))
         history = _history(step, window, policy)
+        numbers = {seq: n for n, seq in enumerate(history, 1)}
         messages = [
             history[stay.seq].message
             if stay.seq in history and stay.overrides is None
-            else _copy(stay.message, stay.tokens, policy, stay.overrides)
+            else _renumbered(_copy(stay.message, stay.tokens, policy, stay.overrides), numbers)
             for stay in window
         ]
         return cls(list(history.values()), window, messages)
@@ -136,6 +138,12 @@ def _copy(row: Message, tokens: int, policy: Policy, overrides: str | None = Non
     return message
 
 
+def _renumbered(message: ChatMessage, numbers: Mapping[int, int]) -> ChatMessage:
+    """Return an index with the numbers that messages have in the branch, or any other message."""
+    index = index_of(message)
+    return message if index is None or not index.rows else index.renumbered(numbers).message()
+
+
 def _copy_history(new_id: str, copied: _Copied, stored: int, actor: str) -> None:
     for _ in add_slices(new_id, copied.history, stored=stored, actor=actor, copied=True):
         pass
@@ -160,7 +168,11 @@ def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], 
 
 
 def _admitting(policy: Policy) -> Policy:
-    """Return a policy that refuses no message of a history which another policy admitted."""
+    """Return a policy that refuses no message of a history which another policy admitted, and adds
+    none: an index would take the numbers of messages.
+    """
+    if isinstance(policy, TokenWindow) and policy.indexed_terms:
+        policy = replace(policy, index_terms=0)
     return replace(policy, oversized=Oversized.EVICT) if policy.rejects_oversized else policy
 
 

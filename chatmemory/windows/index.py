@@ -1,0 +1,287 @@
+"""The index: one message that names the exact terms of messages that left a window.
+
+If its policy says so, the change after an add in which messages left puts an index into the window,
+in the place of the one before. It stands before the first message that can leave, and evictions
+pass over it. It lists the terms of what left that no message in the window mentions, the best ones
+first, as many as there is room for. No model is asked.
+
+An index remembers more terms than it lists, with the numbers of the messages that said them, in an
+attribute. The next one is made from that, from what left meanwhile, and from the window: from
+nothing else, so that a verification can make it again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from chatmemory.messages.message import ChatMessage, MessageType, UserMessage
+from chatmemory.messages.tombstones import is_tombstone, tombstone_of
+from chatmemory.recall.facts import texts_with_facts
+from chatmemory.recall.labels import LONGEST_LABEL, labels_in, lines_of
+from chatmemory.recall.lexicon import Lexicon
+from chatmemory.recall.term_search import Terms
+from chatmemory.windows.eviction import FOR_ROOM, Eviction, Head, Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import total_under
+from chatmemory.windows.transitions import Change, Transition, unchanged
+from chatmemory.windows.window import Entry, Window
+
+RULE = 1  # the version of the rule: raise it with each change of what an index has
+NOTE = f"rule {RULE}"
+TITLE = "Exact terms of earlier messages that are no longer shown"
+KEPT = 4  # so many times the listed terms are remembered, to be listed later
+SOURCES = 8  # the newest messages that said a term
+LONGEST_TERM = 400
+INDEXED = (*FOR_ROOM, Reason.STUBBED, Reason.SUMMARIZED)
+_WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1, as for summaries
+
+
+class Row(NamedTuple):
+    """A term of an index as it is written, its label, its weight, and the numbers of the newest
+    messages that said it, oldest first; 0 for a message without a number.
+    """
+
+    term: str
+    label: str
+    weight: int
+    sources: tuple[int, ...]
+
+    @property
+    def last(self) -> int:
+        return self.sources[-1] if self.sources else 0
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The label and the term with the number of its last message."""
+        return self.label, f"{self.term} #{self.last}" if self.last else self.term
+
+
+class Left(NamedTuple):
+    """A message that left, with its number, or 0."""
+
+    message: ChatMessage
+    number: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """What an index message has: `rows` are all terms that it remembers, of which the message lists
+    the `shown` ones. It stands for `left` messages in all; `of` are the numbers of those that left
+    in its own change.
+    """
+
+    rows: tuple[Row, ...] = ()
+    shown: int = 0
+    left: int = 0
+    of: tuple[int, ...] = ()
+
+    @property
+    def listed(self) -> tuple[Row, ...]:
+        return self.rows[: self.shown]
+
+    def message(self) -> UserMessage:
+        """Return the message, with the attribute from which `index_of` reads the index."""
+        rows = [[*row[:3], list(row.sources)] for row in self.rows]
+        state = {"rule": RULE, "left": self.left, "of": list(self.of), "shown": self.shown}
+        return UserMessage(self.text, attributes={"chatmemory": {"index": {**state, "rows": rows}}})
+
+    @property
+    def text(self) -> str:
+        title = f"[{TITLE} ({self.left:,} messages)]"
+        return "\n".join([title, *lines_of(row.shown for row in self.listed)])
+
+    def without(self, redacted: Collection[int]) -> Index:
+        """Return the index in which each term is blank that only redacted messages said."""
+        return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
+
+    def renumbered(self, numbers: Mapping[int, int]) -> Index:
+        """Return the index for a copy of its conversation, whose messages have other numbers."""
+
+        def known(old: Iterable[int]) -> tuple[int, ...]:
+            return tuple(numbers[each] for each in old if each in numbers)
+
+        rows = [row._replace(sources=known(row.sources)) for row in self.rows]
+        shown = sum(1 for row in rows[: self.shown] if row.sources)
+        kept = tuple(row for row in rows if row.sources)
+        return replace(self, rows=kept, of=known(self.of), shown=shown)
+
+
+def _blanked(row: Row, redacted: Collection[int]) -> Row:
+    if row.sources and set(row.sources) <= {*redacted}:
+        return Row(tombstone_of(row.last), "", row.weight, row.sources)
+    return row
+
+
+def index_of(message: ChatMessage | None) -> Index | None:
+    """Return the index that a message has, or None for any other message."""
+    attributes = message.attributes if isinstance(message, UserMessage) else {}
+    own = attributes.get("chatmemory")
+    state = own.get("index") if isinstance(own, Mapping) else None
+    if not isinstance(state, Mapping):
+        return None
+    try:
+        rows = tuple(_row(each) for each in state["rows"])
+        numbers = state["shown"], state["left"], *state["of"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    if None in rows or any(type(each) is not int or each < 0 for each in numbers):
+        return None
+    known = tuple(row for row in rows if row is not None)
+    return Index(known, state["shown"], state["left"], tuple(state["of"]))
+
+
+def _row(value: Any) -> Row | None:
+    """Return a row of an attribute, or None: somebody else may have written it."""
+    term, label, weight, sources = value
+    are_texts = isinstance(term, str) and isinstance(label, str)
+    numbers = [weight, *sources]
+    if not are_texts or any(type(each) is not int or each < 0 for each in numbers):
+        return None
+    is_short = len(term) <= LONGEST_TERM and len(label) <= LONGEST_LABEL
+    return Row(term, label, weight, tuple(sources)) if is_short else None
+
+
+def is_index(message: ChatMessage | None) -> bool:
+    return index_of(message) is not None
+
+
+def blank_index(text: str) -> UserMessage:
+    """Return the message of an index that somebody redacted as a whole, with this text."""
+    return UserMessage(text, attributes=Index().message().attributes)
+
+
+def is_for_index(eviction: Eviction) -> bool:
+    """Return whether an index names the terms of a message that left so."""
+    return eviction.reason in INDEXED
+
+
+def indexed(
+    window: Window,
+    left: Sequence[Left],
+    policy: Policy | None,
+    entry_of: Callable[[ChatMessage], Entry],
+) -> Transition:
+    """Return the transition that renews the index of a window after messages have left.
+
+    It changes nothing if none left, or if there is nothing to name. The index takes at most half of
+    the room between the low mark and the limit, so that the next messages fit.
+    """
+    if policy is None or not left or not policy.indexed_terms or policy.meters_only:
+        return unchanged(window, policy)
+    entries = window.with_messages()
+    old = next((each for each in entries if each.pinned and is_index(each.message)), None)
+    others = [each for each in entries if each is not old]
+    before = (index_of(old.message) if old else None) or Index()
+    stay = [each.message for each in others if each.message is not None]
+    found = renewed(before, [each for each in left if not is_index(each.message)], stay, policy)
+    rest = total_under(policy, others)
+    room = (policy.limit - policy.low_mark) // 2
+
+    def entry_with(shown: int) -> Entry:
+        return replace(entry_of(replace(found, shown=shown).message()), pinned=True)
+
+    def has_no_room(shown: int) -> bool:
+        entry = entry_with(shown)
+        cost = policy.weigh(entry)
+        return cost > room or policy.is_exceeded_by(rest.plus(entry, cost))
+
+    counts = range(1, found.shown + 1)
+    most = bisect_left(counts, True, key=has_no_room) if counts else 0
+    if not most and old is None:
+        return unchanged(window, policy)
+    return replaced(window, others, old, entry_with(most) if most else None, policy)
+
+
+def given_way(window: Window, policy: Policy | None) -> Transition:
+    """Return the transition in which the index leaves, because a message has no room beside it."""
+    entries = window.with_messages()
+    old = next((each for each in entries if each.pinned and is_index(each.message)), None)
+    if old is None:
+        return unchanged(window, policy)
+    return replaced(window, [each for each in entries if each is not old], old, None, policy)
+
+
+def replaced(
+    window: Window,
+    others: Sequence[Entry],
+    old: Entry | None,
+    new: Entry | None,
+    policy: Policy | None,
+) -> Transition:
+    """Return the transition in which one index takes the place of another, in a window that has the
+    `others` besides.
+    """
+    place = place_of(others, policy)
+    after = [*others[:place], *([new] if new else []), *others[place:]]
+    before = total_under(policy, [*others, *([old] if old else [])])
+    return Transition(
+        Change.INDEX,
+        before=before,
+        after=total_under(policy, after),
+        policy=policy,
+        policy_before=policy,
+        arrivals=after,
+        evictions=(Eviction(old, Reason.INDEXED, new),) if old else (),
+        note=NOTE,
+    )
+
+
+def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
+    """Return the place before the first message that can leave: behind the leading system message,
+    pins and summaries.
+    """
+    if policy is None:
+        return 0
+    return Head(entries, total_under(policy, entries), policy).oldest
+
+
+def renewed(
+    before: Index, left: Sequence[Left], stay: Sequence[ChatMessage], policy: Policy
+) -> Index:
+    """Return the index after messages have left, which shows as many terms as its policy allows.
+
+    Its rows are the best ones first: those that no message of the window mentions, then the others.
+    """
+    left = sorted(left, key=attrgetter("number"))
+    shown_messages = [each for each in stay if not is_index(each)]
+    lexicon = Lexicon([*(each.message for each in left), *shown_messages])
+    rows = {row.term: row for row in before.rows if not is_tombstone(row.term)}
+    for each, facts in zip(left, lexicon.of, strict=False):
+        terms = {facts.own[name] for name in facts.own.keys() - facts.pairs}
+        weight = _WEIGHTS.get(facts.speaker, 1)
+        labels = labels_in(each.message, terms)
+        for term in terms:
+            rows[term] = _merged(rows.get(term), term, labels.get(term, ""), weight, each.number)
+    ranked = sorted(rows.values(), key=lambda row: (-row.weight, -row.last, row.term))
+    mentioned = _mentioned(ranked, shown_messages, lexicon)
+    visible = [row for row in ranked if row.term not in mentioned]
+    hidden = [row for row in ranked if row.term in mentioned]
+    most = policy.indexed_terms
+    return Index(
+        tuple(islice((*visible, *hidden), most * KEPT)),
+        min(len(visible), most),
+        before.left + len(left),
+        tuple(each.number for each in left),
+    )
+
+
+def _merged(old: Row | None, term: str, label: str, weight: int, number: int) -> Row:
+    if old is None:
+        return Row(term, label, weight, (number,))
+    sources = (*(each for each in old.sources if each != number), number)[-SOURCES:]
+    return Row(term, label or old.label, weight + old.weight, sources)
+
+
+def _mentioned(rows: Iterable[Row], messages: Iterable[ChatMessage], lexicon: Lexicon) -> set[str]:
+    """Return the terms that some messages mention."""
+    texts = [text for each in messages for text in texts_with_facts(each)]
+    terms = Terms(row.term for row in rows)
+    found = set[str]().union(*map(terms.found_in, texts))
+    names = lexicon.mentioned_in(texts) if texts else frozenset()
+    written = {name: term for each in lexicon.of for name, term in each.own.items()}
+    return found | {written[name] for name in names if name in written}
