@@ -11,8 +11,8 @@ from inspector.shell.room import MenuItem
 from inspector.shell.rooms import rooms
 
 OWN = (
-    MenuItem("Conversations", "overview", 0),
-    MenuItem("API", "docs", 50, namespace="chatmemory"),
+    MenuItem("Conversations", "overview", 0, icon="talk"),
+    MenuItem("API", "docs", 90, namespace="chatmemory", icon="code", is_seldom=True),
 )
 
 

@@ -32,7 +32,8 @@ RecordAnswer = Callable[[str, str, int, float], None]
 class MenuItem:
     """A link of the main menu to a route, ordered by `place`. `others` are further routes at which
     it is the current item. Only people with the `permission` see it, if it has one; strangers see
-    only items with `is_public`.
+    only items with `is_public`. `icon` is a symbol of the sprite. An item that `is_seldom` needed
+    is in the menu *More*.
     """
 
     label: str
@@ -42,6 +43,8 @@ class MenuItem:
     permission: str = ""
     is_public: bool = False
     namespace: str = "inspector"
+    icon: str = "more"
+    is_seldom: bool = False
 
     @property
     def address(self) -> str:

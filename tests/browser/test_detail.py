@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from chatmemory import MessageWindow, services
 
 from ..conversations import create_and_add, numbered
+from .menus import choose
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 SIZES = [(1440, 900), (1280, 720), (1100, 800), (390, 844)]
@@ -79,7 +80,7 @@ def test_large_type_for_a_projector_stays_on(open_page, javascript):
     before = text_size(page)
     arrival = page.expect_response("**/display/") if javascript else page.expect_navigation()
     with arrival:
-        page.get_by_role("button", name="Large type").click()
+        choose(page, "Large type")
     page.reload()
     assert text_size(page) >= before * 1.2
     expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_in_viewport()

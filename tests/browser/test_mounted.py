@@ -17,6 +17,7 @@ from tests.serving import free_port
 from tests.wheels import ROOT, environment, python
 
 from .conftest import new_page
+from .menus import choose
 
 SNIPPET = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CHAT = "/ops/chat/"
@@ -156,7 +157,7 @@ def test_a_walk_through_the_mounted_pages(page, shop):
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("Simulation from step 59.")).to_be_visible()
     with page.expect_response("**/theme/"):
-        page.get_by_role("button", name="Change theme").click()
+        choose(page, "Change theme")
     expect(page.locator("html")).to_have_attribute("data-theme", re.compile("dark|light"))
 
     page.keyboard.press("g")
@@ -170,7 +171,7 @@ def test_a_walk_through_the_mounted_pages(page, shop):
     expect(page.get_by_text("/api/v1/memories/", exact=True).first).to_be_visible()
     page.goto(f"{shop.url}{CHAT}c/nobody/")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
+    choose(page, "Sign out", "More")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 

@@ -9,6 +9,7 @@ from chatmemory import MessageWindow, SystemMessage
 
 from ..conversations import create_and_add
 from .addresses import arrive
+from .menus import choose
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -56,7 +57,7 @@ def test_everything_works_without_javascript(open_page):
     page.get_by_role("link", name="order-7741").first.click()
     page.get_by_role("link", name="Step back").click()
     expect(page.locator(".tape__step")).to_contain_text("Step 57")
-    page.get_by_role("button", name="Change theme").click()
+    choose(page, "Change theme")
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
@@ -100,7 +101,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(open_page):
     assert page.evaluate(FADING) == 0
     page.emulate_media(color_scheme="dark")
     with page.expect_response("**/theme/"):
-        page.get_by_role("button", name="Change theme").click()
+        choose(page, "Change theme")
     assert surface(page) == LIGHT
     page.reload()
     assert surface(page) == LIGHT
@@ -164,11 +165,11 @@ def test_axe_finds_nothing_where_memory_has_one_row(open_page, violations):
 
 def test_axe_finds_nothing_in_help_and_in_large_type(open_page, violations):
     page = open_page("/c/order-7741/settings/", viewport={"width": 1100, "height": 800})
-    page.get_by_role("button", name="Keyboard shortcuts").click()
+    choose(page, "Keyboard shortcuts")
     expect(page.locator("#keys")).to_be_visible()
     assert violations(page) == []
     page.goto(page.url.replace("settings/", "?at=43"))
-    page.get_by_role("button", name="Large type").click()
+    choose(page, "Large type")
     expect(page.locator("html")).to_have_attribute("data-type", "large")
     assert violations(page) == []
     heads = page.locator(".pane__head")
@@ -224,10 +225,10 @@ def test_several_conversations_are_deleted_without_javascript(open_page):
 def test_a_conversation_prints_whole_light_and_without_controls(open_page):
     page = open_page(FORGOTTEN, color_scheme="dark")
     with page.expect_response("**/theme/"):
-        page.get_by_role("button", name="Change theme").click()
+        choose(page, "Change theme")
     page.reload()
     with page.expect_response("**/theme/"):
-        page.get_by_role("button", name="Change theme").click()
+        choose(page, "Change theme")
     assert surface(page) == DARK
     page.emulate_media(media="print")
     assert surface(page) == LIGHT

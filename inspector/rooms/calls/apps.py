@@ -16,8 +16,8 @@ class Calls(room.SiteRoom):
     verbose_name = "Calls"
     urls = "inspector.rooms.calls.urls"
     api_urls = "inspector.rooms.calls.api"
-    menu = (room.MenuItem("Calls", "calls-intake", 15, ("calls", "call")),)
-    styles = ("rooms/calls/calls.css",)
+    menu = (room.MenuItem("Calls", "calls-intake", 15, ("calls", "call"), icon="calls"),)
+    styles = ("rooms/calls/calls.css", "rooms/calls/list.css")
     also_on = ("conversation",)
 
     def ready(self) -> None:

@@ -13,9 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from chatmemory.access.roles import GIVE_TOKENS, Role, actor_of
 from chatmemory.access.tokens import create_token
-from chatmemory.database import in_list
 from chatmemory.exceptions import ChatMemoryError
-from chatmemory.models import Memory
 from chatmemory.reading import conversations
 from chatmemory.recall.cost import providers
 from chatmemory.rooms import rooms
@@ -24,11 +22,11 @@ from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, DropReason
 from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.overview import CallFilter, CallsPage
 from inspector.rooms.calls.page import CallPage, bars, policy_of
 from inspector.shell.prices import OWN, ChosenPrices, wrong_price
 from inspector.shell.room import Fragment
 
-NEWEST = 30
 LISTED = reads.LISTED
 HERE = "TOKEN"
 POLICY = 200  # characters of a policy that is tried
@@ -37,7 +35,8 @@ POLICY = 200  # characters of a policy that is tried
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def intake(request: HttpRequest) -> HttpResponse:
-    """Show the settings by which an app sends its calls here, the newest calls, and dropped calls.
+    """Show the totals of calls by day and model, the newest calls, dropped calls, and the settings
+    by which an app sends its calls here.
 
     A POST makes a token, and shows it once within the variables.
     """
@@ -48,11 +47,14 @@ def intake(request: HttpRequest) -> HttpResponse:
         name = f"calls of an app, {secrets.token_hex(3)}"
         secret = create_token(name, Role.OPERATOR, created_by=actor_of(request))
     site = request.build_absolute_uri("/").removesuffix("/")
+    dropped, given = reads.newest_dropped(), request.GET.dict()
     context = {
         "setups": _setups(site, secret),
         "has_token": request.method == "POST",
-        "newest": _newest(),
-        "dropped": [(each, REMEDIES[DropReason(each.why)]) for each in reads.newest_dropped()],
+        "page": CallsPage(CallFilter.read(given), ChosenPrices.read(given)),
+        "dropped": [(each, REMEDIES[DropReason(each.why)]) for each in dropped],
+        "dropped_calls": sum(each.count for each in dropped),
+        "problem": wrong_price(request.GET),
     }
     return render(request, "rooms/calls/intake.html", context)
 
@@ -68,14 +70,6 @@ class CallSource(Protocol):
 def _setups(site: str, token: str) -> list[Fragment]:
     sources = (room for room in rooms() if isinstance(room, CallSource))
     return [each.how_to_send(site, token) for each in sources]
-
-
-def _newest() -> list[ModelCall]:
-    """Return the newest calls of conversations that are not deleted."""
-    found = reads.newest_of_all(NEWEST)
-    ids = {call.memory_id for call in found}
-    known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
-    return [call for call in found if call.memory_id in known]
 
 
 @require_safe

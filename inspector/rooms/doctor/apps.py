@@ -21,7 +21,13 @@ class Doctor(room.SiteRoom):
     verbose_name = "Doctor"
     urls = "inspector.rooms.doctor.urls"
     api_urls = "inspector.rooms.doctor.api"
-    menu = (room.MenuItem("Doctor", "doctor", 10, ("doctor-rules", "doctor-providers")),)
+    menu = (
+        room.MenuItem(
+            *("Doctor", "doctor", 35, ("doctor-rules", "doctor-providers", "doctor-error")),
+            icon="doctor",
+            is_seldom=True,
+        ),
+    )
     styles = ("rooms/doctor/doctor.css",)
     flags: Sequence[Flag] = flagged.FLAGS
 

@@ -21,7 +21,7 @@ class Lab(room.SiteRoom):
     verbose_name = "The lab"
     urls = "inspector.rooms.lab.urls"
     api_urls = "inspector.rooms.lab.api"
-    menu = (room.MenuItem("Lab", "lab", 20, ("lab-compactions",)),)
+    menu = (room.MenuItem("Lab", "lab", 20, ("lab-compactions",), icon="sim"),)
     styles = ("rooms/lab/lab.css",)
     also_on = ("conversation", "simulate", "add", "branch")
     flags = flagged.FLAGS

@@ -5,7 +5,7 @@ class Lessons(room.SiteRoom):
     name = "inspector.rooms.lessons"
     verbose_name = "Lessons"
     urls = "inspector.rooms.lessons.urls"
-    menu = (room.MenuItem("Lessons", "lessons", 30, is_public=True),)
+    menu = (room.MenuItem("Learn", "lessons", 30, is_public=True, icon="learn"),)
     styles = ("rooms/lessons/lessons.css",)
     scripts = ("rooms/lessons/lessons.js",)
 

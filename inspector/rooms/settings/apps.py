@@ -14,8 +14,13 @@ class Settings(room.SiteRoom):
     verbose_name = "Settings"
     urls = "inspector.rooms.settings.urls"
     menu = (
-        room.MenuItem("Policies", "policies", 60),
-        room.MenuItem("Tokens", "tokens", 70, permission="chatmemory.add_apitoken"),
+        room.MenuItem("Policies", "policies", 60, icon="policy", is_seldom=True),
+        room.MenuItem(
+            *("Tokens", "tokens", 70),
+            permission="chatmemory.add_apitoken",
+            icon="key",
+            is_seldom=True,
+        ),
     )
     styles = ("rooms/settings/settings.css",)
 

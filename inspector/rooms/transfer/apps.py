@@ -17,7 +17,14 @@ class Transfer(room.SiteRoom):
     verbose_name = "Import and export"
     needs = ("integrity",)
     urls = "inspector.rooms.transfer.urls"
-    menu = (room.MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),)
+    menu = (
+        room.MenuItem(
+            *("Import", "import", 40),
+            permission="chatmemory.change_memory",
+            icon="import",
+            is_seldom=True,
+        ),
+    )
     services = dict.fromkeys(("Imported", "Report", "import_all"), IMPORTS)
     scripts = ("rooms/transfer/upload.js",)
 

@@ -5,6 +5,7 @@ import { bindComposer } from "./composer.js";
 import { bindCopying } from "./copying.js";
 import { bindFaults } from "./faults.js";
 import { bindKeys } from "./keys.js";
+import { bindMenus } from "./menus.js";
 import { bindMorph } from "./morph.js";
 import { bindPage } from "./page.js";
 import { bindPanes } from "./panes.js";
@@ -13,6 +14,7 @@ import { bindSteps } from "./steps.js";
 import { bindTape } from "./tape.js";
 
 bindMorph();
+bindMenus();
 bindBulk();
 bindFaults();
 bindKeys();

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
+from django.utils import timezone
 from django.utils.html import strip_tags
 
 from chatmemory import services
 from chatmemory.access.scopes import Scope
+from chatmemory.known_models import known_model
 from chatmemory.models import ApiToken
 from chatmemory.signals import vacuuming
 from chatmemory.windows.policies import TokenWindow
@@ -21,6 +25,7 @@ from inspector.rooms.calls.bodies import OPENAI
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage
 from inspector.rooms.calls.learning import learn
 from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
+from inspector.rooms.calls.overview import DAYS, prompt_cost
 from inspector.rooms.calls.page import CallPage
 from inspector.rooms.calls.reads import RebuiltCall, call_compared_with, one_call
 from inspector.rooms.calls.writes import count_dropped, store
@@ -214,6 +219,51 @@ def test_the_setup_is_shown_with_a_token_and_what_was_dropped(desk, operator_cli
     made = operator_client.post("/calls/").text
     assert "Authorization=Bearer%20cm_" in made
     assert ApiToken.objects.get().role == "operator"
+
+
+def test_calls_come_first_with_totals_by_day_and_model(desk, operator_client):
+    """Independent sums over the rows; a day and a model filter the list."""
+    day = timezone.localdate()
+    ModelCall.objects.filter(n=1).update(at=timezone.now() - timedelta(days=1), error="no <b>")
+    ModelCall.objects.filter(n__gt=1).update(at=timezone.now())
+    rows = list(ModelCall.objects.all())
+    page = operator_client.get("/calls/").context["page"]
+    assert not page.is_empty
+    assert page.today.calls == len(rows) - 1
+    assert page.all.input == sum(row.input or 0 for row in rows)
+    assert page.all.cached == sum(row.cached or 0 for row in rows)
+    assert page.all.output == sum(row.output or 0 for row in rows)
+    assert page.all.errors == 1
+    assert {row.model: row.totals.calls for row in page.models} == Counter(r.model for r in rows)
+    assert [len(row.bars) for row in page.days] == [DAYS] * 6
+    text = operator_client.get("/calls/").text
+    assert text.index("Newest calls") > text.index("By model") > text.index("Record more…")
+    assert "failed: no &lt;b&gt;" in text
+    before = operator_client.get(f"/calls/?day={day - timedelta(days=1)}").context["page"]
+    assert [each.call.n for each in before.newest] == [1]
+    other = operator_client.get("/calls/?model=nobody's&day=no-day")
+    assert other.context["page"].newest == []
+    assert "No call matches" in other.text
+
+
+def test_the_cost_of_calls_is_that_of_their_prompts(desk, operator_client):
+    """In tokens at the input price, cached ones by their share; in money with prices."""
+    assert prompt_cost("nobody-knows-it", "", {"input": 100, "cached": 40, "written": 0}) == 100
+    share = known_model("gpt-4o").cached
+    tokens = {"input": 100, "cached": 40, "written": 0}
+    assert prompt_cost("gpt-4o", "openai", tokens) == 60 + 40 * share
+    page = operator_client.get("/calls/?input=10000&output=20000").context["page"]
+    (row,) = page.models
+    money = row.totals.cost * 10_000 / 10**6 + Decimal(row.totals.output) * 20_000 / 10**6
+    assert row.cost == f"${money:,.2f}"
+    assert "must be a number" in operator_client.get("/calls/?input=x").text
+
+
+def test_before_the_first_call_the_page_says_how_to_record_one(db, operator_client):
+    text = operator_client.get("/calls/").text
+    assert "No calls yet" in text
+    assert "OPENAI_BASE_URL" in text
+    assert 'hx-trigger="every 5s"' in text
 
 
 def test_commands_and_agents_give_the_same_answer(desk, capsys):

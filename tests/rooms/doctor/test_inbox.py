@@ -69,7 +69,7 @@ def test_each_line_says_what_happened_in_its_newest_case(fleet):
     told = {cause.name: cause.words for cause in counted_headlines(0).causes}
     assert told["refused"].startswith("OpenAI refuses it: ")
     assert told["never_in_memory"].endswith("its window 40 tokens")
-    assert "said again in #4" in told["user_repeated"]
+    assert "repeated in #4" in told["user_repeated"]
 
 
 def test_it_asks_for_the_providers_until_they_are_chosen(operator_client, fleet):
