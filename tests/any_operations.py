@@ -365,10 +365,11 @@ def accusation(
             for memory_id in ids:
                 if found := verify(memory_id):
                     return f"seed {seed}, operation {n} ({it.made[-1]}): {found}"
-        return _refused(seed)
+        found = refused_archive()
+        return found and f"seed {seed}, archive: {found}"
 
 
-def _refused(seed: int) -> str:
+def refused_archive() -> str:
     """Import everything again from an archive, and return why it was refused, or ""."""
     ids = list(Memory.objects.order_by("created_at").values_list("pk", flat=True))
     lines = list(archive_lines(ids))
@@ -377,6 +378,4 @@ def _refused(seed: int) -> str:
     file = BytesIO("".join(f"{each}\n" for each in lines).encode())
     refused = [each.refused for each in import_archive(file) if each.refused]
     again = list(archive_lines(ids)) if not refused else lines
-    if refused or again != lines:
-        return f"seed {seed}, archive: {refused or 'another archive'}"
-    return ""
+    return str(refused or "another archive") if refused or again != lines else ""

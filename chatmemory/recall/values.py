@@ -52,7 +52,7 @@ _CURRENCY = r"[$€£¥₹]|円|元|(?:usd|eur|gbp|dollars?|euros?|yen|cents?|re
 _MONEY_BEHIND = declared_pattern(rf" ?(?:{_CURRENCY})", re.IGNORECASE)
 _MONEY_BEFORE = declared_pattern(rf"(?:{_CURRENCY}) ?\Z", re.IGNORECASE, most=8)
 _DECIMAL = declared_pattern(r"[0-9]{1,3}(?:[.,][0-9]{3})*[.,:][0-9]{1,2}")
-_WORD = declared_pattern(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_WORD = declared_pattern(r"[^\W_]++(?:['’\-][^\W_]++)*+")
 _PLAIN_WORD = declared_pattern(r"[^\W_]+")
 _CLAUSE = declared_pattern(r"[,;:!?。、，；：！？\n()\"“”„「」]|\.(?=\s|$)|—| - ")
 _NOT_SIGNS = declared_pattern(r"[\W_]+")

@@ -23,6 +23,7 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 from chatmemory.stores.memory import InMemoryChatMemoryStore
 
+from ..any_operations import refused_archive
 from .vectors import (
     FailingTransactStore,
     RecordingStore,
@@ -100,17 +101,22 @@ def test_the_django_store_recovers_as_in_every_sequence(way, part, db, record_pr
     on_sqlite = connection.vendor == "sqlite"
     chosen = recoveries() if IS_WHOLE or on_sqlite else sample(EVERY, recoveries)
     chosen = chosen[part::PARTS]
-    for sequence in chosen:
-        replay_and_verify(sequence, way)
+    for n, sequence in enumerate(chosen):
+        is_imported = way == "transact" and (IS_WHOLE or n % 4 == 0)
+        replay_and_verify(sequence, way, is_imported=is_imported)
     record_property(f"conformance: sequences with recovery, Django store, {way}", len(chosen))
 
 
-def replay_and_verify(sequence: dict[str, Any], way: str) -> None:
-    """Replay a sequence on the Django store. The ledger equals a replay of the stored rows."""
+def replay_and_verify(sequence: dict[str, Any], way: str, is_imported: bool = False) -> None:
+    """Replay a sequence on the Django store. The ledger equals a replay of the stored rows, and an
+    archive of it is imported.
+    """
     with transaction.atomic():
         Replay(sequence, WAYS[way](DjangoChatMemoryStore())).run()
         if Memory.objects.exists():
             assert verify("default") is None, sequence["id"]
+        if is_imported:
+            assert refused_archive() == "", sequence["id"]
         transaction.set_rollback(True)
 
 
@@ -119,11 +125,18 @@ def replay_and_verify(sequence: dict[str, Any], way: str) -> None:
 )
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_http_store_replays_every_sequence(part, served, record_property):
-    """A server keeps the messages; the memory, its policy and its estimator are here."""
+    """A server keeps the messages; the memory, its policy and its estimator are here. The ledgers
+    of the server are verified by its command.
+    """
     some = [*over_http(), *sample(EVERY // 2, recoveries)]
     chosen = ([*sequences(), *recoveries()] if IS_WHOLE else some)[part::PARTS]
+    ids = [uuid4().hex for _ in chosen]
     with HttpChatMemoryStore(served.url, served.token) as store:
-        for sequence in chosen:
-            Replay(sequence, RecordingStore(store), uuid4().hex).run()
+        for sequence, memory_id in zip(chosen, ids, strict=True):
+            Replay(sequence, RecordingStore(store), memory_id).run()
+    if IS_WHOLE or part == 0:
+        memories = f"{served.url}/api/v1/memories"
+        known = [id for id in ids if served.api.get(f"{memories}/{id}/").status_code == 200]
+        assert f"{len(known)} conversations verified" in served.manage("verify_memories", *known)
     name = "conformance: sequences, HTTP store, plain methods"
     record_property(name if IS_WHOLE else f"{name}, a sample", len(chosen))
