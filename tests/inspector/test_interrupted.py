@@ -137,3 +137,14 @@ def test_a_conversation_over_its_limit_by_them_alone_has_no_flag(m, operator_cli
     services.change(m, policy=policy)
     (row,) = operator_client.get("/").context["rows"]
     assert (row.memory.is_over_limit, row.over_limit) == (True, "")
+
+
+def test_the_strip_calls_it_not_answered_and_not_left(m, open_page):
+    timeline = open_page().timeline
+    assert "not answered" in timeline.cells[2].words
+    assert "is-unseen" in timeline.cells[3].css
+    assert "left memory" not in {each.text for each in timeline.labels}
+    services.add("m", [UserMessage("Hello?")])
+    timeline = open_page().timeline
+    assert "left memory at step 5" in timeline.cells[2].words
+    assert "left memory" in {each.text for each in timeline.labels}

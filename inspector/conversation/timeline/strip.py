@@ -23,6 +23,7 @@ from inspector.conversation.timeline.labels import (
     text_width,
 )
 
+UNANSWERED = "is-unseen"
 # In pixels: a digit of a mark, and the free space beside it in a cell.
 DIGIT, INSET = 6.5, 3.0
 
@@ -98,6 +99,7 @@ def cells(
             not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
             state.query.msg in seqs and "is-sel",
             not state.marks.seqs.isdisjoint(seqs) and "is-hit",
+            not _unanswered(state).isdisjoint(seqs) and UNANSWERED,
             pairs[i],
         )
         cell = Cell(
@@ -115,6 +117,11 @@ def cells(
         )
         drawn.append(cell)
     return tuple(drawn)
+
+
+def _unanswered(state: ConversationState) -> frozenset[int]:
+    """Return the messages of interrupted tool calls that memory still holds."""
+    return frozenset(state.window.interrupted_seqs)
 
 
 def flag_of(state: ConversationState) -> str:
@@ -154,7 +161,9 @@ def _words(
     name = "Draft" if is_draft else f"#{arrival.seq:,}"
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
     status = "not said yet" if is_draft or is_later else "in memory"
-    if life == "is-out" and not is_draft:
+    if not _unanswered(state).isdisjoint(seqs):
+        status = "not answered"
+    elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
     return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {status}"
 
@@ -221,7 +230,12 @@ def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
         yield Label("window", _percent(head + 1, strip), "end", "win", dx=-beside)
     if head + 1 < len(strip) and not strip[max(head, 0)].is_draft:
         yield Label("not said yet", _percent(head + 1, strip), "start", dx=beside)
-    out = [i for i, cell in enumerate(strip) if lives[i] == "is-out" and "is-tick" not in cell.css]
+    others = {"is-tick", UNANSWERED}
+    out = [
+        i
+        for i, cell in enumerate(strip)
+        if lives[i] == "is-out" and others.isdisjoint(cell.css.split())
+    ]
     if out:
         yield Label("left memory", _percent(out[-1] + 1, strip), "end")
         yield Label("left memory", _percent((out[0] + out[-1] + 1) / 2, strip))

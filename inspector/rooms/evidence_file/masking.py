@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -47,15 +47,24 @@ class _Found(NamedTuple):
 
 
 class Masker:
-    """Replaces terms, and counts them by their kind."""
+    """Replaces terms, and counts them by their kind. If it `counts_others`, `left` has the terms
+    of the kinds that are not chosen.
+    """
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, counts_others: bool = False) -> None:
         self._choice = choice
         self._marks: dict[tuple[str, str], str] = {}
         self.found: dict[str, int] = {}
         words = {form for word in choice.words for form in _forms(word)} - {""}
         self._words = words_pattern(sorted(words, key=len, reverse=True)) if words else None
         self._kinds = [kind for kind in KINDS if kind in choice.kinds]
+        self._others = [kind for kind in KINDS if kind not in choice.kinds and counts_others]
+        self._left: dict[str, set[str]] = {}
+
+    @property
+    def left(self) -> dict[str, int]:
+        """The number of terms of each kind that is not masked."""
+        return {kind: len(self._left[kind]) for kind in self._others if kind in self._left}
 
     def is_whole(self, seq: int, role: str) -> bool:
         """Return whether the whole text of a message is left out."""
@@ -84,32 +93,26 @@ class Masker:
         return value
 
     def _masked(self, text: str, most: int, is_only_words: bool = False) -> str:
-        if self._words is None and (is_only_words or not self._kinds):
+        kinds = () if is_only_words else self._kinds
+        others = () if is_only_words else self._others
+        if self._words is None and not kinds and not others:
             return text[:most]
-        found = sorted(self._found_in(text, is_only_words), key=lambda each: each.start)
+        form = NormalText.of(text)
+        found = [*_apart([*self._words_in(form), *_terms_in(form, kinds)])]
         parts, done = list[str](), 0
-        for each in _apart(found, self._order):
+        for each in found:
             if each.start >= most:
                 break
             parts += (text[done : each.start], self._mark(each))
             done = each.end
+        for each in _beside(_apart([*_terms_in(form, others)]), found):
+            if each.start < most:
+                self._left.setdefault(each.kind, set()).add(each.key)
         return "".join((*parts, text[done:most]))
 
-    def _found_in(self, text: str, is_only_words: bool) -> Iterator[_Found]:
-        form = NormalText.of(text)
+    def _words_in(self, form: NormalText) -> Iterator[_Found]:
         for found in self._words.finditer(form.text) if self._words else ():
             yield _Found(*form.span(*found.span()), WORD, _OTHERS.sub("", found[0].casefold()))
-        for name in () if is_only_words else self._kinds:
-            kind = KINDS[name]
-            for found in kind.pattern.finditer(form.text):
-                if kind.is_term(found):
-                    group = kind.group if found[kind.group] is not None else 0
-                    key = found[group].casefold()
-                    key = _OTHERS.sub("", key) if name in _SPACED else key
-                    yield _Found(*form.span(*found.span(group)), name, key)
-
-    def _order(self, found: _Found) -> int:
-        return -1 if found.kind == WORD else self._kinds.index(found.kind)
 
     def _mark(self, found: _Found) -> str:
         named = found.kind, found.key
@@ -133,12 +136,26 @@ def words_pattern(words: list[str]) -> re.Pattern[str]:
     return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")
 
 
-def _apart(found: list[_Found], order: Any) -> Iterator[_Found]:
+def _terms_in(form: NormalText, kinds: Iterable[str]) -> Iterator[_Found]:
+    for name in kinds:
+        kind = KINDS[name]
+        for found in kind.pattern.finditer(form.text):
+            if kind.is_term(found):
+                group = kind.group if found[kind.group] is not None else 0
+                key = found[group].casefold()
+                key = _OTHERS.sub("", key) if name in _SPACED else key
+                yield _Found(*form.span(*found.span(group)), name, key)
+
+
+_ORDER = {kind: n for n, kind in enumerate((WORD, *KINDS))}
+
+
+def _apart(found: list[_Found]) -> Iterator[_Found]:
     """Yield terms that do not overlap: those that do become one, like the longest."""
     last: _Found | None = None
-    for each in found:
+    for each in sorted(found, key=lambda each: each.start):
         if last is not None and each.start < last.end:
-            first = max(last, each, key=lambda found: (found.end - found.start, -order(found)))
+            first = max(last, each, key=lambda each: (each.end - each.start, -_ORDER[each.kind]))
             last = first._replace(start=last.start, end=max(last.end, each.end))
             continue
         if last is not None:
@@ -146,3 +163,13 @@ def _apart(found: list[_Found], order: Any) -> Iterator[_Found]:
         last = each
     if last is not None:
         yield last
+
+
+def _beside(terms: Iterable[_Found], masked: Sequence[_Found]) -> Iterator[_Found]:
+    """Yield terms that overlap none of the masked ones; both come in the order of the text."""
+    n = 0
+    for each in terms:
+        while n < len(masked) and masked[n].end <= each.start:
+            n += 1
+        if n == len(masked) or masked[n].start >= each.end:
+            yield each

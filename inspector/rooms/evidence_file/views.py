@@ -85,9 +85,10 @@ def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
             raise Http404("in the address, 'at' must be a step")
         context = {"memory": memory, "form": form, "problem": first_problem(form)}
         return render(request, "rooms/evidence_file/form.html", context, status=422)
-    masker = Masker(form.choice)
+    is_file = is_sent and "download" in request.POST
+    masker = Masker(form.choice, counts_others=not is_file)
     found = evidence(memory_id, form.cleaned_data["at"], masker)
-    if is_sent and "download" in request.POST:
+    if is_file:
         return _download(found, masker, actor_of(request))
     marked = [each for each in found.data["messages"] if "[redacted " in each["text"]]
     context = {
@@ -95,6 +96,7 @@ def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
         "form": form,
         "evidence": found,
         "masked": masker.found,
+        "unmasked": masker.left,
         "marked": marked[:PREVIEWED],
         "more": max(0, len(marked) - PREVIEWED),
         "is_previewed": is_sent,

@@ -178,3 +178,14 @@ def test_equal_terms_have_equal_marks_however_they_are_written():
     found = Masker(Choice(frozenset({"card"}), ("ada lovelace",)))
     assert re.findall(r"#A\d", found.text(text)) == ["#A1", "#A1", "#A2", "#A2", "#A2"]
     assert found.found == {"card": 1, "word": 1}
+
+
+def test_terms_of_the_other_kinds_are_counted_and_left():
+    masker = Masker(Choice(frozenset({"mail"})), counts_others=True)
+    text = "ada@example.org, 4012 8888 8888 1881 and 4012-8888-8888-1881, DOB 1990-11-02"
+    assert masker.text(text) == text.replace("ada@example.org", "[redacted mail #A1]")
+    assert (masker.found, masker.left) == (
+        {"mail": 1},
+        {"card": 1, "date of birth": 1},
+    )
+    assert Masker(Choice()).left == {}
