@@ -71,6 +71,9 @@ def parts(view: ConversationState) -> Iterator[Part]:
     if refusing.refused_by:
         context = {"refused": words.refused(refusing), "memory": view.memory}
         yield Part("rooms/doctor/_refused.html", context, Place.FLAG)
+        if refusing.diagnosis:
+            report = {"say": words.refusal(refusing), "memory": view.memory}
+            yield Part("rooms/doctor/_report.html", report, Place.REPORT)
 
 
 def _answers(view: ConversationState) -> dict[str, object]:

@@ -162,26 +162,49 @@ class DoctorPage:
     def __init__(self, midnight: datetime) -> None:
         self._midnight = midnight
         self.made: Choices = choices()
-        self._issues: Issues = issues()
-        self.refused = self._issues.refused
+        self.issues: Issues = issues()
+        self.refused = self.issues.refused
         self.changed = unexamined().count()
         self.is_unexamined = bool(self.changed) and not is_any_examined()
 
     @property
     def used(self) -> list[Line]:
         is_used = self.made.is_made
-        causes = [CauseLine(each, self._midnight, is_used) for each in self._issues.used]
-        short = short_windows()
-        return [*causes, *([ShortLine(short, self._midnight)] if short else [])]
+        causes = [CauseLine(each, self._midnight, is_used) for each in self.issues.used]
+        return [*causes, *([self.short] if self.short else [])]
+
+    @cached_property
+    def unused(self) -> list[Line]:
+        return [CauseLine(each, self._midnight, is_used=False) for each in self.issues.unused]
 
     @property
-    def unused(self) -> list[Line]:
-        return [CauseLine(each, self._midnight, is_used=False) for each in self._issues.unused]
+    def new(self) -> int:
+        """The number of conversations that a provider in use refuses since today."""
+        today = {
+            case.memory_id
+            for each in self.issues.used
+            if each.severity == "refused"
+            for case in each.cases
+            if case.problem.at and case.problem.at >= self._midnight
+        }
+        return len(today)
+
+    @cached_property
+    def mishandled(self) -> list[Line]:
+        """The causes for which providers in use accept windows, but may mishandle them."""
+        causes = [each for each in self.issues.used if each.severity != "refused"]
+        return [CauseLine(each, self._midnight, is_used=False) for each in causes]
+
+    @cached_property
+    def short(self) -> Line | None:
+        """The windows that are smaller than their largest turn, or None."""
+        found = short_windows()
+        return ShortLine(found, self._midnight) if found else None
 
     @property
     def elsewhere(self) -> int:
         """The number of further conversations that other providers would refuse."""
-        return self._issues.refused_elsewhere
+        return self.issues.refused_elsewhere
 
     @property
     def in_use(self) -> str:

@@ -23,6 +23,7 @@ from inspector.rooms.doctor import words
 from inspector.rooms.doctor.answered import AnsweredError
 from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
 from inspector.rooms.doctor.forms import ProvidersForm
+from inspector.rooms.doctor.mending import mends
 from inspector.rooms.doctor.page import CausePage, DoctorPage
 from inspector.rooms.doctor.reads import conversations_by_provider, doctor_page, would_find
 from inspector.rooms.doctor.using import ALL
@@ -37,9 +38,13 @@ def doctor(request: HttpRequest) -> HttpResponse:
     visit = Visit.read(request.GET.dict())
     if visit.parameters:
         return _cause(request, visit)
-    flagged = overview_stats(midnight()).flagged  # the flags of other rooms
+    stats = overview_stats(midnight())
+    flagged = stats.flagged  # the flags of other rooms
+    page = DoctorPage(midnight())
     context = {
-        "page": DoctorPage(midnight()),
+        "page": page,
+        "mends": mends(page.issues.used, midnight(), page.made.is_made),
+        "conversations": stats.conversations,
         "is_empty": lambda: not any_memory(),
         "elsewhere": [
             (flag, flagged[flag.name])

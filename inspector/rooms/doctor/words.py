@@ -56,6 +56,19 @@ def refused(found: KnownDiagnosis) -> str:
     return f"refused by {provider_names(found.refused_by)}{as_of}"
 
 
+def refusal(found: KnownDiagnosis) -> str:
+    """Return the sentence on top of a refused conversation: `OpenAI would reject this memory: tool
+    call without a result. Since step 41: … (#12).`
+    """
+    assert found.diagnosis is not None
+    problem = next(each for each in found.diagnosis.listed if each.refused_by)
+    names = capitalized(provider_names(found.refused_by))
+    title = decapitalized(problem_title(problem.rule))
+    return (
+        f"{names} would reject this memory: {title}. {how_it_began(problem, found.diagnosis.step)}"
+    )
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer of a provider to a window. `provider` is its name as people write it."""
@@ -139,6 +152,11 @@ def verb(rule: str) -> str:
     """Return the label of the button that repairs a rule's faults; "" if there is no repair."""
     repairs = RULES[rule].repairs
     return _VERBS[repairs[0]] if repairs else ""
+
+
+def mend_verb(count: int) -> str:
+    """Return the label of the button that opens the preview of a mend for some conversations."""
+    return f"Mend {count:,}…" if count > 1 else "Mend…"
 
 
 def verb_of(issue: Issue) -> str:

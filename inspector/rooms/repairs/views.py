@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +24,7 @@ from inspector.conversation.links import conversation_url
 from inspector.display import render_form
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.largest import short_windows
+from inspector.rooms.doctor.mending import client_written
 from inspector.rooms.doctor.reads import ill_ids
 from inspector.rooms.doctor.visit import Visit
 from inspector.rooms.doctor.words import provider_names, raised_words
@@ -41,7 +43,9 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     memory = conversations.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _query_values(request, memory))
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
-    if form.is_valid() and request.method == "POST":
+    if form.is_valid() and request.method == "POST" and memory.policy is None:
+        form.add_error(None, "only your client can change this list")
+    elif form.is_valid() and request.method == "POST":
         try:
             made = writes.repair(memory_id, **form.arguments, actor=actor_of(request))
             return redirect(f"{conversation_url(memory_id)}?repaired={made.step}")
@@ -54,6 +58,7 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
         "rooms/repairs/repair.html",
         form,
         memory=memory,
+        by_client=memory.policy is None,
         preview=preview,
         remaining=remaining,
         places=_places(preview),
@@ -114,7 +119,8 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     provider = visit.provider or next(iter(choices().everywhere.providers), "openai")
     confirmed = "versions" in request.POST
     versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
-    ids = ill_ids(visit.which, AT_ONCE) if versions is None else list(versions)
+    ids = _mendable(request, visit) if versions is None else list(versions)
+    ids = without_clients(ids)
     actor = actor_of(request)
     made = writes.repair_all(
         ids,
@@ -147,6 +153,13 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/repairs/repaired.html", context)
 
 
+def _mendable(request: HttpRequest, visit: Visit) -> list[str]:
+    """Return the conversations with one of the rules of the form, which share a cure."""
+    rules = [rule for rule in request.POST.getlist("rule") if rule in RULES] or [visit.rule]
+    found = [ill_ids(replace(visit.which, rule=rule), AT_ONCE) for rule in rules]
+    return list(dict.fromkeys(id for ids in found for id in ids))[:AT_ONCE]
+
+
 @require_POST
 def raise_limits(request: HttpRequest) -> HttpResponse:
     """Show the limits that are smaller than the largest recorded turn, and the limits that it needs
@@ -173,6 +186,14 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
         "most": AT_ONCE if len(found) == AT_ONCE else 0,
     }
     return render(request, "rooms/repairs/raised.html", context)
+
+
+def without_clients(memory_ids: list[str]) -> list[str]:
+    """Return the conversations whose window no client writes: only the client can change its list,
+    and its next list would undo a repair.
+    """
+    theirs = client_written(memory_ids)
+    return [memory_id for memory_id in memory_ids if memory_id not in theirs]
 
 
 def _example(made: writes.Repairs, provider: str) -> dict[str, Any] | None:

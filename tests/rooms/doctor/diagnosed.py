@@ -34,6 +34,7 @@ def break_each_rule() -> None:
     for name, rule in RULES.items():
         services.create(name, None)
         protocol.update_messages(name, example(rule.bad, rule.example_provider))
+        services.change(name, policy=MessageWindow(99))  # else only its client could change it
         diagnosed(name)
 
 

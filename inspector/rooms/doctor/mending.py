@@ -1,0 +1,198 @@
+"""The lines of the doctor's page: what one mend would cure, and what only a client can change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatmemory.explain import wording
+from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.messages.message import ToolExecutionResultMessage
+from chatmemory.models import Memory
+from chatmemory.reading import windows
+from inspector.rooms.doctor import words
+from inspector.rooms.doctor.page import SHOWN, Line, Row
+from inspector.rooms.doctor.reads import Case, Issue, prevention_in
+from inspector.shell.rooms import page_url
+
+MOST_LINES = 5  # further ones are folded
+SHARE, FEWEST = 2 / 3, 3  # of a group that has most cases
+LISTED = 30  # messages of a list to copy
+CLIENT = "client"
+
+
+class Common(NamedTuple):
+    """The prefix that most cases share, as far as its last slash, and how many of all have it."""
+
+    prefix: str
+    cases: int
+    of: int
+
+
+def common_to(memory_ids: Collection[str]) -> Common | None:
+    """Return the prefix that at least two thirds of these conversations share, of at least three
+    cases; None if there is none.
+    """
+    prefixes = Counter(id.rpartition("/")[0] + "/" for id in memory_ids if "/" in id)
+    for prefix, count in prefixes.most_common(1):
+        if count >= max(FEWEST, SHARE * len(memory_ids)):
+            return Common(prefix, count, len(memory_ids))
+    return None
+
+
+def client_written(memory_ids: Iterable[str]) -> set[str]:
+    """Return the conversations of these whose window a client writes."""
+    rows = Memory.objects.filter(id__in=list(memory_ids), policy_kind=None)
+    return set(rows.values_list("pk", flat=True))
+
+
+class MendLine(Line):
+    """A line for what one mend would cure: rules and providers with the same cure share it.
+
+    A line that is `by_client` has no mend: its windows are lists that clients write.
+    """
+
+    def __init__(
+        self, found: Sequence[Issue], midnight: datetime, is_red: bool, by_client: bool
+    ) -> None:
+        super().__init__(midnight)
+        self._issues = sorted(found, key=lambda each: -len(each.cases))
+        first = self._issues[0]
+        self.is_red, self.by_client = is_red, by_client
+        cases = [case for each in self._issues for case in each.cases]
+        self.cases: dict[str, Case] = {case.memory_id: case for case in reversed(cases)}
+        self.count = len(self.cases)
+        self.times = [case.problem.at for case in self.cases.values() if case.problem.at]
+        self.rules = list(dict.fromkeys(each.rule for each in self._issues))
+        self.id = "-".join(("clients" if by_client else "mend", first.severity, *self.rules))
+        self.title = words.problem_title(first.rule)
+        named = {name for each in self._issues for name in each.providers}
+        self.providers = [name for name in PROVIDERS if name in named]
+        kinds = f"{len(self.rules)} kinds" if len(self.rules) > 1 else ""
+        self.why = " · ".join(filter(None, [words.provider_names(self.providers), kinds]))
+        provider = first.repairable_for or next(iter(self.providers), "")
+        self.provider = provider
+        query = {"provider": provider, "rule": first.rule}
+        query = {name: value for name, value in query.items() if value}
+        self.address = f"{reverse('inspector:doctor')}?{urlencode(query)}"
+        self.action = page_url("repair-many")
+        can_mend = bool(self.action and first.repairable_for) and not by_client
+        self.verb = words.mend_verb(self.count) if can_mend else ""
+
+    @cached_property
+    def common(self) -> Common | None:
+        """Whose cases most of them are."""
+        return common_to(self.cases.keys())
+
+    @cached_property
+    def prevention(self) -> str:
+        """What prevents it; nothing for a list that a client writes."""
+        if self.by_client:
+            return ""
+        rules = [rule for rule in self.rules if not self.verb or RULES[rule].by_policy]
+        found = (prevention_in(rule, self.cases) for rule in rules)
+        return next(filter(None, found), "")
+
+    @property
+    def _newest_first(self) -> list[Case]:
+        dated = [case for case in self.cases.values() if case.problem.at]
+        dated.sort(key=lambda case: (case.problem.at, case.memory_id), reverse=True)
+        return [*dated, *(case for case in self.cases.values() if not case.problem.at)]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [
+            Row(
+                case.memory_id,
+                case.query,
+                words.how_it_began(case.problem, case.step),
+                case.problem.at,
+            )
+            for case in self._newest_first[:SHOWN]
+        ]
+
+    @cached_property
+    def to_copy(self) -> str:
+        """The newest list that a client wrote, for its developer: what is wrong, and each message
+        with its place.
+        """
+        return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
+
+
+def list_to_copy(case: Case, providers: Sequence[str]) -> str:
+    """Return a list that providers refuse as lines for a developer: the fault, and each message
+    with its role and its place in the list, without its text.
+    """
+    problem = case.problem
+    title = wording.decapitalized(words.problem_title(problem.rule))
+    verb = "rejects" if len(providers) == 1 else "reject"
+    lines = [f"{wording.capitalized(words.provider_names(providers))} {verb} this list: {title}."]
+    if prevention := prevention_in(problem.rule, [case.memory_id]):
+        lines.append(prevention)
+    lines.append(case.memory_id)
+    rows = windows.window(case.memory_id).in_order
+    for place, row in enumerate(rows[:LISTED]):
+        message = row.message
+        role = wording.role(row.type, row.has_calls).lower()
+        call = f", call {message.id}" if isinstance(message, ToolExecutionResultMessage) else ""
+        fault = "  <- here" if row.seq == problem.seq else ""
+        lines.append(f"[{place}] {role}{call}{fault}")
+    if len(rows) > LISTED:
+        lines.append(f"… {len(rows) - LISTED:,} more")
+    return "\n".join(lines)
+
+
+class Mends(NamedTuple):
+    """The lines that are shown, and the further ones that are folded."""
+
+    shown: Sequence[MendLine]
+    more: Sequence[MendLine]
+
+    @property
+    def more_count(self) -> int:
+        return len({id for line in self.more for id in line.cases})
+
+    @property
+    def more_titles(self) -> str:
+        return ", ".join(wording.decapitalized(line.title) for line in self.more[:3])
+
+
+def mends(issues: Iterable[Issue], midnight: datetime, is_used: bool) -> Mends:
+    """Return a line for each cure of refused windows, those with the most new cases today first.
+
+    Rare ones, which have no case of today and fewer than three in all, are folded, and so are those
+    beyond the first five.
+    """
+    refused = [each for each in issues if each.severity == "refused"]
+    clients = client_written(case.memory_id for each in refused for case in each.cases)
+    groups: dict[tuple[str, str], list[Issue]] = {}
+    for each in refused:
+        for cure, cases in _by_cure(each, clients):
+            if cases:
+                groups.setdefault(cure, []).append(replace(each, cases=cases))
+    lines = [
+        MendLine(found, midnight, is_used, by_client=cure[0] == CLIENT)
+        for cure, found in groups.items()
+    ]
+    lines.sort(key=lambda line: (-line.new, -line.count))
+    common = [line for line in lines if line.new or line.count >= FEWEST][:MOST_LINES]
+    shown = common or lines[:MOST_LINES]
+    return Mends(shown, [line for line in lines if line not in shown])
+
+
+def _by_cure(issue: Issue, clients: Collection[str]) -> list[tuple[tuple[str, str], list[Case]]]:
+    """Return the cases of a cause by what would cure them: the repair, or for windows without one
+    the rule; and the cases that only a client can change, by rule.
+    """
+    own = [case for case in issue.cases if case.memory_id not in clients]
+    theirs = [case for case in issue.cases if case.memory_id in clients]
+    repairs = RULES[issue.rule].repairs if issue.repairable_for else ()
+    cure = ("repair", repairs[0]) if repairs else ("rule", issue.rule)
+    return [(cure, own), ((CLIENT, issue.rule), theirs)]

@@ -1,0 +1,91 @@
+"""The lines of the doctor: what one mend would cure, and what only a client can change."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import MessageWindow, services
+from chatmemory.models import Memory
+from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.overview.selection import midnight
+from inspector.rooms.doctor.choosing import choose_providers
+from inspector.rooms.doctor.mending import common_to, mends
+from inspector.rooms.doctor.reads import issues
+
+from ...conversations import BRIEF, HI, call, create_and_add, keep, result
+from ...inspector.markup import words
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def fleet() -> None:
+    """Four that one mend cures, and three lists of a client."""
+    choose_providers("", ["openai", "anthropic"])
+    client = DjangoChatMemoryStore()
+    for n in range(3):
+        create_and_add(f"shop/dangling-{n}", MessageWindow(9), [HI, call("1"), HI])
+        client.update_messages(f"hooli/list-{n}", [BRIEF, result("71"), HI])
+    create_and_add("orphan", MessageWindow(9), [HI, result("9"), HI])
+    create_and_add("fine", MessageWindow(9), [HI])
+    keep()
+
+
+def test_a_line_is_what_one_mend_would_cure(fleet):
+    found = mends(issues().used, midnight(), is_used=True)
+    lines = {(line.by_client, line.rules[0]): line for line in found.shown}
+    assert set(lines) == {
+        (False, "dangling_call"),
+        (True, "orphan_result"),
+        (False, "orphan_result"),
+    }
+    mend, theirs = lines[False, "dangling_call"], lines[True, "orphan_result"]
+    assert (mend.count, mend.new, mend.verb) == (3, 3, "Mend 3…")
+    assert mend.common == ("shop/", 3, 3)
+    assert (theirs.count, theirs.verb) == (3, "")
+    assert "[1] tool result, call 71  <- here" in theirs.to_copy.splitlines()
+    assert [line.new for line in found.shown] == sorted((3, 3, 1), reverse=True)
+
+
+def test_a_list_of_a_client_is_never_mended(fleet, operator_client):
+    page = operator_client.get("/doctor/").text
+    assert page.count("Only your client can change this list.") == 1
+    asked = {"provider": "openai", "rule": ["orphan_result", "dangling_call"]}
+    shown = operator_client.post("/doctor/repair/", asked).context["repairs"]
+    assert set(shown.done) == {"orphan", *(f"shop/dangling-{n}" for n in range(3))}
+    version = Memory.objects.get(pk="hooli/list-0").last_step
+    repair = operator_client.get("/c/hooli~2Flist-0/repair/")
+    assert "Only your client can change this list." in repair.text
+    operator_client.post(
+        "/c/hooli~2Flist-0/repair/",
+        {"provider": "openai", "version": repair.context["memory"].version},
+    )
+    assert Memory.objects.get(pk="hooli/list-0").last_step == version
+
+
+def test_a_refused_conversation_has_its_sentence_on_top(fleet, operator_client):
+    page = operator_client.get("/c/shop~2Fdangling-0/").text
+    report = page[page.index('<div id="report">') : page.index('id="tape"')]
+    said = words(report.encode())
+    assert "OpenAI, Anthropic would reject this memory: a tool call without its result." in said
+    assert "Mend…" in said
+    client = operator_client.get("/c/hooli~2Flist-0/").text
+    report = client[client.index('<div id="report">') : client.index('id="tape"')]
+    assert "Only your client can change this list." in words(report.encode())
+    assert "Mend…" not in words(report.encode())
+    fine = operator_client.get("/c/fine/").text
+    assert "would reject" not in fine
+
+
+def test_what_is_not_refused_is_folded(fleet, operator_client):
+    services.add("fine", [HI])
+    page = operator_client.get("/doctor/").text
+    folded = page[page.index('class="folds"') :]
+    assert "Providers you do not use" in folded
+    assert "<details open" not in folded
+
+
+def test_a_group_shares_a_prefix_from_two_thirds_of_three_cases_on():
+    assert common_to(["a/1", "a/2", "b/1"]) is None
+    assert common_to(["a/1", "a/2", "a/3", "b/1"]) == ("a/", 3, 4)
+    assert common_to(["a/1", "a/2", "a/3", "b/1", "b/2"]) is None
