@@ -492,7 +492,7 @@ def test_a_summary_opens_to_what_it_stands_for_in_parts(db, operator_client):
     assert re.search(r'<a class="tag tag--link"\s+href="/c/m/\?at=251"', history)
     with CaptureQueriesContext(connection) as asked:
         operator_client.get("/c/m/?msg=251")
-    assert len(asked) <= 32  # two more for the advice: its kept figures, and the providers in use
+    assert len(asked) <= 30
 
 
 def test_after_a_redaction_the_page_names_the_summaries_that_are_left(talk, operator_client):

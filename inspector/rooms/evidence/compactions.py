@@ -24,7 +24,7 @@ from chatmemory.recall.compactions import (
 )
 from chatmemory.recall.lexicon import nameable
 from chatmemory.snapshots import one_snapshot
-from inspector.rooms.evidence.corpus import Corpus, corpus_now, roots_of
+from inspector.rooms.evidence.corpus import Corpus, corpus_now, roots_of, rows_with_sources
 from inspector.rooms.evidence.losses import (
     KeptTerm,
     StoredEvidence,
@@ -204,7 +204,7 @@ def fleet_compactions(which: MemoryFilter) -> Compactions:
     chosen = KeptCompactions.objects.filter(
         memory__in=which.rows(), compacted__gt=0, version=version
     )
-    rows = list(chosen.order_by("-memory__updated_at", "memory_id")[:SUMMED])
+    rows = list(rows_with_sources(chosen)[:SUMMED])
     found: list[CompactionOf] = []
     unreadable: list[str] = []
     for row in rows:
@@ -213,7 +213,7 @@ def fleet_compactions(which: MemoryFilter) -> Compactions:
                 found += [CompactionOf(row.pk, each) for each in evidence_rows(values)]
         except CorruptRow as error:
             unreadable.append(str(error))
-    roots = roots_of([row.pk for row in rows])
+    roots = roots_of(rows)
     found = each_once(
         sorted(found, key=lambda each: each.memory_id != roots[each.memory_id]),
         lambda each: CompactionId(roots[each.memory_id], each.evidence.boundary),

@@ -10,12 +10,12 @@ import json
 from array import array
 from base64 import b64decode, b64encode
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, F, Max, QuerySet
 
 from chatmemory import database
 from chatmemory.models import Memory
@@ -83,15 +83,25 @@ class Corpus:
         return self.mentions[digest] <= RARE
 
 
-def roots_of(memory_ids: Sequence[str]) -> dict[str, str]:
-    """Return the conversation from which each one was branched in the end, itself if it was not."""
-    parents: dict[str, str | None] = {}
-    waiting = set(memory_ids)
-    while waiting:
+def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactions]:
+    """Return rows, the newest conversation first, each with the conversation from which its own was
+    branched as `source`.
+    """
+    return rows.order_by("-memory__updated_at", "memory_id").annotate(
+        source=F("memory__branched_from")
+    )
+
+
+def roots_of(rows: Iterable[KeptCompactions]) -> dict[str, str]:
+    """Return the conversation from which that of each row was branched in the end, itself if it was
+    not. The rows have their sources. Only sources without a row are read.
+    """
+    parents: dict[str, str | None] = {row.pk: getattr(row, "source", None) for row in rows}
+    ids = list(parents)
+    while waiting := {each for each in parents.values() if each} - parents.keys():
         found = Memory.objects.filter(database.in_list("id", waiting))
         parents |= dict.fromkeys(waiting) | dict(found.values_list("id", "branched_from"))
-        waiting = {each for each in parents.values() if each} - parents.keys()
-    return {each: _root(each, parents) for each in memory_ids}
+    return {each: _root(each, parents) for each in ids}
 
 
 def _root(memory_id: str, parents: Mapping[str, str | None]) -> str:
@@ -118,8 +128,8 @@ def _rows() -> QuerySet[KeptCompactions]:
 @lru_cache(maxsize=1)
 def _corpus(newest: int, count: int) -> Corpus:
     """Return the corpus with this newest row and this number of rows."""
-    rows = list(_rows().order_by("-memory__updated_at", "memory_id").defer("content")[:NEWEST])
-    roots = roots_of([row.pk for row in rows])
+    rows = list(rows_with_sources(_rows().defer("content"))[:NEWEST])
+    roots = roots_of(rows)
     digests: defaultdict[str, set[int]] = defaultdict(set)
     for row in rows:
         digests[roots[row.pk]] |= unpacked(row.mentioned)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import BooleanField, ExpressionWrapper, Q
 
@@ -179,10 +179,12 @@ def figures_now(
     `rules` than the usual ones those under these, computed for about a second: the ones that are
     not reached have none.
     """
-    if len(ids) == 1 and not is_within_snapshot():
+    rows = list(_kept(ids))
+    if len(rows) == 1 and not rows[0].is_current and not is_within_snapshot():
         with suppress(ChatMemoryError):
-            current(FiguresKeeper(), next(iter(ids)), QUICK_MESSAGES)
-    found = list(kept_figures(ids))
+            current(FiguresKeeper(), rows[0].measured.id, QUICK_MESSAGES)
+        rows = list(_kept(ids))
+    found = [row.measured for row in rows]
     is_usual = rules in (None, ChosenPrices.read({}).rules)
     if is_usual and not policies:
         return found
@@ -227,6 +229,17 @@ def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
 
 def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
     """Yield conversations with their kept figures, by id; without figures where none are kept."""
+    return (row.measured for row in _kept(ids))
+
+
+class _Row(NamedTuple):
+    """A conversation with its kept figures; `is_current`: they are of its newest step."""
+
+    measured: Measured
+    is_current: bool
+
+
+def _kept(ids: Collection[str]) -> Iterator[_Row]:
     version, rules = FiguresKeeper().version(), ChosenPrices.read({}).rules
     chosen = sorted(ids)
     for first in range(0, len(chosen), ROWS_AT_ONCE):
@@ -237,7 +250,7 @@ def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
             row = getattr(memory, "keptcost", None)
             known = row if row is not None and row.version == version else None
             figures, tried = _read(known, rules)
-            yield Measured(
+            found = Measured(
                 memory.pk,
                 figures,
                 tried,
@@ -247,6 +260,7 @@ def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
                 str(known.step) if known else "",
                 memory.said_count,
             )
+            yield _Row(found, known is not None and known.step == memory.last_step)
 
 
 def _is(condition: Q) -> ExpressionWrapper[Q]:

@@ -442,7 +442,7 @@ def test_a_card_costs_a_bounded_number_of_queries(operator_client, order):
     KeptIncidents.objects.all().delete()
     with CaptureQueriesContext(connection) as without:
         order()
-    assert len(with_card) <= len(without) + 14
+    assert len(with_card) <= len(without) + 8
 
 
 def test_a_card_among_10_000_messages_reads_its_own_messages_only(operator_client):

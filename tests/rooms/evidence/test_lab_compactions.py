@@ -93,9 +93,7 @@ def test_it_reads_what_is_kept_by_one_query_and_the_corpus_by_two(compacted):
         connection,
     ) as captured:
         found = fleet_compactions(MemoryFilter())
-    assert (
-        len(captured) == 5
-    )  # two find the root of each session, by which a compaction is counted once
+    assert len(captured) == 3
     assert (len(found.measured), found.left_out, found.matching, found.conversations) == (
         2,
         0,
