@@ -20,7 +20,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.advice.choosing import is_of_first_half
+from chatmemory.advice.options import is_of_first_half
 from chatmemory.formats import stream_transcripts
 from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.recall.cost import Call, bill_of, providers, rules_of

@@ -8,15 +8,13 @@ chosen by a digest of the id, so that one more conversation moves no other one.
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
 
+from chatmemory.advice.options import Options, cheapest, known_figures
 from chatmemory.advice.values import (
     CLOSE,
     USUAL,
@@ -32,7 +30,6 @@ from chatmemory.advice.values import (
 )
 from chatmemory.recall.cost import NO_PRICES, Prices
 from chatmemory.recall.frontier import FEWEST_CALLS, FIGURES_RULES, Figures
-from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import Policy
 
 FACTS_ENOUGH = 10  # fewer needed facts say little about a limit
@@ -72,7 +69,7 @@ def scope_of(
     counted: Sequence[Measured], left_out: Mapping[LeftOut, Sequence[str]], prices: Prices
 ) -> Scope:
     """Return the scope of the conversations that count."""
-    known = [(each, _figures(each)) for each in counted]
+    known = [(each, known_figures(each)) for each in counted]
     return Scope(
         len(counted),
         len(counted) + sum(map(len, left_out.values())),
@@ -117,11 +114,6 @@ def _answer(advice: Advice) -> tuple[Verdict, str] | None:
 # Which conversations count
 
 
-def _figures(each: Measured) -> Figures:
-    assert each.figures is not None
-    return each.figures
-
-
 def _sorted(measured: Sequence[Measured]) -> tuple[list[Measured], dict[LeftOut, list[str]]]:
     """Return the conversations that count, and the ids of the others."""
     left_out: dict[LeftOut, list[str]] = {}
@@ -138,15 +130,17 @@ def _sorted(measured: Sequence[Measured]) -> tuple[list[Measured], dict[LeftOut,
     of_client = [each.decided_by is DecidedBy.CLIENT for each in measured]
     found = list(measured) if all(of_client) else keep(measured, LeftOut.CLIENT, of_client)
     found = keep(found, LeftOut.UNREAD, [each.figures is None for each in found])
-    found = keep(found, LeftOut.UNREADABLE, [_figures(each).is_unreadable for each in found])
-    found = keep(found, LeftOut.TOO_SHORT, [_figures(each).calls < FEWEST_CALLS for each in found])
+    found = keep(found, LeftOut.UNREADABLE, [known_figures(each).is_unreadable for each in found])
+    found = keep(
+        found, LeftOut.TOO_SHORT, [known_figures(each).calls < FEWEST_CALLS for each in found]
+    )
     units = [_unit(each) for each in found]
     usual = max(Counter(units).items(), key=lambda item: (item[1], item[0]), default=(None, 0))[0]
     is_other = (
         unit != usual or not _counts_alike(each) for each, unit in zip(found, units, strict=True)
     )
     found = keep(found, LeftOut.OTHER_UNIT, is_other)
-    no_facts = [not _figures(each).recalls for each in found]
+    no_facts = [not known_figures(each).recalls for each in found]
     if not all(no_facts):
         found = keep(found, LeftOut.NO_FACTS, no_facts)
     apart = outliers(found)
@@ -169,7 +163,7 @@ def outliers(measured: Sequence[Measured]) -> set[str]:
     """Return the ids of the conversations that need, or have in tokens, more than four times what
     nine in ten of the others need or have.
     """
-    known = {each.id: _figures(each) for each in measured}
+    known = {each.id: known_figures(each) for each in measured}
     apart: set[str] = set()
     while found := {*_largest(known, "need"), *_largest(known, "size")}:
         apart |= found
@@ -192,105 +186,11 @@ def at_share(ordered: Sequence[int], share: float) -> int:
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 
 
-def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first half, which no other conversation changes."""
-    return hashlib.sha256(id.encode()).digest()[0] < 128
-
-
-# Their options
-
-
-class Counted(NamedTuple):
-    """A counted conversation: its half, 0 or 1, the prices of its tokens relative to the cost of
-    sending everything, and the share that one fact is of those that it needed.
-    """
-
-    measured: Measured
-    figures: Figures
-    half: int
-    parts: tuple[float, float, float]
-    per_fact: float
-
-    @classmethod
-    def of(cls, measured: Measured, prices: Prices) -> Counted:
-        figures = _figures(measured)
-        whole = prices.cost_in_tokens(figures.everything.bill(figures.calls)) or 1.0
-        fresh, read, written = (part / whole for part in prices.parts)
-        per_fact = 1 / figures.recalls if figures.recalls else 0.0
-        half = 0 if is_of_first_half(measured.id) else 1
-        return cls(measured, figures, half, (fresh, read, written), per_fact)
-
-    def cost(self, tally: Tally) -> float:
-        """Return the cost of a tally relative to sending everything."""
-        fresh, read, written = self.parts
-        rest = tally.tokens - tally.read - tally.written
-        return fresh * rest + read * tally.read + written * tally.written
-
-
-class Sums:
-    """The sums of an option over conversations: of relative costs, by half, of shares, and of the
-    six numbers of tallies.
-    """
-
-    __slots__ = ("conversations", "costs", "numbers", "share")
-
-    def __init__(self) -> None:
-        self.conversations = [0, 0]
-        self.costs = [0.0, 0.0]
-        self.share = 0.0
-        self.numbers = [0, 0, 0, 0, 0, 0]
-
-    def add(self, each: Counted, tally: Tally) -> None:
-        """Add a conversation, in which the option has this tally. The sums of many conversations
-        take most of the time of an advice.
-        """
-        held, user, call, tokens, read, written = tally
-        numbers = self.numbers
-        numbers[0] += held
-        numbers[1] += user
-        numbers[2] += call
-        numbers[3] += tokens
-        numbers[4] += read
-        numbers[5] += written
-        fresh, cached, writing = each.parts
-        half = each.half
-        self.costs[half] += fresh * (tokens - read - written) + cached * read + writing * written
-        self.share += held * each.per_fact if each.per_fact else 1.0
-        self.conversations[half] += 1
-
-    def plus(self, other: Sums) -> Sums:
-        found = Sums()
-        found.conversations = [*map(int.__add__, self.conversations, other.conversations)]
-        found.costs = [*map(float.__add__, self.costs, other.costs)]
-        found.share = self.share + other.share
-        found.numbers = [*map(int.__add__, self.numbers, other.numbers)]
-        return found
-
-
-def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
-    """Return the option whose sums these are."""
-    counts = found.conversations
-    first, second = (
-        cost / count if count else None for cost, count in zip(found.costs, counts, strict=True)
-    )
-    return Option(
-        policy,
-        Tally(*found.numbers),
-        needed,
-        calls,
-        found.share / sum(counts),
-        sum(found.costs) / sum(counts),
-        from_conversations=sum(counts),
-        halves=(first, second),
-    )
+# The choice
 
 
 class _Choice:
-    """The options of the counted conversations, and the choice among them.
-
-    A window has no tally of its own in a conversation that fits into it as a whole: there it is the
-    tally of everything.
-    """
+    """The choice among the options of the counted conversations."""
 
     def __init__(
         self,
@@ -300,94 +200,12 @@ class _Choice:
         prices: Prices,
         keeps: Policy | None,
     ) -> None:
-        self._counted = [Counted.of(each, prices) for each in measured]
+        self._found = Options(measured, goals, prices)
         self._scope, self._goals, self._keeps = scope, goals, keeps
-        known = [each.figures for each in self._counted]
-        self._needed = sum(each.recalls for each in known)
-        self._longest = max(each.longest for each in known)
-        self._turn = max(each.turn for each in known)
-
-    @cached_property
-    def everything(self) -> Option:
-        found = Sums()
-        for each in self._counted:
-            found.add(each, each.figures.everything)
-        context = self._goals.context
-        return self._option(None, found, context is None or self._longest <= context)
-
-    @cached_property
-    def today(self) -> Option | None:
-        """What is in force; None unless it is known of each conversation."""
-        found = Sums()
-        for each in self._counted:
-            tally = each.measured.today
-            if tally is None:
-                return None
-            found.add(each, tally)
-        policies = {
-            None if each.measured.sends_everything else each.measured.policy
-            for each in self._counted
-        }
-        policy = next(iter(policies)) if len(policies) == 1 else None
-        fits = all(self.everything.fits if each is None else self._fits(each) for each in policies)
-        return replace(self._option(policy, found, fits), mixed=len(policies) > 1)
-
-    def _option(self, policy: Policy | None, found: Sums, fits: bool) -> Option:
-        return replace(option_of(policy, found, self._needed, self._scope.calls), fits=fits)
-
-    def _fits(self, policy: Policy) -> bool:
-        context = self._goals.context
-        if context is None or policy.unit != "tokens":
-            return True
-        return self._longest <= context or policy.limit <= context
-
-    @cached_property
-    def windows(self) -> list[Option]:
-        """The windows that were tried in each conversation, the cheapest first. Those are left out
-        that are smaller than the largest turn needs, and those that hold nothing.
-        """
-        options = (
-            self._option(policy, found, self._fits(policy)) for policy, found in self._tried()
-        )
-        enough = (each for each in options if not self._needed or each.held)
-        return sorted(enough, key=cheapest)
-
-    def _tried(self) -> Iterator[tuple[Policy, Sums]]:
-        """Yield each window that is known of all conversations, with its sums."""
-        sums: dict[tuple[Policy, int], Sums] = {}
-        for each in self._counted:
-            assert each.measured.tried is not None
-            for number, variant in enumerate(each.measured.tried.variants):
-                for limit, tally in each.figures.points.get(number, {}).items():
-                    if limit >= self._turn:
-                        sums.setdefault((variant, limit), Sums()).add(each, tally)
-        whole = self._whole
-        loads = [load for load, _ in whole]
-        clears = any(each.figures.clears for each in self._counted)
-        for (variant, limit), found in sums.items():
-            fitting = whole[bisect_right(loads, limit) - 1][1]
-            all_of_them = found.plus(fitting)
-            if sum(all_of_them.conversations) == len(self._counted) and (
-                clears or not self._clears_beside(variant)
-            ):
-                yield replace(variant, limit=limit), all_of_them
-
-    def _clears_beside(self, variant: Policy) -> bool:
-        """Whether a variant clears old tool results while the policies in force do not."""
-        first = self._counted[0].measured.tried
-        return first is not None and bool(variant.whole_results) and not first.kind.whole_results
-
-    @cached_property
-    def _whole(self) -> list[tuple[int, Sums]]:
-        """The sums of sending everything over the conversations up to each load."""
-        found = [(-1, Sums())]
-        for each in sorted(self._counted, key=lambda each: each.figures.load):
-            sums = Sums()
-            sums.add(each, each.figures.everything)
-            found.append((each.figures.load, found[-1][1].plus(sums)))
-        return found
-
-    # The choice
+        self._needed, self._turn = self._found.needed, self._found.turn
+        self._counted, self._longest = self._found.counted, self._found.longest
+        self.everything, self.today = self._found.everything, self._found.today
+        self.windows = self._found.windows
 
     def advice(self) -> Advice:
         everything, today = self.everything, self.today
@@ -480,16 +298,7 @@ class _Choice:
 
     def _is_sound(self, option: Option) -> bool:
         """Return whether an option fits the model and has room for the largest turn."""
-        return option.fits and self._has_room(option)
-
-    def _has_room(self, option: Option) -> bool:
-        if option.policy is not None:
-            return option.policy.limit >= self._turn
-        known = (each.measured for each in self._counted)
-        return not option.mixed or all(
-            each.policy is None or each.sends_everything or each.policy.limit >= each.needed_limit
-            for each in known
-        )
+        return option.fits and self._found.has_room(option)
 
     def _qualifies(self, option: Option) -> bool:
         """Return whether a window fits, holds enough and no less than today, repeats no more than
@@ -526,7 +335,7 @@ class _Choice:
         """
         today = self.today
         known = [*self.windows, self.everything]
-        if today is not None and self._has_room(today):
+        if today is not None and self._found.has_room(today):
             known.append(today)
         found: list[Option] = []
         for each in sorted(filter(attrgetter("fits"), known), key=cheapest):
@@ -582,9 +391,3 @@ def _is_same(option: Option, other: Option) -> bool:
 def _both(pick: Option | None) -> tuple[float, float] | None:
     first, second = pick.halves if pick and pick.policy else (None, None)
     return None if first is None or second is None else (first, second)
-
-
-def cheapest(option: Option) -> tuple[float, float, int, int]:
-    """Order options by their cost, then by what they hold and repeat, then by their limit."""
-    limit = option.policy.limit if option.policy else 0
-    return round(option.cost, 9), -round(option.share, 9), option.repeated, limit

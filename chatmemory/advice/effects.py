@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from chatmemory.advice.choosing import Counted, Sums, option_of, scope_of
+from chatmemory.advice.choosing import scope_of
+from chatmemory.advice.options import Counted, Sums, option_of
 from chatmemory.advice.values import (
     DEARER,
     USUAL,

@@ -20,7 +20,7 @@ from chatmemory.advice import (
     advise,
     advise_groups,
 )
-from chatmemory.advice.choosing import is_of_first_half
+from chatmemory.advice.options import is_of_first_half
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import Policy
