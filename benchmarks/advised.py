@@ -89,10 +89,10 @@ def _chat(chance: random.Random) -> Iterator[ChatMessage]:
 _SAYING = {"desk": _desk, "agent": _agent, "chat": _chat, "lean": _agent}
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, each_kind: int = EACH) -> None:
     """Write one file for each conversation."""
     folder.mkdir(parents=True, exist_ok=True)
-    for each in fleet():
+    for each in fleet(each_kind):
         told = [{"role": _role(message), "content": _text(message)} for message in each.messages]
         (folder / f"{each.id}.json").write_text(json.dumps(told, indent=1) + "\n")
 

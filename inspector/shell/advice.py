@@ -85,7 +85,7 @@ class AdviceCard:
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
-        subject = "It" if self.memory_id else "What is in force"
+        subject = "Today’s window" if self.memory_id else "What is in force"
         return f"{subject} {cost}{f': {cause}' if cause else ''}." if cost else ""
 
     @property

@@ -106,12 +106,12 @@ class IncidentCard:
 
     @cached_property
     def _advice(self) -> AdviceCard | None:
-        """The advice about the conversation, with the option of that limit; None if its kind of
-        policy is not in force any more, or if an earlier step is shown.
+        """The advice about the conversation as it is now, also if an earlier step is shown, with the
+        option of that limit; None if its kind of policy is not in force any more.
         """
         state, remedy = self._state, self._remedy
         today = state.memory.policy
-        if remedy is None or not can_decide(today) or not state.is_live:
+        if remedy is None or not can_decide(today):
             return None
         card = advice_of(state) if type(today) is type(remedy) else None
         return card.keeping(replace(today.enforced(), limit=remedy.limit)) if card else None

@@ -36,10 +36,9 @@ class Shown(NamedTuple):
     masker: Masker
 
 
-def incident_cards(shown: Shown) -> list[dict[str, Any]]:
+def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[dict[str, Any]]:
     """Return the incidents of users and tools that happened in the file, as masked cards."""
     found = [each for each in known_incidents(shown.memory_id) if _is_in(shown, each)]
-    advice = advice_on(shown.memory_id) if found else None
     return [_card(shown, each, advice) for each in found[-LISTED:]]
 
 
@@ -51,6 +50,24 @@ def step_of_incident(memory_id: str) -> int | None:
 
 def _has_card(incident: Incident) -> bool:
     return incident.kind is not IncidentKind.USED_UNSEEN
+
+
+def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[str, str]]:
+    """Return the advice about a conversation, and its sentences as its page has them: what to do,
+    the cost of today's window, the effect, the reason, and what was measured. Both are empty
+    without a room that measures.
+    """
+    card = advice_on(memory_id)
+    if card is None:
+        return None, {}
+    told = {
+        "title": card.title,
+        "cost": card.cost_of_today,
+        "effect": card.effect,
+        "why": card.why,
+        "measured": card.measured_on,
+    }
+    return card, {name: masker.without_words(text) for name, text in told.items()}
 
 
 def _is_in(shown: Shown, incident: Incident) -> bool:

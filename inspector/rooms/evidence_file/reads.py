@@ -29,7 +29,7 @@ from chatmemory.windows.window import Totals
 from inspector.conversation.history import without_escapes
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.measures import Measure
-from inspector.rooms.evidence_file.incidents import WHOLE, Shown, incident_cards
+from inspector.rooms.evidence_file.incidents import WHOLE, Shown, advice_in, incident_cards
 from inspector.rooms.evidence_file.masking import Masker
 
 STEPS_MAX = 600  # steps of a file, around the requested one
@@ -105,12 +105,14 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
     }
     whole = frozenset(row.seq for row in messages if _is_whole(row, masker))
     rows, steps = {row.seq: row for row in messages}, {each.row.n: each for each in details}
+    card, advice = advice_in(memory.id, masker)
     masked = {
         **masker.data(data),
         "policy": masker.without_words(policy_words(policy)),
         "estimator": masker.without_words(policy.estimator if policy else ""),
         "messages": [_message(each, stubs.get(each.seq, ()), masker) for each in messages],
-        "incidents": incident_cards(Shown(memory.id, rows, steps, whole, masker)),
+        "incidents": incident_cards(Shown(memory.id, rows, steps, whole, masker), card),
+        "advice": advice,
         "head": memory.head,
         "left_out": sorted(whole),
     }

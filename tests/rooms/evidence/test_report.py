@@ -41,7 +41,7 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
         assert "The user had to say A-1182 again in #47: #46 asked for it." in said
         assert "#25 said it. The last mention left memory at step 43, when #43 arrived: 55" in said
         assert "Send everything…" in said
-        assert re.search(r"It costs \d+ % more than sending everything", said)
+        assert re.search(r"Today’s window costs \d+ % more than sending everything", said)
         assert re.search(r"Facts \d → (\d) of \1; cost 1\.\d\d → 1\.00\.", said)
         assert 'name="policy" value="everything"' in shown
         assert "/pin/47/" not in shown, "everything fits"

@@ -33,7 +33,7 @@ def test_it_computes_by_itself_and_adopts_what_it_suggests(open_page):
     expect(page.locator(".bill__big")).to_contain_text("than sending everything")
     expect(page.locator("progress")).to_have_count(0)
     page.get_by_role("button", name="Preview the change").click()
-    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Change policy").click()
     expect(page.locator(".bill__big")).to_contain_text("Nothing holds more for less")
     assert conversations.policy("long-0") != TokenWindow(1_500)
 
