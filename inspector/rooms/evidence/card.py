@@ -106,8 +106,8 @@ class IncidentCard:
 
     @cached_property
     def _advice(self) -> AdviceCard | None:
-        """The advice about the conversation as it is now, also if an earlier step is shown, with the
-        option of that limit; None if its kind of policy is not in force any more.
+        """The advice about the conversation as it is now, also if an earlier step is shown, with
+        the option of that limit; None if its kind of policy is not in force any more.
         """
         state, remedy = self._state, self._remedy
         today = state.memory.policy
