@@ -142,32 +142,94 @@ def test_a_repetition_is_never_beside_nothing_lost(capsys, tmp_path):
     assert counted([of_file]) == [[1, 0, 0, 1, 0, 2]]
 
 
-def test_compactions(claude_sessions, capsys, operator_client, tmp_path):
-    """The command, the page and agents count each compaction once, with a rewind as without."""
-    for n, file in enumerate(claude_sessions):
-        content = file.read_bytes()
-        records = [json.loads(line) for line in content.splitlines()]
-        prompts = [
-            each
-            for each in records
-            if each.get("type") == "user" and isinstance(each["message"]["content"], str)
-        ]
-        again = dict(prompts[-1], uuid="rewound", message={"role": "user", "content": "Stop it."})
-        path = tmp_path / f"session-{n}.jsonl"
-        path.write_bytes(content + json.dumps(again).encode() + b"\n")
-    for level in ("all", "told"):
-        *_, total = printed(capsys, "compactions", str(tmp_path), "--level", level)
-        *_, plain = printed(capsys, "compactions", *map(str, claude_sessions), "--level", level)
-        assert total == plain
-    call_command("import_transcripts", str(tmp_path))
+def rewound(content: bytes, place: int) -> bytes:
+    """A session in which the user went back to the step at a share of them, of any type, and said
+    something else.
+    """
+    records = [json.loads(line) for line in content.splitlines()]
+    steps = [each for each in records if each.get("type") in ("user", "assistant", "system")]
+    prompt = next(each for each in steps if isinstance(each.get("message", {}).get("content"), str))
+    at = steps[place * (len(steps) - 1) // 4]
+    said = {"role": "user", "content": "Stop it."}
+    again = dict(prompt, uuid=f"rewound-{place}", parentUuid=at["uuid"], message=said)
+    return content + json.dumps(again).encode() + b"\n"
+
+
+def continued(content: bytes, more: int) -> bytes:
+    """A session to which so many messages were added."""
+    records = [json.loads(line) for line in content.splitlines()]
+    spoken = [each for each in records if each.get("type") in ("user", "assistant")]
+    prompt = next(each for each in spoken if isinstance(each["message"]["content"], str))
+    lines, parent = [content.rstrip(b"\n")], spoken[-1]["uuid"]
+    for n in range(more):
+        said = {"role": "user", "content": f"And then, part {n}?"}
+        each = dict(prompt, uuid=f"more-{n}", parentUuid=parent, message=said)
+        lines.append(json.dumps(each).encode())
+        parent = each["uuid"]
+    return b"\n".join(lines) + b"\n"
+
+
+def check_compactions(folder, capsys, client, expected):
+    """The command, the page, REST and agents count the compactions of files as `expected`, by
+    level.
+    """
+    for level, sums in expected.items():
+        *_, total = printed(capsys, "compactions", str(folder), "--level", level)
+        assert total["total"] == sums
+    call_command("import_transcripts", str(folder))
     capsys.readouterr()
     for memory in Memory.objects.all():
         keep(memory.pk)
-    assert Memory.objects.exclude(branched_from=None).exists()
-    for level in ("all", "told"):
-        *_, total = printed(capsys, "compactions", str(tmp_path), "--level", level)
-        found = fleet_compactions(MemoryFilter())
+    found = fleet_compactions(MemoryFilter())
+    steps = [
+        client.get(f"/api/v1/memories/{each.memory_id}/steps/{each.evidence.step}/").json()
+        for each in found.measured
+    ]
+    told = {
+        (memory_id, each["step"]): each
+        for memory_id in {each.memory_id for each in found.measured}
+        for each in answer_json("what_did_summaries_lose", conversation=memory_id)["summaries"]
+    }
+    for level, sums in expected.items():
         page = CompactionsPage(found, ChosenConversations.read({}), Level(level))
-        sums = total["total"]
         assert (page.count, page.needed) == (sums["compactions"], sums["needed"])
         assert page.rows[-1].held == sums["held"]
+        for each, step in zip(found.measured, steps, strict=True):
+            assert told[each.memory_id, each.evidence.step][level] == step["evidence"][level]
+        for name in ("needed", "held"):
+            assert sum(step["evidence"][level][name] for step in steps) == sums[name]
+
+
+def totals_of(capsys, files):
+    found = {}
+    for level in ("all", "told"):
+        *_, total = printed(capsys, "compactions", *map(str, files), "--level", level)
+        found[level] = total["total"]
+    return found
+
+
+def test_compactions(claude_sessions, capsys, operator_client, tmp_path):
+    """Each compaction counts once, with a rewind to any step as without."""
+    expected = totals_of(capsys, claude_sessions[:2])
+    for n, file in enumerate(claude_sessions[:2]):
+        (tmp_path / f"session-{n}.jsonl").write_bytes(rewound(file.read_bytes(), 2 * n + 1))
+    check_compactions(tmp_path, capsys, operator_client, expected)
+    assert Memory.objects.exclude(branched_from=None).exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", range(5))
+def test_compactions_with_other_rewinds(claude_sessions, capsys, operator_client, tmp_path, place):
+    expected = totals_of(capsys, claude_sessions)
+    for n, file in enumerate(claude_sessions):
+        (tmp_path / f"session-{n}.jsonl").write_bytes(rewound(file.read_bytes(), place))
+    check_compactions(tmp_path, capsys, operator_client, expected)
+
+
+@pytest.mark.long
+def test_compactions_of_long_sessions(claude_sessions, capsys, operator_client, tmp_path):
+    for n, file in enumerate(claude_sessions):
+        (tmp_path / f"session-{n}.jsonl").write_bytes(continued(file.read_bytes(), 1_200))
+    expected = totals_of(capsys, [tmp_path])
+    assert expected["all"]["compactions"]
+    check_compactions(tmp_path, capsys, operator_client, expected)

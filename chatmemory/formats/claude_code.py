@@ -302,7 +302,7 @@ class _Tree:
         while waiting:
             way = self._way(waiting[-1])
             own = [n for n in self._steps if n in way and n not in covered]
-            if not ways or (self._is_prompt(own[0]) and len(ways) <= BRANCHES):
+            if not ways or (self._goes_on(own) and len(ways) <= BRANCHES):
                 ways.append(self._with_others(way))
             else:
                 unreached += filter(self._says, self._with_others({*own}))
@@ -311,6 +311,12 @@ class _Tree:
         main, *branches = ways or [[]]
         branches.sort(key=lambda way: next((n for n in way if n not in main), 0))
         return main, branches, sorted(unreached)
+
+    def _goes_on(self, own: Iterable[int]) -> bool:
+        """Return whether a user or a tool went on with these steps: other answers alone are no
+        path.
+        """
+        return any(self._turns[n].get("type") == "user" or n in self.kept for n in own)
 
     def _way(self, last: int) -> set[int]:
         """Return the steps that lead to the last one, and the siblings that belong to their

@@ -74,12 +74,16 @@ def check_policies(source, rows, messages_of):
                 (each.again, each.kind.value, each.fact, each.is_same)
                 for each in incidents_under(policy, messages_of(key))
             }
-            expected = {
-                (row["again"], row["kind"], row["fact"], row.get("same"))
-                for row in here
-                if row[source] == key and row["right"]
-            }
+            expected, partly = (
+                {
+                    (row["again"], row["kind"], row["fact"], row.get("same"))
+                    for row in here
+                    if row[source] == key and row["right"] and bool(row.get("partly")) is is_partly
+                }
+                for is_partly in (False, True)
+            )
             assert expected <= found
+            assert not partly & found  # only a part of the fact was said before
 
 
 def test_the_messages_that_incidents_name_contain_the_fact(data_file):
