@@ -17,7 +17,8 @@ import pytest
 
 from ...serving import MANAGE, free_port, serving
 from ...waiting import until
-from .upstream import ANSWER, CHAT, chunk
+from .test_secrets import KINDS
+from .upstream import ANSWER, CHAT, answer_text, chunk
 
 pytestmark = pytest.mark.long
 CLIENTS = 4
@@ -31,12 +32,14 @@ class Recorder:
         self.port, self._environment, self.spool = free_port(), environment, spool
         options = ["--port", str(self.port), "--upstream", upstream, "--spool", str(spool)]
         self._command = [*MANAGE, "record", *options]
+        self.log = spool.parent / "recorder.log"
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            self._command, env=self._environment, stdout=subprocess.PIPE, text=True
-        )
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                self._command, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
 
     def wait(self) -> None:
         assert "Recording on" in self.process.stdout.readline()
@@ -282,3 +285,32 @@ def test_the_command_says_the_variables(recorder):
         f"ANTHROPIC_BASE_URL={recorder.url}",
         f"GOOGLE_GEMINI_BASE_URL={recorder.url}",
     ]
+
+
+def test_no_byte_of_a_file_has_a_secret(site, recorder, upstream):
+    """Not of the database, its log of writes, the spool, and the logs of the recorder."""
+    said = {"role": "assistant", "content": "no such key: "}
+
+    def answer(handler, got):
+        text = json.loads(got.body)["messages"][0]["content"]
+        body = ANSWER | {"choices": [{"message": said | {"content": f"no such key: {text}"}}]}
+        answer_text(handler, json.dumps(body), X_Request_Id=f"req-{text}")
+
+    upstream.answer = answer
+    found: set[bytes] = set()
+    with httpx.Client(base_url=recorder.url, timeout=20) as client:
+        for headers, target, secret in KINDS.values():
+            body = {"model": "m", "messages": [{"role": "user", "content": secret}]}
+            named = {"User-Agent": f"app/1 ({secret})", "X-Client-Request-Id": secret}
+            assert client.post(f"{CHAT}{target}", json=body, headers={**named, **headers})
+            found |= {each.read_bytes() for each in recorder.spool.glob("*.call")}
+    until(lambda: calls_of(site) == len(KINDS))
+    file = Path(site.environment["DATABASE_URL"].removeprefix("sqlite:///"))
+    kept = [*file.parent.glob(f"{file.name}*"), recorder.log]
+    kept += [each for each in recorder.spool.rglob("*") if each.is_file()]
+    assert any(each.name.endswith("-wal") for each in kept)
+    found |= {each.read_bytes() for each in kept}
+    assert b"[removed]" in b"".join(found)
+    for name, (_, _, secret) in KINDS.items():
+        for spelled in {secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/")}:
+            assert not any(spelled.encode() in each for each in found), name
