@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
@@ -144,6 +145,7 @@ _SETTINGS = ("additional_tools", "mcp_list_tools", "configuration_update", "comp
 _OTHERS = ("reasoning", "compaction", "item_reference", *_SETTINGS)
 _PARTS = ("input_text", "output_text", "input_image", "input_file")
 _CONTINUED = ("previous_response_id", "conversation")
+_NO_ID = "__fake_id__"  # of all items that the Agents SDK makes for other providers
 _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", "usage")
 
 
@@ -158,7 +160,7 @@ def find(value: Any) -> RawTranscript | None:
     read.
     """
     if is_list(value):
-        return RawTranscript(None, value) if any(map(_is_item, value)) else None
+        return RawTranscript(None, _newest(value)) if any(map(_is_item, value)) else None
     if not isinstance(value, dict):
         return None
     input, output = value.get("input"), value.get("output")
@@ -170,6 +172,34 @@ def find(value: Any) -> RawTranscript | None:
     if isinstance(input, list) and (is_list_of(input, "role") or find(input)):
         return _request(value, input)
     return None
+
+
+def _newest(items: Sequence[Any]) -> Sequence[Any]:
+    """Return items without those that the next one with the same id repeats: sessions of agents
+    store an item again when it is complete.
+    """
+    older = {
+        n
+        for n, (item, after) in enumerate(pairwise(items))
+        if _is_item(item) and _is_item(after) and _repeats(after, item)
+    }
+    return [item for n, item in enumerate(items) if n not in older] if older else items
+
+
+def _repeats(newer: dict[str, Any], older: dict[str, Any]) -> bool:
+    """Whether an item is another one with more text: each text of the older begins one of it."""
+    if not older.get("id") or older["id"] == _NO_ID:
+        return False
+    if any(newer.get(name) != older.get(name) for name in ("id", "type", "role", "call_id")):
+        return False
+    texts = zip_longest(_said(older), _said(newer), fillvalue="")
+    return all(after.startswith(before) for before, after in texts)
+
+
+def _said(item: dict[str, Any]) -> list[str]:
+    parts = [each for each in list_in(item, "content") if isinstance(each, dict)]
+    said = [item.get("arguments"), *(each.get("text") for each in parts)]
+    return [each for each in said if isinstance(each, str)]
 
 
 def _is_item(value: Any) -> bool:

@@ -18,6 +18,7 @@ from ..wheels import ROOT, files_of
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
 ]
+del EXTRAS["strategies"]  # its frameworks have an environment of their own: `make strategies`
 ENTRY_POINTS = """
 from importlib.metadata import distribution
 for each in distribution("django-chatmemory").entry_points:

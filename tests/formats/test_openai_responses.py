@@ -506,3 +506,25 @@ def test_a_malformed_item_is_refused_with_its_place(item, why):
     with pytest.raises(UnreadableTranscript, match=why) as caught:
         parse(user(), item)
     assert caught.value.index == 1
+
+
+def test_an_item_that_is_written_again_under_its_id_is_read_once():
+    """Sessions of agents store an item again when it is complete."""
+    part = {"type": "output_text", "text": "Hel"}
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
+    whole = {**message, "content": [{**part, "text": "Hello"}]}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c1", "output": "found"}
+    asked = {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
+
+    def texts(*items):
+        (read,) = read_transcripts(json.dumps(items)).transcripts
+        assert read.losses == ()
+        return [text_of(each) for each in read.messages]
+
+    once = texts(asked, whole, call, result)
+    assert texts(asked, message, whole, call, call, result) == once
+    other = {**message, "content": [{**part, "text": "Good day"}]}
+    assert "Hel" in "".join(texts(asked, message, other))
+    unnamed = [{**each, "id": "__fake_id__"} for each in (message, whole)]
+    assert "HelHello" in "".join(texts(asked, *unnamed)).replace("\n", "")
