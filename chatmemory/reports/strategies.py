@@ -26,7 +26,7 @@ from chatmemory.strategies import (
     Strategy,
     chosen_strategies,
     everything_of,
-    measure,
+    measured_by,
 )
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
 
@@ -149,9 +149,10 @@ def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> d
     for conversation in conversations:
         everything = everything_of(conversation, chosen.rules)
         for each in installed:
-            found = measure(
+            found = measured_by(
+                each,
+                chosen.settings,
                 conversation,
-                each.run(chosen.settings),
                 chosen.stand_in,
                 chosen.rules,
                 everything,

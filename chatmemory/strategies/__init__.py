@@ -16,6 +16,7 @@ from chatmemory.strategies.catalog import (
     Strategy,
     all_strategies,
     chosen_strategies,
+    measured_by,
 )
 from chatmemory.strategies.measuring import Conversation, Measured, everything_of, measure
 from chatmemory.strategies.runs import Run, Settings
@@ -34,4 +35,5 @@ __all__ = [
     "chosen_strategies",
     "everything_of",
     "measure",
+    "measured_by",
 ]

@@ -8,8 +8,11 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from chatmemory.exceptions import InvalidValue
+from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules
 from chatmemory.registry import Registry
+from chatmemory.strategies.measuring import Conversation, Measured, measure
 from chatmemory.strategies.runs import Function, FunctionRun, Run, Settings, flushed_at
+from chatmemory.strategies.summaries import StandIn
 
 GROUP = "chatmemory.strategies"  # of entry points
 EXTRA = "strategies"
@@ -167,6 +170,27 @@ STRATEGIES = (
         "agent-framework-core",
     ),
 )
+
+
+def measured_by(
+    strategy: Strategy,
+    settings: Settings,
+    conversation: Conversation,
+    stand_in: StandIn = StandIn.NOTHING,
+    rules: CacheRules = NO_BOUNDS,
+    everything: Bill | None = None,
+) -> Measured:
+    """Measure a strategy on a conversation.
+
+    A library is foreign code, and so is a function of an entry point: raises InvalidValue with the
+    name of the strategy for every error that it raises.
+    """
+    try:
+        run = strategy.run(settings)
+        return measure(conversation, run, stand_in, rules, everything)
+    except Exception as error:
+        raise InvalidValue(f"the strategy {strategy.name!r} failed: {error!r}") from error
+
 
 functions: Registry[Function] = Registry(GROUP, {}, callable)
 

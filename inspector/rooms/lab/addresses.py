@@ -10,7 +10,9 @@ from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
 from chatmemory.recall.frontier import ANY_LIMIT
+from chatmemory.strategies import Settings
 from inspector.forms.fields import number_in_text, searchable
+from inspector.rooms.lab.frameworks import FrameworksQuery
 from inspector.rooms.lab.reads import FleetQuery, usual_kind
 from inspector.shell.chosen import ChosenConversations, wrong_number
 from inspector.shell.prices import ChosenPrices, wrong_price
@@ -22,7 +24,8 @@ DIGITS = 9
 @dataclass(frozen=True)
 class FleetAddress(ChosenConversations):
     """An address of the lab: conversations, kind of policy, and prices; `sample` 0 means all.
-    `members` names a group of these conversations, whose members are chosen.
+    `members` names a group of these conversations, whose members are chosen. With `strategies`, the
+    memories of agent frameworks are measured, too.
 
     An address without a kind gets the `usual_kind`, which most of the conversations have. `problem`
     describes an error in the address; the rest of it is used.
@@ -37,6 +40,7 @@ class FleetAddress(ChosenConversations):
     seed: int = 1
     context: int | None = None
     members: str = ""
+    strategies: str = ""
     prices: ChosenPrices = field(default_factory=ChosenPrices)
 
     @classmethod
@@ -60,6 +64,7 @@ class FleetAddress(ChosenConversations):
             seed=cls.seed if numbers["seed"] is None else numbers["seed"],
             context=numbers["context"] or None,
             members=searchable(parameters.get("members", "")),
+            strategies="1" if parameters.get("strategies") else "",
             prices=ChosenPrices.read(parameters),
         )
         try:
@@ -93,6 +98,20 @@ class FleetAddress(ChosenConversations):
         kind = self.policy(ANY_LIMIT)
         rules = self.prices.rules
         return FleetQuery(self.which, kind, self.sample, self.seed, self.limit, rules, self.members)
+
+    @property
+    def frameworks(self) -> FrameworksQuery | None:
+        """The question about agent frameworks; None if the address asks none. A limit in the
+        address is the one of strategies that count in its unit.
+        """
+        if not self.strategies:
+            return None
+        unit = policy_kinds()[self.kind].unit
+        known = {unit: self.limit} if self.limit else {}
+        settings = Settings(
+            known.get("tokens", Settings.tokens), known.get("messages", Settings.messages)
+        )
+        return FrameworksQuery(self.query, settings, self.prices.rules)
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from chatmemory.advice import Advice, Option
 from chatmemory.advice.words import name_of, policy_short, share_words
 from chatmemory.windows.policies import WHOLE
+from inspector.rooms.lab.frameworks import Mark
 
 LETTER = 6.6  # pixels
 ROW = 15.0
@@ -71,8 +72,15 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 class Frontier:
     """The options of an advice drawn in a size."""
 
-    def __init__(self, advice: Advice, everything: Option, size: Size = WIDE) -> None:
+    def __init__(
+        self,
+        advice: Advice,
+        everything: Option,
+        size: Size = WIDE,
+        marks: Sequence[Mark] = (),
+    ) -> None:
         self.size, self._advice = size, advice
+        self._marks = [each for each in marks if each.cost <= MOST_COST]
         today = advice.today
         lowest = min(LEAST_HELD, today.share - 0.02 if today else 1)
         shown = sorted(
@@ -80,8 +88,11 @@ class Frontier:
             key=lambda each: each.policy.limit if each.policy else 0,
         )
         costs = [each.cost for each in (*shown, everything, *([today] if today else []))]
+        costs += [each.cost for each in self._marks]
         self._least_cost, self._most_cost = min(costs) - 0.03, max(costs) + 0.05
-        self._least_share = max(0.0, min(each.share for each in (*shown, everything)) - 0.03)
+        shares = [each.share for each in (*shown, everything)]
+        shares += [each.share for each in self._marks]
+        self._least_share = max(0.0, min(shares) - 0.03)
         self.one = self._x(1.0)
         self.foot, self.right = _px(size.foot), _px(size.width - size.right)
         self.left = _px(size.left)
@@ -99,7 +110,7 @@ class Frontier:
         share = (share_held - self._least_share) / (1 - self._least_share)
         return _px(self.size.foot - height * min(1.0, max(0.0, share)))
 
-    def _at(self, point: Option) -> tuple[str, str]:
+    def _at(self, point: Option | Mark) -> tuple[str, str]:
         return self._x(point.cost), self._y(point.share)
 
     def _draw(
@@ -120,6 +131,7 @@ class Frontier:
         self.dots = [self._dot("d-other", each, r - 1.5) for each in others]
         self.dots += [self._dot("d-slide", each, r) for each in sliding]
         self.dots += [self._dot("d-block", each, r) for each in blocks]
+        self.dots += map(self._dot_of_framework, self._marks)
         self.all_x, self.all_y = (_px(float(at) - 5) for at in self._at(everything))
         self.rings: list[Dot] = []
         self.title, half = EVERYTHING, LETTER * len(EVERYTHING) / 2
@@ -135,6 +147,8 @@ class Frontier:
             self._draw_today(today, pick)
         if pick is not None and pick.policy is not None:
             self._label(pick, [("t-in", policy_short(pick.policy))])
+        for mark in self._marks if self.size is not PHONE else ():
+            self._label(mark, [("t-lib", mark.name)])
         for each in (*blocks[::-1], *sliding[::-1]):
             if each in self._advice.others and each.policy:
                 self._label(each, [("", f"{each.policy.limit:,}")])
@@ -175,7 +189,14 @@ class Frontier:
         title = f"{name_of(point)}: {share_words(point)} held, cost {point.cost:.2f}"
         return Dot(css, *self._at(point), _px(r), title)
 
-    def _label(self, point: Option, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
+    def _dot_of_framework(self, mark: Mark) -> Dot:
+        """Return the circle of a framework's memory, with its version in the title."""
+        name = f"{mark.name}, {mark.version}" if mark.version else mark.name
+        title = f"{name}: {mark.held_words} held, cost {mark.cost:.2f}"
+        shown = title if self.size is WIDE else ""
+        return Dot("d-lib", *self._at(mark), _px(self.size.r), shown)
+
+    def _label(self, point: Option | Mark, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
         """Add a label of rows, each with its class, at the first place around a point where it
         touches no other label and no line. A line may cross a row that has a class, if need be.
         """
@@ -192,7 +213,7 @@ class Frontier:
             self.texts.append(Text(_px(at), _px(box[1] + 12 + n * ROW), anchor, css, text))
 
     def _places(
-        self, point: Option, rows: Sequence[tuple[str, str]], dy: float
+        self, point: Option | Mark, rows: Sequence[tuple[str, str]], dy: float
     ) -> Iterator[tuple[str, Box]]:
         """Yield the places of a label right and left of a point, above and below it."""
         x, y = map(float, self._at(point))

@@ -27,6 +27,7 @@ from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.chart import PHONE, TABLET, WIDE, Frontier
+from inspector.rooms.lab.frameworks import Frameworks, Mark, frameworks
 from inspector.rooms.lab.reads import OTHERS, Fleet, Loser, is_label, needs_of
 from inspector.shell.advice import AdviceCard, Preview, goals_in_use, models_in_use, preview_of
 from inspector.shell.prices import Preset
@@ -126,6 +127,7 @@ class FleetPage:
         self.card = AdviceCard(self.advice, address.prices)
         self.csv = address.link(**{"as": "csv"})
         self.stop = address.link(stop="1")
+        self.with_strategies = address.link(strategies="1")
         self.kinds = [
             (name, kind.unit, address.link(kind=name, limit=""), name == address.kind)
             for name, kind in policy_kinds().items()
@@ -175,11 +177,28 @@ class FleetPage:
         return self.advice.everything
 
     @cached_property
+    def frameworks(self) -> Frameworks | None:
+        """The figures of agent frameworks; None if the address does not ask for them."""
+        asked = self.address.frameworks
+        return frameworks(asked) if asked and self.has_answer else None
+
+    @cached_property
+    def marks(self) -> list[Mark]:
+        """What the memory of each framework held and cost, of the conversations that count."""
+        if self.frameworks is None:
+            return []
+        out = [id for ids in self.advice.measured.left_out.values() for id in ids]
+        return self.frameworks.marks(self.address.prices.prices, out)
+
+    @cached_property
     def charts(self) -> list[Frontier]:
         """The chart for each width of a screen; none without needed facts."""
         if not self.advice.needed or self.everything is None:
             return []
-        return [Frontier(self.advice, self.everything, size) for size in (WIDE, TABLET, PHONE)]
+        return [
+            Frontier(self.advice, self.everything, size, self.marks)
+            for size in (WIDE, TABLET, PHONE)
+        ]
 
     # The panel
 

@@ -83,11 +83,11 @@ def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
             yield stored_conversation(id)
 
 
-def stored_conversation(id: str) -> Conversation:
-    """Return the newest messages of a conversation, to measure strategies with. Raises
+def stored_conversation(id: str, latest: int = COMPARED_MAX) -> Conversation:
+    """Return the latest messages of a conversation, to measure strategies with. Raises
     MemoryNotFound.
     """
-    messages, history = messages_and_history(id, DEFAULT_ESTIMATOR, COMPARED_MAX)
+    messages, history = messages_and_history(id, DEFAULT_ESTIMATOR, latest)
     return conversation_of(messages, history=history)
 
 

@@ -13,7 +13,7 @@ from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
 from chatmemory.access.roles import actor_of
 from chatmemory.explain.wording import policy_words
 from inspector.conversation.budget import BudgetBar
-from inspector.rooms.lab import adoption, reads, writes
+from inspector.rooms.lab import adoption, frameworks, reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.page import FleetPage
 from inspector.rooms.lab.stored import budget_of_all
@@ -39,6 +39,8 @@ def lab(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         address = _address_in(request.POST.dict())
         writes.compute_figures(address.query)
+        if address.frameworks:
+            frameworks.compute(address.frameworks)
         if not request.htmx:  # type: ignore[attr-defined]  # set by InspectorMiddleware
             return redirect(address.link())
         return _shown(request, address)

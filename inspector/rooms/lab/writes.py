@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Max
 from django.utils import timezone
@@ -60,7 +61,7 @@ def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
             done += 1
         elif (figures := _figures(each, tried)) is not None:
             found[each] = figures
-    _keep_figures(key, found)
+    keep_values(key, {each: figures.to_dict() for each, figures in found.items()})
     return len(waiting) - len(found) - done
 
 
@@ -103,7 +104,7 @@ def forget_old_figures(**_: object) -> None:
             models.Figures.objects.filter(key=key).delete()
 
 
-def _keep_figures(key: str, found: Mapping[Chosen, Figures]) -> None:
+def keep_values(key: str, found: Mapping[Chosen, Mapping[str, Any]]) -> None:
     """Store the figures of conversations that have not changed since they were read, and are not
     being changed.
     """
@@ -111,8 +112,8 @@ def _keep_figures(key: str, found: Mapping[Chosen, Figures]) -> None:
         forget_old_figures()
     with database.atomic():
         kept = [
-            models.Figures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())
-            for each, figures in found.items()
+            models.Figures(memory_id=each.id, key=key, state=each.state, figures=values)
+            for each, values in found.items()
             if _is_unchanged(each)
         ]
         models.Figures.objects.bulk_create(

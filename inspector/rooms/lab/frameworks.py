@@ -1,0 +1,197 @@
+"""The memories of agent frameworks over stored conversations: what they held, and what they cost.
+
+The figures of a conversation are computed on request, in slices, and stored until it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from chatmemory import database
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.recall.cost import Bill, CacheRules, Prices
+from chatmemory.strategies import (
+    Measured,
+    Settings,
+    Strategy,
+    all_strategies,
+    everything_of,
+    measured_by,
+)
+from inspector.rooms.lab import models
+from inspector.rooms.lab.reads import Chosen, FleetQuery, chosen_of
+from inspector.rooms.lab.stored import stored_conversation
+from inspector.rooms.lab.writes import keep_values
+
+MOST_MESSAGES = 500  # the newest of a conversation: frameworks read their lists with each call
+SECONDS = 1.0
+RULES = 1  # raise it with each change of what is measured
+
+
+@dataclass(frozen=True)
+class FrameworksQuery:
+    """A question to the lab: the conversations, the sizes of strategies, and the cache."""
+
+    fleet: FleetQuery
+    settings: Settings
+    rules: CacheRules
+
+    @cached_property
+    def installed(self) -> Sequence[Strategy]:
+        """The strategies to measure. Our own windows are among the lab's policies."""
+        return [each for each in _of_others() if each.is_installed]
+
+    @property
+    def key(self) -> str:
+        """A digest of everything that the figures depend on, versions of packages among it."""
+        versions = [(each.name, each.version) for each in self.installed]
+        sizes = self.settings.tokens, self.settings.messages
+        text = f"strategies {RULES} {MOST_MESSAGES} {sizes} {self.rules} {versions}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _of_others() -> list[Strategy]:
+    return [each for each in all_strategies() if each.package or each.function]
+
+
+class Mark(NamedTuple):
+    """A strategy in the chart and in the table. `share` and `cost` are means in which each
+    conversation counts alike, as of the policies beside it.
+    """
+
+    strategy: Strategy
+    held: int
+    needed: int
+    share: float
+    cost: float
+    with_summaries: float
+
+    @property
+    def name(self) -> str:
+        return self.strategy.label
+
+    @property
+    def version(self) -> str:
+        found = self.strategy
+        return f"{found.package} {found.version}" if found.package else ""
+
+    @property
+    def held_words(self) -> str:
+        percent = round(100 * self.share)
+        return f"{min(max(percent, 1), 99) if 0 < self.held < self.needed else percent} %"
+
+    @property
+    def lost(self) -> int:
+        return self.needed - self.held
+
+
+@dataclass(frozen=True)
+class Frameworks:
+    """The figures of the chosen conversations so far, of which `done` are measured."""
+
+    query: FrameworksQuery
+    chosen: int
+    found: Mapping[str, Mapping[str, Any]]  # by the ids of conversations
+
+    @property
+    def done(self) -> int:
+        return len(self.found)
+
+    @property
+    def is_done(self) -> bool:
+        return self.done >= self.chosen
+
+    @property
+    def missing(self) -> list[Strategy]:
+        """The strategies whose packages are not installed."""
+        return [each for each in _of_others() if not each.is_installed]
+
+    def marks(self, prices: Prices, left_out: Collection[str] = ()) -> list[Mark]:
+        """Return a mark for each strategy, the cheapest first, without some conversations."""
+        out = frozenset(left_out)
+        values = [each for id, each in self.found.items() if id not in out]
+        marks = (_mark(each, values, prices) for each in self.query.installed)
+        return sorted(filter(None, marks), key=lambda each: each.cost)
+
+
+def _mark(strategy: Strategy, values: Iterable[Mapping[str, Any]], prices: Prices) -> Mark | None:
+    """Return the mark of a strategy; None if it was measured on no conversation."""
+    figures = [found for each in values if (found := each.get(strategy.name))]
+    costs, all_costs, shares = list[float](), list[float](), list[float]()
+    for bill, summaries, everything in map(_bills, figures):
+        costs.append(prices.relative(bill, everything) or 1.0)
+        all_costs.append(prices.relative(bill + summaries, everything) or 1.0)
+    for each in figures:
+        shares += [each["held"] / each["recalls"]] if each["recalls"] else []
+    if not costs:
+        return None
+    held, needed = (sum(each[name] for each in figures) for name in ("held", "recalls"))
+    share = sum(shares) / len(shares) if shares else 1.0
+    mean, with_summaries = (sum(each) / len(each) for each in (costs, all_costs))
+    return Mark(strategy, held, needed, share, mean, with_summaries)
+
+
+def _bills(figures: Mapping[str, Any]) -> Iterator[Bill]:
+    return (Bill(*figures[name]) for name in ("bill", "summaries", "everything"))
+
+
+def frameworks(query: FrameworksQuery) -> Frameworks:
+    """Return the figures of the chosen conversations so far."""
+    chosen = chosen_of(query.fleet)[1]
+    return Frameworks(query, len(chosen), _known(query, chosen))
+
+
+def _known(query: FrameworksQuery, chosen: Sequence[Chosen]) -> dict[str, Mapping[str, Any]]:
+    states = {each.id: each.state for each in chosen}
+    rows = models.Figures.objects.filter(key=query.key)
+    return {
+        row.memory_id: row.figures
+        for row in rows.iterator()
+        if states.get(row.memory_id) == row.state
+    }
+
+
+def compute(query: FrameworksQuery, seconds: float = SECONDS) -> None:
+    """Measure some of the chosen conversations, for about `seconds` and at least one."""
+    chosen = chosen_of(query.fleet)[1]
+    known = _known(query, chosen)
+    waiting = [each for each in chosen if each.id not in known]
+    found = {each: _measured(query, each.id) for each in database.for_seconds(seconds, waiting)}
+    keep_values(query.key, found)
+
+
+def _measured(query: FrameworksQuery, id: str) -> dict[str, Any]:
+    """Return the figures of a conversation for each strategy, without those that failed. There are
+    none for a conversation that cannot be read.
+    """
+    values: dict[str, Any] = {}
+    try:
+        conversation = stored_conversation(id, MOST_MESSAGES)
+        everything = everything_of(conversation, query.rules)
+    except ChatMemoryError:
+        return values
+    for each in query.installed:
+        try:
+            found = measured_by(
+                each, query.settings, conversation, rules=query.rules, everything=everything
+            )
+        except ChatMemoryError:
+            continue
+        values[each.name] = _written(found)
+    return values
+
+
+def _written(found: Measured) -> dict[str, Any]:
+    bills = {
+        name: [bill.calls, bill.tokens, bill.read, bill.written]
+        for name, bill in (
+            ("bill", found.bill),
+            ("summaries", found.summaries),
+            ("everything", found.everything),
+        )
+    }
+    return {"held": found.held, "recalls": found.recalls, **bills}
