@@ -144,7 +144,7 @@ bench-peers: $(VENV)/installed-dev $(PEERS)/installed
 # plots of docs/strategies.md.
 strategies: $(STRATEGIES)/installed
 	RECORD=$(RECORD) $(STRATEGIES)/bin/python -m benchmarks.strategies $(FILES) $(ARGS)
-	$(STRATEGIES)/bin/pytest -q -n0 tests/strategies
+	$(STRATEGIES)/bin/pytest -q -n0 --long tests/strategies
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

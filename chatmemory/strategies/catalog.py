@@ -146,7 +146,7 @@ STRATEGIES = (
         "google_adk:CompactionRun",
         "EventsCompactionConfig(compaction_interval=5, overlap_size=1)",
         "No policy of ours: after every 5 turns, a summary takes the place of these and of the "
-        "turn before them.",
+        "turn before them, unless it would be longer.",
         "https://google.github.io/adk-docs/context/compaction",
         "google-adk",
     ),

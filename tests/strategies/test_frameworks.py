@@ -101,22 +101,26 @@ def test_a_message_with_text_and_a_call_is_two_items():
 def test_google_compacts_five_turns_and_overlaps_by_one():
     """As in its example with other numbers: 1 to 5, then 5 to 10; both summaries are sent."""
     assert prompt_at_the_end(run_of("google_adk"), chat(5)) == list(range(11))
-    run = run_of("google_adk")
-    found = prompt_at_the_end(run, [*chat(6), UserMessage("And now?")])
+    found = prompt_at_the_end(run_of("google_adk"), [*chat(6), UserMessage("And now?")])
     assert found[0] == 0
     assert isinstance(found[1], Summary)
     assert found[2:] == [11, 12, 13]
+    long = [*lookups(10, "found " * 1_000), UserMessage("And now?")]
     run = run_of("google_adk")
-    found = prompt_at_the_end(
-        run,
-        [
-            *chat(
-                10,
-            ),
-            UserMessage("And now?"),
-        ],
-    )
-    assert [type(each) for each in found] == [int, Summary, int]
+    first, second, newest = prompt_at_the_end(run, long)
+    assert isinstance(first, Summary)
+    assert isinstance(second, Summary)
+    assert newest == 40
+    assert "Look at 4." in run.billed[0]
+    assert "Look at 4." in run.billed[1]
+    assert "Look at 3." not in run.billed[1]
+
+
+def test_google_writes_no_summary_that_is_longer_than_what_it_replaces():
+    """By the length of the summary before."""
+    found = prompt_at_the_end(run_of("google_adk"), [*chat(10), UserMessage("And now?")])
+    assert isinstance(found[1], Summary)
+    assert found[2:] == list(range(11, 22))
 
 
 def test_llama_index_flushes_a_tenth_and_begins_with_the_user():
