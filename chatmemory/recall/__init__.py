@@ -45,7 +45,8 @@ class Recall:
     this policy had forgotten. `prompt_tokens` is the number of tokens in the prompts of all `calls`
     of the model, `reusable_tokens` the number in beginnings shared with the previous prompt.
     `read_tokens` of these are read from the provider's cache, and `written_tokens` are written to
-    it. `everything` is the bill of sending everything.
+    it. `by_index` counts the lost recalls whose facts an index named: these are not held, because
+    an index does not say what is true of a fact. `everything` is the bill of sending everything.
     """
 
     policy: Policy | None
@@ -60,6 +61,7 @@ class Recall:
     call_repeated: int = 0
     read_tokens: int = 0
     written_tokens: int = 0
+    by_index: int = 0
     everything: Bill = NOTHING_SENT
 
     @property
@@ -147,6 +149,7 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
         reusable_tokens=found.prompts.reusable,
         read_tokens=bill.read,
         written_tokens=bill.written,
+        by_index=found.by_index,
     )
 
 

@@ -5,7 +5,7 @@ recall curve, the number of recalls held at every limit.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,33 @@ class Replay:
 
     @property
     def held(self) -> int:
+        """The needs that messages of the window held. What an index names is not among them."""
         return self.recalls - len(self.lost)
+
+    @cached_property
+    def by_index(self) -> int:
+        """Count the lost needs whose parts an index named, or a message of the window held."""
+        spans = self.departures.indexes
+        if not spans:
+            return 0
+        named = [self.history.lexicon.mentioned_in([each.text]) for each in spans]
+        starts = [each.at for each in spans]
+        found = 0
+        for need in self.lost:
+            at = bisect_left(starts, need.position)
+            names = named[at - 1] if at else frozenset()
+            found += all(
+                name in names or self._has_mention(name, need.position) for name, _ in need.parts
+            )
+        return found
+
+    def _has_mention(self, name: str, position: int) -> bool:
+        """Return whether a message in the window just before a position mentions a fact."""
+        texts = self.departures.of_texts
+        return any(
+            texts[each] >= position and name in self.history.mentions(each)
+            for each in range(position)
+        )
 
     def count_of(self, kind: IncidentKind) -> int:
         """Count the lost needs of a kind."""

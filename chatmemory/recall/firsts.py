@@ -30,6 +30,7 @@ def is_common(policy: Policy) -> bool:
     """Return whether a policy evicts by the common rule. It may have a low mark or take turns."""
     is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
     is_usual = is_usual and not policy.whole_results and not policy.recovers
+    is_usual = is_usual and not policy.indexed_terms
     return is_usual and not has_own_rule(type(policy))
 
 

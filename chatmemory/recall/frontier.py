@@ -98,10 +98,17 @@ def tried_of_kind(
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
     begun = (kind,) if kind.takes_whole_turns else (kind, replace(kind, snap_to_user=True))
-    found = [kind, *(replace(each, low_water=water) for each in begun for water in waters)]
+    found = [kind, *(_trimmed_to(each, water) for each in begun for water in waters)]
     if clears_results and isinstance(kind, TokenWindow) and not kind.whole_results:
         found.append(replace(kind, clear_tool_results=RESULTS_KEPT))
     return TriedPolicies(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
+
+
+def _trimmed_to(kind: Policy, water: Decimal) -> Policy:
+    """Return a kind with another low water. A window that slides has no index."""
+    if water == WHOLE and isinstance(kind, TokenWindow):
+        return replace(kind, low_water=water, index_terms=0)
+    return replace(kind, low_water=water)
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
@@ -202,7 +209,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
     if today:
         under_today = Tallies(history, today, tried.rules)
         own, calls = under_today.of(today), under_today.calls(today)
-    sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
+    sliding = replace(_trimmed_to(tried.kind, WHOLE), snap_to_user=False)
     return Figures(
         messages=len(history),
         recalls=sum(1 for _ in needs(history, everything)),

@@ -41,6 +41,7 @@ class History:
     overhead: int
     numbers: Sequence[int]
     times: Sequence[float | None] = ()
+    said: Sequence[ChatMessage] = ()  # all messages, which an index needs
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -66,6 +67,7 @@ class History:
             read=self.read[first:],
             numbers=self.numbers[first:],
             times=self.times[first:],
+            said=self.said[first:],
         )
 
     @cached_property
@@ -74,7 +76,7 @@ class History:
 
     @cached_property
     def loads(self) -> Loads:
-        return Loads(self.entries)
+        return Loads(self.entries, self.said)
 
     def mentions(self, position: int) -> frozenset[str]:
         """Return the facts that the message at a position mentions."""
@@ -143,7 +145,7 @@ def history_from(
     read = read_messages(messages, lexicon, words)
     recorded = map(recorded_time, messages)
     known = [each or usual for each, usual in zip_longest(recorded, times)]
-    return History(entries, turns, read, lexicon, overhead, numbers, times=known)
+    return History(entries, turns, read, lexicon, overhead, numbers, times=known, said=messages)
 
 
 def recorded_time(message: ChatMessage) -> float | None:

@@ -172,7 +172,8 @@ def replayed(
     entered: dict[int, int] = {}
     times: list[MemoryTime] = []
     numbers = dict(zip(history.entries, history.numbers, strict=True))
-    for position, (change, cleared) in enumerate(fold(Window(), history.entries, policy)):
+    folded = fold(Window(), history.entries, policy, history.said)
+    for position, (change, cleared, _) in enumerate(folded):
         number, step = history.numbers[position], len(arrivals) + bool(change.arrivals)
         for each in cleared:
             left = numbers[each.entry]

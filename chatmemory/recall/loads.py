@@ -22,11 +22,13 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from chatmemory.messages.message import MessageType
+from chatmemory.messages.message import ChatMessage, MessageType, text_of
 from chatmemory.recall.firsts import Places, firsts, is_common, is_plain, places_of
 from chatmemory.recall.folding import fold
 from chatmemory.windows.eviction import Reason
+from chatmemory.windows.index import is_index
 from chatmemory.windows.policies import Policy, has_own_rule
+from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry, Window
 
 # The most messages that are added when limits are tried one by one, the fewest limits for an
@@ -54,6 +56,24 @@ class Stub(NamedTuple):
     tokens: int
 
 
+class IndexSpan(NamedTuple):
+    """An index: the position of the message after which it came, its tokens, and its text; no
+    tokens if none took the place of the one before.
+    """
+
+    at: int
+    tokens: int
+    text: str
+
+    @classmethod
+    def of(cls, position: int, change: Transition) -> IndexSpan:
+        found = (each for each in change.arrivals if each.pinned and is_index(each.message))
+        new = next(found, None)
+        if new is None or new.message is None:
+            return cls(position, 0, "")
+        return cls(position, new.tokens, text_of(new.message))
+
+
 @dataclass(frozen=True)
 class Departures:
     """The times at which messages left in a replay, as positions.
@@ -61,11 +81,13 @@ class Departures:
     `at` has, for each message, the position of the message at whose arrival it left. This is its
     own position if it found no room, was ignored, or is of an interrupted call, which the model
     never saw, and the length of the history if it stayed to the end. `stubs` are the stubs of the
-    results that were cleared, by position; they leave when `at` says.
+    results that were cleared, by position; they leave when `at` says. `indexes` are the indexes of
+    what left, in order, each until the next one.
     """
 
     at: Sequence[int]
     stubs: Mapping[int, Stub] = field(default_factory=dict)
+    indexes: tuple[IndexSpan, ...] = ()
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
@@ -86,8 +108,8 @@ class Loads:
     message.
     """
 
-    def __init__(self, messages: Sequence[Entry]) -> None:
-        self.messages = messages
+    def __init__(self, messages: Sequence[Entry], said: Sequence[ChatMessage] = ()) -> None:
+        self.messages, self._said = messages, said
         self.systems: list[int | None] = []
         self.calls: list[int | None] = []
         self._costs: tuple[Policy, _Costs] | None = None
@@ -165,7 +187,11 @@ class Loads:
         left = [len(self.messages)] * len(self.messages)
         stubs: dict[int, Stub] = {}
         places = {entry: position for position, entry in enumerate(self.messages)}
-        for position, (change, cleared) in enumerate(fold(Window(), self.messages, policy)):
+        indexes: list[IndexSpan] = []
+        folded = fold(Window(), self.messages, policy, self._said)
+        for position, (change, cleared, index) in enumerate(folded):
+            if index is not None:
+                indexes.append(IndexSpan.of(position, index))
             for each in cleared:
                 if (stub := each.because) is not None:
                     place = places[stub] = places[each.entry]
@@ -177,7 +203,7 @@ class Loads:
                 # No prompt ever had an interrupted call
                 is_unseen = eviction.reason is Reason.INTERRUPTED
                 left[place] = place if is_unseen else position
-        return Departures(left, stubs)
+        return Departures(left, stubs, tuple(indexes))
 
     def _by_loads(self, policy: Policy) -> list[int]:
         left = self._exceeded_at(policy)

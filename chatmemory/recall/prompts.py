@@ -92,6 +92,10 @@ def prompt_sizes(history: History, departures: Departures) -> list[int]:
         less = history.tokens[position] - stub.tokens
         tokens[stub.at] -= less
         tokens[departures.at[position]] += less
+    before = 0
+    for index in departures.indexes:
+        tokens[index.at] += index.tokens - before
+        before = index.tokens
     sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
     return [size + history.overhead if number else 0 for size, number in sums]
 
@@ -137,6 +141,8 @@ class _SentWindow:
             self._clearing.setdefault(stub.at, []).append(position)
         self._sizes = list(history.tokens)  # of the messages, or of their stubs in the window
         self._since: dict[int, int] = {}  # the arrivals since which the window has stubs
+        self._indexes = {each.at: each.tokens for each in departures.indexes}
+        self._index, self._indexed_at = 0, 0  # the tokens of the index, and since when it stands
         self._sent_at = 0
         self._sent_nothing = True
 
@@ -182,6 +188,25 @@ class _SentWindow:
             for each in leaving:
                 del self.positions[each]
                 self._drop(each)
+        if position in self._indexes:
+            self._renew_index(position)
+
+    def _renew_index(self, position: int) -> None:
+        """Put another index before the first message that can leave: what was sent before shares
+        at most the system message with it.
+        """
+        before = sum(self._sizes[each] for each in self._system())
+        if self._index or self._indexes[position]:
+            self.shared, self.is_broken = min(self.shared, before), not self._sent_nothing
+        new = self._indexes[position]
+        self.fresh += new - (self._index if self._indexed_at >= self._sent_at else 0)
+        self.tokens += new - self._index
+        self._index, self._indexed_at = new, position
+
+    def _system(self) -> Iterator[int]:
+        first = next(iter(self.positions), None)
+        if first is not None and self._entries[first].type is _SYSTEM:
+            yield first
 
     def _break_at(self, changing: Collection[int]) -> None:
         """Let the last prompt share only the messages before its first change."""

@@ -40,6 +40,7 @@ COLUMNS = (
         "calls",
     ),
     *("reusable_tokens", "call_repeated", "read_tokens", "written_tokens"),
+    "by_index",
 )
 
 

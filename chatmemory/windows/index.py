@@ -257,7 +257,7 @@ def renewed(
         labels = labels_in(each.message, terms)
         for term in terms:
             rows[term] = _merged(rows.get(term), term, labels.get(term, ""), weight, each.number)
-    ranked = sorted(rows.values(), key=lambda row: (-row.weight, -row.last, row.term))
+    ranked = sorted(rows.values(), key=rank)
     mentioned = _mentioned(ranked, shown_messages, lexicon)
     visible = [row for row in ranked if row.term not in mentioned]
     hidden = [row for row in ranked if row.term in mentioned]
@@ -268,6 +268,11 @@ def renewed(
         before.left + len(left),
         tuple(each.number for each in left),
     )
+
+
+def rank(row: Row) -> Any:
+    """Return what rows are sorted by: the heaviest first, then the latest."""
+    return -row.weight, -row.last, row.term
 
 
 def _merged(old: Row | None, term: str, label: str, weight: int, number: int) -> Row:

@@ -296,6 +296,10 @@ class Policy(ABC):
     def _is_above_mark(self, totals: Totals) -> bool:
         return self.load(totals) > self.low_mark
 
+    def sliding(self, limit: int) -> Self:
+        """Return the policy with another limit, from which only what exceeds it leaves."""
+        return replace(self, limit=limit, low_water=WHOLE)
+
     def metering(self) -> Self:
         """Return the policy that only measures the window by this limit."""
         return replace(self, meters_only=True)
@@ -414,6 +418,9 @@ class TokenWindow(Policy):
     @property
     def indexed_terms(self) -> int:
         return self.index_terms
+
+    def sliding(self, limit: int) -> Self:
+        return replace(self, limit=limit, low_water=WHOLE, index_terms=0)
 
     @property
     def overhead(self) -> int:

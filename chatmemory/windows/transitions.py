@@ -35,7 +35,7 @@ from chatmemory.windows.eviction import (
     group_of,
     oldest_first,
 )
-from chatmemory.windows.policies import WHOLE, Policy, has_own_rule
+from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.recovery import in_interrupted_calls, interrupted_calls
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
@@ -352,7 +352,7 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
     head = Head(entries, totals, policy)
     head.place(arrival, at_head=False)
     limit = max(1, policy.load(head.totals) - 1)
-    leaving = _first_to_leave(head, replace(policy, limit=limit, low_water=WHOLE))
+    leaving = _first_to_leave(head, policy.sliding(limit))
     if not leaving or leaving[0].entry is arrival:
         return []
     if not policy.has_window_options:

@@ -154,7 +154,7 @@ def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] 
     """
     window, places = Window(pinned), {each: place for place, each in enumerate(said)}
     left = dict.fromkeys(said, len(said))
-    for position, (change, _) in enumerate(fold(window, said, policy)):
+    for position, (change, *_) in enumerate(fold(window, said, policy)):
         gone = said[position : position + 1] if change.ignored else ()
         left |= dict.fromkeys([*gone, *(each.entry for each in change.evictions)], position)
         unseen = [each.entry for each in change.evictions if each.reason is Reason.INTERRUPTED]

@@ -111,6 +111,9 @@ class RecallRowSerializer(Json):
     written_tokens = serializers.IntegerField(
         help_text="Prompt tokens that are not, of prompts that are long enough for the cache."
     )
+    by_index = serializers.IntegerField(
+        help_text="Lost recalls whose facts an index named. They are not among `held`."
+    )
     relative_cost = serializers.FloatField(
         allow_null=True,
         help_text="Of the prompts: 1.0 is sending everything; the mean over conversations, each "

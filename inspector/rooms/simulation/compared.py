@@ -126,6 +126,7 @@ class ComparePage:
             "recalls": each.recalls,
             "held": each.held,
             "lost": len(each.lost),
+            "by_index": each.by_index,
             "user_repeated": each.count_of(USER_REPEATED),
             "call_repeated": each.count_of(CALL_REPEATED),
             "forgotten": each.forgotten,
@@ -233,6 +234,9 @@ class ComparePage:
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
         note = "terms that had left before they were needed; values of calls are not counted"
         yield ranked("Facts lost", note, lambda p: len(p.lost))
+        if any(each.departures.indexes for each in policies):
+            named = "of the lost ones: the index has the term, and not what is true of it"
+            yield ranked("Facts named by the index", named, lambda p: p.by_index, max)
         again = "messages, of what was forgotten"
         yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):
