@@ -199,6 +199,27 @@ def test_a_simulation_shows_the_index_that_an_add_would_make(db):
     assert [row.tokens for row in found.window.rows] == [row.tokens for row in real.rows]
 
 
+def test_the_page_shows_the_index_its_terms_and_what_it_does_not_say(
+    indexed_memory, operator_client
+):
+    seq = next(row.seq for row in windows.window("m").rows if row.pinned)
+    page = operator_client.get(f"/c/m/?msg={seq}").content.decode()
+    assert "It is the index of what left memory." in page
+    assert "index of what left" in page
+    assert 'href="/c/m/?msg=2"' in page
+    assert "What the index does not say" in page
+    assert "ask again" not in page
+    assert "Unpin" not in page
+    left = operator_client.get("/c/m/?msg=2").content.decode()
+    assert "In the index" in left
+    assert "A-1182" in left
+    nothing = operator_client.get("/c/m/?msg=4").content.decode()
+    assert "In the index" not in nothing
+    step = Step.objects.filter(memory="m", kind="index").first()
+    shown = operator_client.get(f"/c/m/?at={step.n}").content.decode()
+    assert "The index of exact terms was added" in shown
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_no_accusation_with_an_index_among_any_operations(db, seed):
     assert accusation(900 + seed, 40) == ""

@@ -21,6 +21,7 @@ from chatmemory.messages.texts import named
 from chatmemory.reading.clearings import Clearing
 from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.eviction import Eviction, Reason, first_of_group
+from chatmemory.windows.index import Index
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide
 
@@ -195,6 +196,16 @@ def why_in(
         return Explanation(question, "It is a summary.", detail)
     cause, detail = _stays_because(window, position)
     return why_stub(clearing, seq, detail) if clearing else Explanation(question, cause, detail)
+
+
+def why_index(index: Index, seq: int) -> Explanation:
+    """Explain an index that is in memory."""
+    return Explanation(
+        f"What is {named(seq)}?",
+        "It is the index of what left memory.",
+        f"It names {counted(index.shown, 'exact term')} of {counted(index.left, 'message')} that "
+        "left. It stays until another index takes its place, or a message has no room beside it.",
+    )
 
 
 def not_in_replay(seq: int, window: WindowView) -> Explanation:

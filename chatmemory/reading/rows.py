@@ -33,6 +33,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.search import DIGEST_LABEL, user_labels
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import IN_PLACE, CannotFit, Reason
+from chatmemory.windows.index import Index, index_of
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.transitions import why_it_cannot_fit
@@ -181,6 +182,11 @@ class MessageDetail:
     def is_summary(self) -> bool:
         """Whether the message is a summary that replaced others, or a branch's copy of one."""
         return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
+
+    @cached_property
+    def index(self) -> Index | None:
+        """The index of exact terms that the message is; None for any other message."""
+        return index_of(self.message) if self.origin == Message.Origin.SYNTHETIC else None
 
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)

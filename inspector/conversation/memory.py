@@ -15,6 +15,7 @@ from chatmemory.messages.texts import named
 from chatmemory.reading.windows import MessageView
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Eviction
+from chatmemory.windows.index import TITLE
 from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
@@ -310,7 +311,11 @@ class MemoryPane:
         if covered := self._state.summaries.get(place.seq):
             size = wording.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
-        notes = {"pinned": place.pinned, "not in history": place.seq in self._state.injected}
+        is_injected = place.seq in self._state.injected
+        text = self._state.texts.get(place.seq, "")
+        if is_injected and place.pinned and text.startswith(f"[{TITLE}"):
+            return "index of what left"
+        notes = {"pinned": place.pinned, "not in history": is_injected}
         return ", ".join(note for note, is_so in notes.items() if is_so)
 
 

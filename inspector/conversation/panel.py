@@ -25,6 +25,7 @@ from chatmemory.explain.reasons import (
     Explanation,
     not_in_replay,
     why_in,
+    why_index,
     why_left,
     would_be_stub,
 )
@@ -33,6 +34,7 @@ from chatmemory.explain.wording import load_words
 from chatmemory.formats import kept_in, render_messages
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowView
+from chatmemory.windows.index import Index, Row
 from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.keeping import explain_keeping_limit
@@ -98,6 +100,26 @@ class Changes:
         self.load_now = load_words(state.window.policy, state.window.totals)
 
 
+class IndexTerms:
+    """The terms of an index by label, each with the number of its last message; `fallen` are those
+    that it remembers and does not list. With a `source`, only the terms of that message.
+    """
+
+    def __init__(self, index: Index, source: int | None = None) -> None:
+        self.left = index.left
+        self.listed = [row for row in index.listed if source in (None, *row.sources)]
+        self.fallen = [row for row in index.rows[index.shown :] if source in (None, *row.sources)]
+        self.is_of_message = source is not None
+
+    @property
+    def groups(self) -> dict[str, list[Row]]:
+        """The listed terms by label, the best label first; those without one are under "terms"."""
+        found: dict[str, list[Row]] = {}
+        for row in self.listed:
+            found.setdefault(row.label or "terms", []).append(row)
+        return found
+
+
 class Why:
     """The explanation of the selected message. `tokens` count at the step, or did when it left."""
 
@@ -123,6 +145,8 @@ class Why:
             return why_left(state.left_by, seq, next(known, None))
         if seq in state.outlook.stubbed:
             return would_be_stub(seq, state.window.policy)
+        if self.is_in and self.row.index is not None:
+            return why_index(self.row.index, seq)
         if self.is_in:
             return why_in(state.window, seq, self.row.is_summary, state.clearing)
         if self.row.stays and self.row.stays[0].entered_step > state.at:
@@ -151,12 +175,26 @@ class Why:
         return Life(end, spans, past[0][0], past[-1][1])
 
     @cached_property
+    def index(self) -> IndexTerms | None:
+        """The terms of an index, if the message is one; else those of it that the index in memory
+        has, if the message left.
+        """
+        if self.row.index is not None:
+            return IndexTerms(self.row.index)
+        shown = self._state.index
+        if self.is_in or shown is None:
+            return None
+        found = IndexTerms(shown, self.row.seq)
+        return found if found.listed else None
+
+    @cached_property
     def pin(self) -> PinPreview | None:
         """The effect of pinning or unpinning the message; None if that is impossible: a summary
         stays until another one covers it.
         """
         state = self._state
-        if not state.is_live or state.is_simulated or self.row.is_summary:
+        is_kept = self.row.is_summary or self.row.index is not None
+        if not state.is_live or state.is_simulated or is_kept:
             return None
         return pin_preview(state.window, self.row.seq, state.waiting_call)
 
@@ -236,6 +274,8 @@ class Why:
 
     @property
     def role(self) -> str:
+        if self.row.index is not None:
+            return "Index"
         return "Summary" if self.covered else self.look.role
 
     @property

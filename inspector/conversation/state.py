@@ -5,7 +5,7 @@ Presenters are functions of a `ConversationState` and make no queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
+from chatmemory.ledger.windows import read_message
 from chatmemory.lint import Turn
 from chatmemory.lint.linter import waiting_turn
 from chatmemory.lint.since import CallIds
@@ -42,6 +43,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.index import Index, index_of
 from inspector.conversation.keeping import KeepingLimit, find_keeping_limit
 from inspector.shell import rooms
 from inspector.shell.room import Marks
@@ -102,6 +104,7 @@ class ConversationState:
     - `summaries` are the summaries in the window or selected, with the messages that they cover,
       and `media` are the messages of the window with images, audio, video or files. If the selected
       message is redacted, `left_summaries` are summaries that cover it and are not redacted.
+    - `index` is the index in memory, if the selected message has left.
     """
 
     query: ConversationQuery
@@ -134,6 +137,7 @@ class ConversationState:
     summaries: Mapping[int, Coverage] = field(default_factory=dict)
     media: frozenset[int] = frozenset()
     left_summaries: tuple[int, ...] = ()
+    index: Index | None = None
     read: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -246,9 +250,17 @@ def _stored_state(
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         original_tokens=original_tokens,
         cleared=cleared,
+        index=_index_in(memory.pk, pinned) if left_by and pinned else None,
         read=read,
     )
     return replace(view, would_keep=find_keeping_limit(view))
+
+
+def _index_in(memory_id: str, seqs: Collection[int]) -> Index | None:
+    """Return the index among some pinned messages that nobody said, or None."""
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=seqs)
+    found = filter(None, (index_of(read_message(row)) for row in rows))
+    return next(found, None)
 
 
 def _with_texts(state: ConversationState) -> ConversationState:
