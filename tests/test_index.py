@@ -87,6 +87,16 @@ def test_a_message_without_room_beside_the_index_makes_it_leave_first(indexed_me
     assert verify("m") is None
 
 
+def test_a_window_from_which_everything_left_is_not_read_again(db):
+    """Two adds of one transaction: each message is too large, and leaves at once."""
+    policy = TokenWindow(40, low_water=0.6, index_terms=1)
+    create_and_add("m", policy, [UserMessage("order: B-7001")])
+    services.add("m", [AiMessage("a " * 60), AiMessage("b " * 60)])
+    first = Stay.objects.get(memory="m", n=1)
+    assert (first.left_step, first.reason) == (2, Reason.CAPACITY)
+    assert verify("m") is None
+
+
 def test_a_summary_of_the_service_moves_terms_into_the_index(db):
     policy = TokenWindow(400, low_water=0.5, index_terms=50)
     create_and_add("m", policy, said("order: A-1182", "flight: HAT001", "Paris"))

@@ -9,7 +9,6 @@ consistency. Only one window is in memory, without the messages that no decision
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -28,6 +27,7 @@ from chatmemory.ledger.contradictions import (
     stay_name,
 )
 from chatmemory.ledger.deletions import check_hidden
+from chatmemory.ledger.index_verification import left_for, made_again
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.numbers import appended_rank, head_rank
 from chatmemory.ledger.overrides import is_erased, readings
@@ -56,7 +56,7 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import old_results, stub_of
 from chatmemory.windows.compaction import compact
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Head, Reason
-from chatmemory.windows.index import INDEXED, NOTE, Left, index_of, indexed, is_index
+from chatmemory.windows.index import INDEXED, NOTE, is_index
 from chatmemory.windows.policies import MessageWindow, Policy, TokenWindow, TurnWindow
 from chatmemory.windows.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.windows.transitions import (
@@ -466,55 +466,15 @@ class _Replay:
             expect(stay_name(entry.n, entry.seq), "pinned", entry.pinned, True)
             expect(step, "seq", step.seq, entry.seq)
             if step.note == NOTE and self.estimator and can_decide(self.policy):
-                self.check_index(step, entry)
+                left = left_for(entry, [(each.kind, _gone(ends)) for each, ends in self.before])
+                made = made_again(
+                    self.memory, self.window, left, entry, self.policy, self.estimator
+                )
+                if made is not None:
+                    place = self.remaining(self.left).index(entry)
+                    expect(stay_name(entry.n, entry.seq), "place", place, made.place)
+                    self.compare(step, made.evictions, self.left)
         return self.stored()
-
-    def check_index(self, step: Step, entry: Entry) -> None:
-        """Compare an index with the one that its inputs make, if none of them was redacted."""
-        left = self.left_for(entry)
-        seqs = {each.seq for each in (*self.window, *left, entry)}
-        rows = {
-            row.seq: row
-            for part in database.parts_of(dict.fromkeys(seqs, 1), BATCH)
-            for row in Message.objects.filter(database.in_list("seq", part), memory=self.memory)
-        }
-        if any(row.redacted_step is not None for row in rows.values()):
-            return
-
-        def with_message(each: Entry) -> Entry:
-            return replace(each, message=shown_message(rows[each.seq], each.overrides))
-
-        window = Window(map(with_message, self.window))
-        gone = [Left(message, each.seq) for each in left if (message := with_message(each).message)]
-        estimator = self.estimator
-        assert estimator is not None
-
-        def counted(message: ChatMessage) -> Entry:
-            return Entry.of(message, count_tokens(estimator, message))
-
-        made = indexed(window, gone, self.policy, counted)
-        new = [each for each in made.arrivals if not each.n]
-        name = stay_name(entry.n, entry.seq)
-        shown = with_message(entry).message
-        expect(name, "the index", shown, new[0].message if new else None)
-        place = self.remaining(self.left).index(entry)
-        expect(name, "the place of the index", place, made.arrivals.index(new[0]))
-        self.compare(step, made.evictions, self.left)
-
-    def left_for(self, entry: Entry) -> list[Entry]:
-        """Return what left in the change of an index: in the step before, and in the clearing of
-        results before that, if the index says that it belongs to it.
-        """
-        index = index_of(entry.message)
-        found = list[list[Entry]]()
-        for _, ends in self.before:
-            gone = [end.entry for end in ends.values() if end.reason in INDEXED]
-            found.append([*gone, *found[-1]] if found else gone)
-        if len(self.before) > 1 and self.before[1][0].kind != Step.Kind.CLEAR_RESULTS:
-            found.pop()
-        of = sorted(index.of) if index else []
-        fitting = (each for each in found if sorted(one.seq for one in each) == of)
-        return next(fitting, found[0] if found else [])
 
     def remaining(self, gone: Container[int]) -> list[Entry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""
@@ -634,6 +594,11 @@ def _earlier(policy: Policy | None) -> Policy | None:
     if not isinstance(policy, TurnWindow):
         return policy
     return _EarlierTurns(policy.limit, estimator=policy.estimator, **policy.options)
+
+
+def _gone(ends: Mapping[int, _End]) -> list[Entry]:
+    """Return what left in a step for a reason for which an index names its terms."""
+    return [end.entry for end in ends.values() if end.reason in INDEXED]
 
 
 def _reason(end: _End | None) -> str:

@@ -26,7 +26,6 @@ from chatmemory.messages.message import ChatMessage, MessageType, text_of
 from chatmemory.recall.firsts import Places, firsts, is_common, is_plain, places_of
 from chatmemory.recall.folding import fold
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.index import is_index
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Entry, Window
@@ -67,8 +66,9 @@ class IndexSpan(NamedTuple):
 
     @classmethod
     def of(cls, position: int, change: Transition) -> IndexSpan:
-        found = (each for each in change.arrivals if each.pinned and is_index(each.message))
-        new = next(found, None)
+        left = {each.because for each in change.evictions}
+        pinned = [each for each in change.arrivals if each.pinned and each.message is not None]
+        new = next((each for each in pinned if not left or each in left), None)
         if new is None or new.message is None:
             return cls(position, 0, "")
         return cls(position, new.tokens, text_of(new.message))

@@ -143,6 +143,7 @@ class Window:
         self._read = list(entries)
         self._unread = iter(()) if source is None else source.entries()
         self._appended: list[Entry] = []
+        self._has_changed = False
         self._systems: list[Entry] | None = None
         self.users: list[Entry] | None = None
 
@@ -164,8 +165,9 @@ class Window:
 
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
-        if self._source is not None and not self._read and not self._appended:
-            self._fill(self._source.with_messages())  # nothing was read, and nothing has changed
+        is_untouched = not self._read and not self._appended and not self._has_changed
+        if self._source is not None and is_untouched:
+            self._fill(self._source.with_messages())
         if self._source is None:
             return list(self)
         loaded = {entry: entry for entry in self._source.with_messages()}
@@ -217,6 +219,7 @@ class Window:
 
     def place(self, entry: Entry, at_head: bool) -> None:
         """Add an entry at the end or at the head."""
+        self._has_changed = True
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()
             systems.insert(0 if at_head else len(systems), entry)
@@ -231,6 +234,7 @@ class Window:
 
     def discard(self, entry: Entry) -> None:
         """Remove an entry, even if it has not been read yet."""
+        self._has_changed = True
         if entry.type is MessageType.SYSTEM:
             self._known_systems().remove(entry)
         if entry.type is MessageType.USER and self.users is not None:

@@ -5,7 +5,7 @@ Presenters are functions of a `ConversationState` and make no queries.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,7 +19,6 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
-from chatmemory.ledger.windows import read_message
 from chatmemory.lint import Turn
 from chatmemory.lint.linter import waiting_turn
 from chatmemory.lint.since import CallIds
@@ -31,6 +30,7 @@ from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.clearings import Clearing, find_clearing
 from chatmemory.reading.history import Part, history_page, message_in, time_before
+from chatmemory.reading.indexes import index_among
 from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
 from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
 from chatmemory.reading.steps import StepSamples, evictions_around, step_detail, step_samples
@@ -43,7 +43,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.index import Index, index_of
+from chatmemory.windows.index import Index
 from inspector.conversation.keeping import KeepingLimit, find_keeping_limit
 from inspector.shell import rooms
 from inspector.shell.room import Marks
@@ -250,17 +250,10 @@ def _stored_state(
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         original_tokens=original_tokens,
         cleared=cleared,
-        index=_index_in(memory.pk, pinned) if left_by and pinned else None,
+        index=index_among(memory.pk, pinned) if left_by and pinned else None,
         read=read,
     )
     return replace(view, would_keep=find_keeping_limit(view))
-
-
-def _index_in(memory_id: str, seqs: Collection[int]) -> Index | None:
-    """Return the index among some pinned messages that nobody said, or None."""
-    rows = Message.objects.filter(memory_id=memory_id, seq__in=seqs)
-    found = filter(None, (index_of(read_message(row)) for row in rows))
-    return next(found, None)
 
 
 def _with_texts(state: ConversationState) -> ConversationState:

@@ -1,0 +1,78 @@
+"""Verification of an index: it is made again from the index before, what left, and the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from chatmemory import database
+from chatmemory.ledger.contradictions import expect, stay_name
+from chatmemory.ledger.windows import shown_message
+from chatmemory.messages.estimators import TokenCountEstimator, count_tokens
+from chatmemory.messages.message import ChatMessage
+from chatmemory.models import Memory, Message, Step
+from chatmemory.windows.eviction import Eviction
+from chatmemory.windows.index import Left, index_of, indexed
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.window import Entry, Window
+
+AT_ONCE = 500  # messages
+
+
+class Made(NamedTuple):
+    """The place in the window at which the rule puts an index, and what leaves for it."""
+
+    place: int
+    evictions: tuple[Eviction, ...]
+
+
+def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
+    """Return what left in the change of an index: in the step before, and in the clearing of
+    results before that, if the index says that it belongs to it. `before` are the kinds of the
+    last two steps with what left, the newest first.
+    """
+    index = index_of(entry.message)
+    of = sorted(index.of) if index else []
+    found = [before[0][1]] if before else []
+    if len(before) > 1 and before[1][0] == Step.Kind.CLEAR_RESULTS:
+        found.append([*before[1][1], *found[0]])
+    fitting = (each for each in found if sorted(one.seq for one in each) == of)
+    return next(fitting, found[0] if found else [])
+
+
+def made_again(
+    memory: Memory,
+    window: Window,
+    left: Sequence[Entry],
+    entry: Entry,
+    policy: Policy,
+    estimator: TokenCountEstimator,
+) -> Made | None:
+    """Compare an index with the one that its inputs make. Return how the rule puts it into the
+    window; None if one of the inputs was redacted, so that nobody can make it again.
+
+    Raises Contradicted.
+    """
+    seqs = {each.seq for each in (*window, *left, entry)}
+    rows = {
+        row.seq: row
+        for part in database.parts_of(dict.fromkeys(seqs, 1), AT_ONCE)
+        for row in Message.objects.filter(database.in_list("seq", part), memory=memory)
+    }
+    if any(row.redacted_step is not None for row in rows.values()):
+        return None
+
+    def with_message(each: Entry) -> Entry:
+        return replace(each, message=shown_message(rows[each.seq], each.overrides))
+
+    def counted(message: ChatMessage) -> Entry:
+        return Entry.of(message, count_tokens(estimator, message))
+
+    gone = [Left(message, each.seq) for each in left if (message := with_message(each).message)]
+    made = indexed(Window(map(with_message, window)), gone, policy, counted)
+    new = next((each for each in made.arrivals if not each.n), None)
+    shown = with_message(entry).message
+    expect(stay_name(entry.n, entry.seq), "the index", shown, new.message if new else None)
+    assert new is not None
+    return Made(list(made.arrivals).index(new), made.evictions)
