@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from string import ascii_letters, digits
+from time import process_time
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from chatmemory.exceptions import InvalidValue
@@ -107,6 +108,11 @@ class Words:
             _check_pattern(pattern)
 
 
+# CPU for a text of LINE characters. A quadratic pattern takes a tenth of it, a linear one none
+SLOW_SECONDS, LINE = 0.25, 2_048
+_REPEATED = ("a", "A", "1", " ", "a ", "a1", "1.", "a-", "A-1 ", "@", ".", "_")
+
+
 def _check_pattern(pattern: str) -> None:
     try:
         finds_nothing = _own(pattern).search("") is not None
@@ -114,6 +120,30 @@ def _check_pattern(pattern: str) -> None:
         raise InvalidValue(f"{pattern!r} is no regular expression: {error}") from error
     if finds_nothing:
         raise InvalidValue(f"a pattern of facts must find some letters: {pattern!r}")
+    if shape := _slow_shape(pattern):
+        raise InvalidValue(
+            f"a pattern of facts takes too long for a text that repeats {shape!r}: {pattern!r}"
+        )
+
+
+@cache
+def _slow_shape(pattern: str) -> str:
+    """Return what a text repeats in which a pattern searches far too long; "" if there is no such
+    text. Quadratic patterns are let through.
+
+    Short texts come first, and each is at most a little longer than the one before it: a pattern
+    whose time doubles with each character is found before it takes seconds.
+    """
+    letters = "".join(filter(str.isalnum, pattern))[:20]
+    for shape in filter(None, (*_REPEATED, letters)):
+        for size in (*range(12, 32, 2), *(2**n for n in range(5, LINE.bit_length()))):
+            text = (shape * size)[:size] + "!"
+            began = process_time()
+            for _ in _own(pattern).finditer(text):
+                pass
+            if process_time() - began > SLOW_SECONDS:
+                return shape
+    return ""
 
 
 NO_WORDS = Words()

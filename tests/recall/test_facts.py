@@ -159,7 +159,7 @@ def test_words_of_a_project():
     }
 
 
-@pytest.mark.parametrize("pattern", ["(", "a*", ""])
+@pytest.mark.parametrize("pattern", ["(", "a*", "", "(a+)+b", r"(\w+\s?)+;"])
 def test_a_pattern_that_cannot_be_used_is_refused(pattern):
     with pytest.raises(InvalidValue, match=r"pattern|expression"):
         Words(patterns=(pattern,))
