@@ -58,13 +58,17 @@ def test_sending_everything_is_cheaper_than_a_sliding_window(capsys, data_file):
 
 
 @pytest.mark.parametrize(
-    ("sessions", "sliding", "in_blocks"),
+    ("sessions", "sliding", "in_blocks", "has_room"),
     [
-        ("claude_sessions", (235, 2.05), (235, 0.64)),
-        pytest.param("all_claude_sessions", (617, 1.83), (615, 0.66), marks=pytest.mark.long),
+        ("claude_sessions", (235, 2.05), (235, 0.64), True),
+        pytest.param(
+            "all_claude_sessions", (617, 1.58), (615, 0.71), False, marks=pytest.mark.long
+        ),
     ],
 )
-def test_blocks_save_a_third_in_long_sessions(request, capsys, sessions, sliding, in_blocks):
+def test_blocks_save_a_third_in_long_sessions(
+    request, capsys, sessions, sliding, in_blocks, has_room
+):
     files = request.getfixturevalue(sessions)
     policies = "token_window:80000,token_window:80000,low_water=0.5"
     rows, total = rows_of(capsys, *files, "--policies", policies, *PRICES)
@@ -73,6 +77,9 @@ def test_blocks_save_a_third_in_long_sessions(request, capsys, sessions, sliding
         "token_window:80000": sliding,
         "token_window:80000,low_water=0.5": in_blocks,
     }
+    if not has_room:  # the largest turn needs 155,575 tokens, under which nothing saves a tenth
+        assert total["recommended"] == "everything"
+        return
     assert total["verdict"] == "change"
     assert "low_water=" in total["recommended"]
     cost = re.search(r"facts; cost (0\.\d\d)\.", total["why"])
@@ -87,7 +94,7 @@ def test_the_frontier_has_what_no_other_policy_beats(capsys, data_file):
     held = [(row["held"], row["relative_cost"]) for row in rows.values()]
     (today, *frontier) = held
     assert today[0] == 1_215
-    assert today[1] == pytest.approx(1.04, abs=0.005)
+    assert today[1] == pytest.approx(1.08, abs=0.005)
     assert frontier == sorted(frontier)
     assert frontier[-1] == (1_676, 1.0)
     rows, _ = rows_of(capsys, file, "--frontier", "message_window", *PRICES)

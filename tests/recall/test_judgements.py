@@ -18,6 +18,7 @@ from chatmemory.formats import read_transcripts
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.again import ReadMessage, read_messages
 from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
+from chatmemory.recall.dates import dates_in
 from chatmemory.recall.facts import texts_with_facts
 from chatmemory.recall.incidents import (
     IncidentKind,
@@ -172,11 +173,18 @@ def says(message, term):
     return any(term in text for text in texts_with_facts(message))
 
 
+def has_date(message, name):
+    """Return whether a message has a date of this name, such as `01-21`, in another notation."""
+    dates = (date for text in texts_with_facts(message) for date in dates_in(text))
+    return any(name.endswith(f"{date.month:02}-{date.day:02}") for date in dates)
+
+
 def check_named(session, found):
-    """Each message that the report names contains the term."""
+    """Each message that the report names contains the term, a date in any notation."""
     for term in found.terms:
         for place in filter(lambda each: each is not None, (term.said, term.used, term.came)):
-            assert says(session.messages[place], term.term), (term.term, place)
+            message = session.messages[place]
+            assert says(message, term.term) or has_date(message, term.name), (term.term, place)
         if term.came is not None:
             speakers = (MessageType.USER, MessageType.TOOL_EXECUTION_RESULT)
             assert session.messages[term.came].type in speakers
