@@ -103,6 +103,7 @@ def test_wrong_arguments_exit_with_2(typed, chats, arguments, why):
     assert why in error
 
 
+@pytest.mark.needs("lab")
 def test_stored_conversations_are_measured_too(db, typed):
     services.import_conversation("stored-1", chat(20), MessageWindow(4))
     code, told, _ = typed("--prefix", "stored", "--strategies", "message_window", "--json")
