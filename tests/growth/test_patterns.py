@@ -48,7 +48,8 @@ def answers() -> list[str]:
 def of_models() -> Iterator[AnyPattern]:
     laws = [law for rule in RULES.values() for law in rule.laws.values()]
     known = [names for each in cost.providers().values() for names in each.least_of]
-    for names in (*(each for law in laws for each in (law.refusing, law.taking)), *known):
+    of_laws = (each for law in laws for each in (law.refusing, law.taking, law.sure))
+    for names in dict.fromkeys(filter(None, (*of_laws, *known))):  # each once
         yield names_of_models(names)
 
 

@@ -22,6 +22,7 @@ from inspector.rooms.lab.figures import figures_now
 from inspector.rooms.lab.page import FleetPage
 from inspector.rooms.lab.reads import fleet as read_fleet
 from tests.conversations import create_and_add
+from tests.counting_calls import CountedLines
 from tests.inspector.markup import words
 from tests.rooms.agents.test_agents import EVERYTHING, answer_json
 
@@ -218,8 +219,10 @@ def test_a_page_does_not_make_figures_that_it_could_not_keep():
     """Each reading of a live page made them again: it took four times as long."""
     short = next(iter(fleet()))
     create_and_add(short.id, short.policy, short.messages)
-    with one_snapshot():
+    with one_snapshot(), CountedLines() as reading:
         assert [each.figures for each in figures_now([short.id], {})] == [None]
-    assert all(each.figures for each in figures_now([short.id], {}))
+    with CountedLines() as making:
+        assert all(each.figures for each in figures_now([short.id], {}))
+    assert reading.count < making.count / 10
     with one_snapshot():
         assert all(each.figures for each in figures_now([short.id], {}))
