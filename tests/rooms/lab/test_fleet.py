@@ -13,7 +13,6 @@ from django.core.management import call_command
 from benchmarks.advised import POLICIES, fleet, huge, write
 from chatmemory import policies_from_text, services, text_of_policy
 from chatmemory.advice import Measured, Verdict
-from chatmemory.snapshots import one_snapshot
 from inspector.rooms.evidence_file.incidents import advice_in
 from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.lab import writes
@@ -22,7 +21,6 @@ from inspector.rooms.lab.figures import figures_now
 from inspector.rooms.lab.page import FleetPage
 from inspector.rooms.lab.reads import fleet as read_fleet
 from tests.conversations import create_and_add
-from tests.counting_calls import CountedLines
 from tests.inspector.markup import words
 from tests.rooms.agents.test_agents import EVERYTHING, answer_json
 
@@ -212,17 +210,3 @@ def test_the_file_and_the_database_agree(made, tmp_path, capsys):
         of_files = list(map(json.loads, capsys.readouterr().out.splitlines()))
         call_command("recall", "--prefix", f"{kind}-", *asked)
         assert list(map(json.loads, capsys.readouterr().out.splitlines())) == of_files
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_page_does_not_make_figures_that_it_could_not_keep():
-    """Each reading of a live page made them again: it took four times as long."""
-    short = next(iter(fleet()))
-    create_and_add(short.id, short.policy, short.messages)
-    with one_snapshot(), CountedLines() as reading:
-        assert [each.figures for each in figures_now([short.id], {})] == [None]
-    with CountedLines() as making:
-        assert all(each.figures for each in figures_now([short.id], {}))
-    assert reading.count < making.count / 10
-    with one_snapshot():
-        assert all(each.figures for each in figures_now([short.id], {}))
