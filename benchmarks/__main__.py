@@ -30,11 +30,22 @@ PARTS = (
     "reading",
     "server",
     "growth",
+    "waiting",
     "searches",
     "serving",
     "recorder",
 )
-OF_THE_DATABASE = ("add", "chain", "imports", "size", "reading", "server", "growth", "searches")
+OF_THE_DATABASE = (
+    "add",
+    "chain",
+    "imports",
+    "size",
+    "reading",
+    "server",
+    "growth",
+    "waiting",
+    "searches",
+)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from django.db.models import Count
 
+from chatmemory import database
 from chatmemory.advice import Measured, Scope
 from chatmemory.advice.choosing import at_share
 from chatmemory.conf import fact_words
@@ -113,13 +114,18 @@ class Loser:
 class Fleet:
     """The figures of the chosen conversations so far.
 
-    The filter finds `matching` conversations, and the sample has `chosen`.
+    The filter finds `matching` conversations, and the sample has those with these `ids`.
     """
 
     matching: int
-    chosen: int
+    ids: Sequence[str]
     tried: TriedPolicies
     known: tuple[Known, ...]
+
+    @property
+    def chosen(self) -> int:
+        """The number of conversations in the sample."""
+        return len(self.ids)
 
     @property
     def is_done(self) -> bool:
@@ -168,9 +174,12 @@ def _drawn(query: FleetQuery) -> tuple[int, list[Chosen]]:
     matching = list(rows.values_list("id", flat=True))
     if not 0 < query.sample < len(matching):
         return len(matching), [_chosen(row) for row in rows.iterator(ROWS_AT_ONCE)]
-    drawn = {*random.Random(query.seed).sample(matching, query.sample)}  # noqa: S311
-    found = (row for row in rows.iterator(ROWS_AT_ONCE) if row.id in drawn)
-    return len(matching), [_chosen(row) for row in found]
+    drawn = sorted(random.Random(query.seed).sample(matching, query.sample))  # noqa: S311
+    found: list[Chosen] = []
+    for first in range(0, len(drawn), ROWS_AT_ONCE):
+        some = database.in_list("id", drawn[first : first + ROWS_AT_ONCE])
+        found += map(_chosen, Memory.objects.filter(some).order_by("id"))
+    return len(matching), found
 
 
 def _chosen(row: Memory) -> Chosen:
@@ -216,7 +225,7 @@ def fleet(query: FleetQuery) -> Fleet:
     matching, chosen = chosen_of(query)
     found = measured_now(query, chosen).items()
     known = tuple(Known(each, measured) for each, measured in found if measured.figures)
-    return Fleet(matching, len(chosen), tried_of(query), known)
+    return Fleet(matching, [each.id for each in chosen], tried_of(query), known)
 
 
 @one_snapshot()

@@ -8,6 +8,7 @@ from functools import partial
 
 from django.db.models import Sum
 
+from chatmemory import database
 from chatmemory.advice import Measured
 from chatmemory.advice.recalls import Recalls
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
@@ -22,7 +23,14 @@ from chatmemory.reports.strategies import conversation_of
 from chatmemory.strategies import Conversation
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.windows.written_policies import policies_from_text
-from inspector.rooms.lab.reads import FleetQuery, chosen_of, measured_now, tried_of, usual_kind
+from inspector.rooms.lab.reads import (
+    ROWS_AT_ONCE,
+    FleetQuery,
+    chosen_of,
+    measured_now,
+    tried_of,
+    usual_kind,
+)
 
 READ_AT_ONCE = 20_000  # the most messages that an answer replays
 
@@ -91,11 +99,16 @@ def stored_conversation(id: str, latest: int = COMPARED_MAX) -> Conversation:
     return conversation_of(messages, history=history)
 
 
-def budget_of_all(which: MemoryFilter) -> Budget:
-    """Return one sum for the windows of all conversations that match, without a limit."""
-    open_stays = Stay.objects.filter(memory__in=which.rows(), left_step=None).order_by()
-    sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
+def budget_of_all(ids: Sequence[str]) -> Budget:
+    """Return one sum for the windows of conversations, without a limit.
+
+    Their open stays are read by key: whatever else is stored does not count.
+    """
     tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
-    for type, has_calls, amount in sums:
-        tokens[kind_of(type, has_calls)] += amount
+    for first in range(0, len(ids), ROWS_AT_ONCE):
+        some = database.in_list("memory_id", ids[first : first + ROWS_AT_ONCE])
+        open_stays = Stay.objects.filter(some, left_step=None).order_by()
+        sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
+        for type, has_calls, amount in sums:
+            tokens[kind_of(type, has_calls)] += amount
     return Budget(**tokens)
