@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from time import process_time
+from typing import TYPE_CHECKING
 
 from benchmarks.database import analyse
 from benchmarks.measuring import QUICK, Figure, compared, in_turns
 from benchmarks.server import client
+
+if TYPE_CHECKING:
+    from chatmemory import ChatMessage
 
 CHOSEN, OTHERS = 100, 20  # conversations; the others have all the stays
 FEW, MANY = (500, 5_000) if QUICK else (2_000, 20_000)  # messages of each other conversation
@@ -32,7 +36,7 @@ def _lab() -> dict[str, float]:
 
     fleet(CHOSEN)
     reader = client()
-    times = {}
+    times: dict[str, float] = {}
     for name, messages in (("few stays", FEW), ("ten times as many", MANY)):
         for n in range(OTHERS):
             long_conversation(f"{messages}-{n}", messages)
@@ -59,11 +63,12 @@ def _keepers() -> Figure:
     return Figure(what, keeping / importing, 10, each)
 
 
-def _agent(number: int) -> list[object]:
+def _agent(number: int) -> list[ChatMessage]:
     from benchmarks.texts import texts
     from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 
-    lines, messages = texts(), list[object]()
+    lines = texts()
+    messages: list[ChatMessage] = []
     for n in range(MESSAGES // 4):
         order, call = f"A-{number}{n:03}", str(n)
         messages += [

@@ -245,8 +245,9 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
     for first in range(0, len(chosen), ROWS_AT_ONCE):
         some = database.in_list("id", chosen[first : first + ROWS_AT_ONCE])
         rows = Memory.objects.filter(some).select_related("keptcost").order_by("id")
-        rows = rows.annotate(by_client=_is(decided_by_clients()), is_refused=_is(_refused()))
-        for memory in rows:
+        found = list(rows.annotate(is_refused=_is(_refused())))
+        by_clients = _decided_by_clients(found)
+        for memory in found:
             row = getattr(memory, "keptcost", None)
             known = row if row is not None and row.version == version else None
             figures, tried = _read(known, rules)
@@ -255,12 +256,24 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
                 figures,
                 tried,
                 memory.policy,
-                DecidedBy.CLIENT if memory.by_client else DecidedBy.POLICY,
+                DecidedBy.CLIENT if memory.pk in by_clients else DecidedBy.POLICY,
                 REFUSING if memory.is_refused else "",
                 str(known.step) if known else "",
                 memory.said_count,
             )
             yield _Row(found, known is not None and known.step == memory.last_step)
+
+
+def _decided_by_clients(rows: Sequence[Memory]) -> set[str]:
+    """Return which of these conversations their clients decide. Only those whose policies measure
+    are asked for: PostgreSQL would read the steps of all conversations for it.
+    """
+    without = {row.pk for row in rows if row.policy_kind is None}
+    metering = [row.pk for row in rows if "meters_only" in (row.policy_options or ())]
+    if not metering:
+        return without
+    asked = Memory.objects.filter(database.in_list("id", metering)).filter(decided_by_clients())
+    return without | set(asked.values_list("id", flat=True))
 
 
 def _is(condition: Q) -> ExpressionWrapper[Q]:

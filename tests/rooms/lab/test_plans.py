@@ -9,6 +9,7 @@ from django.db import connection
 
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.windows.policies import TokenWindow
+from inspector.rooms.lab.figures import kept_figures
 from inspector.rooms.lab.reads import FleetQuery, chosen_of
 from inspector.rooms.lab.stored import budget_of_all
 from tests.long_conversations import fleet, long_conversation
@@ -42,3 +43,9 @@ def test_a_sample_is_read_by_key():
     matching, chosen = chosen_of(query)
     assert (matching, len(chosen)) == (200, 20)
     assert [each.id for each in chosen] == sorted(each.id for each in chosen)
+
+
+def test_who_decides_is_asked_only_of_policies_that_measure():
+    """PostgreSQL read the steps of all conversations for it."""
+    plans = plans_of(lambda: list(kept_figures(CHOSEN)))
+    assert [each.sql for each in plans if "chatmemory_step" in each.sql] == []
