@@ -245,9 +245,9 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
     for first in range(0, len(chosen), ROWS_AT_ONCE):
         some = database.in_list("id", chosen[first : first + ROWS_AT_ONCE])
         rows = Memory.objects.filter(some).select_related("keptcost").order_by("id")
-        found = list(rows.annotate(is_refused=_is(_refused())))
-        by_clients = _decided_by_clients(found)
-        for memory in found:
+        memories = list(rows.annotate(is_refused=_is(_refused())))
+        by_clients = _decided_by_clients(memories)
+        for memory in memories:
             row = getattr(memory, "keptcost", None)
             known = row if row is not None and row.version == version else None
             figures, tried = _read(known, rules)
