@@ -97,7 +97,7 @@ def test_old_results_are_cleared_before_anything_leaves(agent):
     lines = receipts.receipt(change)
     assert lines[0].amount + sum(each.amount for each in lines[1:-1]) == lines[-1].amount
     caption = captions.caption(change)
-    assert caption.event == "1 old tool result became a stub"
+    assert caption.event == "1 old tool result was cleared"
     assert f"{change.lost:,} tokens became {change.gained:,}." in caption.detail
 
 
@@ -162,7 +162,7 @@ def test_a_redaction_erases_the_stub_and_an_alteration_is_found(agent):
 def test_pages_show_what_was_cleared(agent, operator_client):
     (step, *_) = clearings(agent)
     html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
-    assert "1 old tool result became a stub" in html
+    assert "1 old tool result was cleared" in html
     assert "Just left" not in html
     file = evidence(agent, step, Masker(Choice(words=("cleared",)))).data
     (shown,) = [each for each in file["steps"] if each["n"] == step]
@@ -170,7 +170,7 @@ def test_pages_show_what_was_cleared(agent, operator_client):
     ((entered, _, tokens, stub),) = result["stubs"]
     change = steps.step(agent, step).change
     assert (shown["left"], [each["seq"] for each in shown["cleared"]]) == ([], [3])
-    assert "a stub took its place" in shown["cleared"][0]["why"]
+    assert "a placeholder took its place" in shown["cleared"][0]["why"]
     assert FOUND.strip() in result["text"], "history keeps it whole"
     assert (entered, tokens) == (step, change.gained)
     assert stub == STUB.replace("cleared", "[redacted word #A1]")
@@ -184,22 +184,22 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
     needed = change.policy.load(change.before) + arrived.tokens
     words = [
         f"At step {step} there was no room for #9: memory needed {needed} of 300 tokens.",
-        "Tool results but the newest one become stubs before a message leaves.",
-        f"The stub says “{STUB}”: {change.gained} tokens in place of {change.lost}.",
+        "Tool results but the newest one are cleared before a message leaves.",
+        f"The placeholder says “{STUB}”: {change.gained} tokens instead of {change.lost}.",
         "History keeps the result.",
     ]
     left = why_left(change, 3)
-    assert left.detail == f"At step {step} a stub took its place; history keeps it."
+    assert left.detail == f"At step {step} a placeholder took its place; history keeps the result."
     why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
     assert why["summary"] == f"It was cleared to make room. {' '.join(words)}"
     assert [each["label"] for each in why["receipt"]][1:3] == [
         "#3 Tool result, cleared",
-        "#3 as a stub",
+        "#3 cleared",
     ]
     assert api.get(f"/api/v1/memories/{agent}/messages/15/").data["why"] is None
     panel = operator_client.get(f"/c/{agent}/?msg=3").text
     assert all(escape(each) in panel for each in words)
-    assert "Why is #3 a stub?" in panel
+    assert "Why was the result of #3 cleared?" in panel
     services.redact(agent, 3)
     why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
     assert f"The stub was erased by a redaction: {change.gained} tokens" in why["summary"]
@@ -213,22 +213,22 @@ def test_results_to_clear_next_are_named_in_advance(agent, operator_client):
     (step, *_) = clearings(agent)
     before = windows.outline(agent, step - 1)
     more = 300 - before.load + 1
-    assert why_in(before, 3).detail == f"It becomes a stub after {more} more tokens."
+    assert why_in(before, 3).detail == f"Its result is cleared after {more} more tokens."
     html = operator_client.get(f"/c/{agent}/?at={step - 1}").text
-    assert "Result #3 becomes a stub when memory is full" in html
+    assert "Result #3 is cleared when memory is full" in html
     assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}").text
     draft = {"role": "user", "text": "Where is it, and when will it come?", "at": step - 1}
     simulated = operator_client.post(f"/c/{agent}/simulate/", draft, follow=True)
-    assert simulated.text.count("Result #3 would become a stub.") == 2, "caption and verdict"
+    assert simulated.text.count("Tool result #3 would be cleared.") == 2, "caption and verdict"
     assert simulated.text.count(STUB) == 1
     url = f"{simulated.wsgi_request.get_full_path()}&msg=3"
-    assert "Would #3 become a stub?" in operator_client.get(url).text
+    assert "Would the result of #3 be cleared?" in operator_client.get(url).text
     services.create("whole", policy=TokenWindow(900))
     services.add("whole", SAID)
     lowered = simulation.simulate("whole", [], CLEARS).outlook()
     change = change_of_policy(lowered)
     assert "may leave at the next add: #1 to #7" in change
-    assert change.endswith(" Results #3, #7 and #11 would become stubs first.")
+    assert change.endswith(" Tool results #3, #7 and #11 would be cleared first.")
 
 
 said_by_agents = st.lists(

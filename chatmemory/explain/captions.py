@@ -114,7 +114,7 @@ def _became(change: ChangeResult) -> str:
         return _indexed(change)
     if change.kind == "compact":
         return f"{counted(count, 'message')} became summary #{change.seq}"
-    return f"{counted(count, 'old tool result')} became {'a stub' if count == 1 else 'stubs'}"
+    return f"{counted(count, 'old tool result')} {'was' if count == 1 else 'were'} cleared"
 
 
 def _indexed(change: ChangeResult) -> str:

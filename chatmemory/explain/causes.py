@@ -111,7 +111,7 @@ CAUSES = {
         "It was cleared to make room.",
         "It would be cleared to make room.",
         line="cleared",
-        detail="{Then} a stub took its place; history keeps it.",
+        detail="{Then} a placeholder took its place; history keeps the result.",
     ),
     Reason.SUMMARIZED: Cause(
         "summarised",

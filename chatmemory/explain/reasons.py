@@ -139,12 +139,12 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
     sentences = [
         f"{capitalized(at_step(change))} {_no_room_for(clearing)}.",
         _clears(change.policy),
-        f"The stub {says}: {tokens} in place of {result.tokens:,}. History keeps the result.",
+        f"The placeholder {says}: {tokens} instead of {result.tokens:,}. History keeps the result.",
         more,
     ]
     cause = cause_of(Reason.STUBBED).sentence_for(change.is_of_draft)
     return Explanation(
-        f"Why is {named(seq)} a stub?", cause, " ".join(filter(None, sentences)), receipt(change)
+        f"Why was the result of {named(seq)} cleared?", cause, " ".join(filter(None, sentences)), receipt(change)
     )
 
 
@@ -152,7 +152,7 @@ def would_be_stub(seq: int, policy: Policy | None) -> Explanation:
     """Explain that a tool result would become a stub."""
     cause = cause_of(Reason.STUBBED).sentence_for(is_conditional=True)
     detail = f"{_clears(policy)} History keeps the result."
-    return Explanation(f"Would {named(seq)} become a stub?", cause, detail.strip())
+    return Explanation(f"Would the result of {named(seq)} be cleared?", cause, detail.strip())
 
 
 def _no_room_for(clearing: Clearing) -> str:
@@ -170,7 +170,7 @@ def _clears(policy: Policy | None) -> str:
     if not can_decide(policy) or not policy.whole_results:
         return ""
     newest = "one" if policy.whole_results == 1 else f"{policy.whole_results:,}"
-    return f"Tool results but the newest {newest} become stubs before a message leaves."
+    return f"Tool results but the newest {newest} are cleared before a message leaves."
 
 
 # Why one message is still in memory
@@ -241,7 +241,7 @@ def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
     room = _until_full(window, policy) if is_cleared_first else room_before(window, position)
     when = f"after {room:,} more {policy.unit}" if room > 1 else _at_next(policy)
     if is_cleared_first:
-        return "There is room for it.", f"It becomes a stub {when}."
+        return "There is room for it.", f"Its result is cleared {when}."
     may = "may leave" if policy.has_window_options or policy.whole_results else "leaves"
     return "There is room for it.", f"It {may} {when}."
 

@@ -163,7 +163,7 @@ class _Writing:
         if self._policy.overhead and not self._totals.count:
             self._write(OVERHEAD, "plus", self._policy.overhead, 0)
         seq = capitalized(named(message.seq))
-        label = f"{seq} as a stub" if self._change.clears else f"{_name(message)} arrives"
+        label = f"{seq} cleared" if self._change.clears else f"{_name(message)} arrives"
         self._move(message, 1, label)
 
     def _leave(self, message: Eviction) -> None:

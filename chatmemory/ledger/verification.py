@@ -423,7 +423,7 @@ class _Replay:
         covers.
         """
         if len(self.arrived) != 1 or self.arrived[0].seq != step.seq or len(self.left) < 2:
-            raise Contradicted(step, f"puts #{step.seq} in the place of {len(self.left)} messages")
+            raise Contradicted(step, f"replaces {len(self.left)} messages by #{step.seq}")
         (summary,) = self.arrived
         covered = [end.entry for end in self.left.values()]
         found, expected = (summary.rank, summary.pinned), (min(each.rank for each in covered), True)

@@ -129,7 +129,7 @@ def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
         turn.position for turn in sent.systems
     }
     for position in sorted(dropped):
-        what = "leaves memory, which begins with a user message"
+        what = "leaves memory, which starts at a user message"
         bench.record("begin_with_user", bench.places[position], what)
     bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 

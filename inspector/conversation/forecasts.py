@@ -50,8 +50,8 @@ def would_clear(outlook: Outlook) -> str:
 
 def would_become_stubs(results: Sequence[int]) -> str:
     if len(results) == 1:
-        return f"Result {seqs(results)} would become a stub"
-    return f"Results {seqs(results)} would become stubs"
+        return f"Tool result {seqs(results)} would be cleared"
+    return f"Tool results {seqs(results)} would be cleared"
 
 
 def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:

@@ -226,10 +226,10 @@ class MemoryPane:
         if not self.next_to_clear:
             return ""
         is_one = len(self.next_to_clear) == 1
-        stubs = "becomes a stub" if is_one else "become stubs"
+        cleared = "is cleared" if is_one else "are cleared"
         when = "at the next add" if self.is_full else "when memory is full"
         results = f"{'Result' if is_one else 'Results'} {wording.seqs(self.next_to_clear)}"
-        return f"{results} {stubs} {when}, before a message leaves."
+        return f"{results} {cleared} {when}, before a message leaves."
 
     @property
     def hidden_words(self) -> str:

@@ -154,7 +154,7 @@ class AdviceCard:
         is_priced = self.advice.measured.prices.priced == "cache"
         verb, of = ("cost", "") if is_priced else ("send", " of the tokens")
         cost = words.cost_words(keeps.cost)
-        return f"It would {verb} {cost}{of}{beside}, where sending everything is 1.00."
+        return f"This limit would {verb} {cost}{of}{beside}, relative to sending everything (1.00)."
 
     @property
     def offers_kept(self) -> bool:

@@ -135,6 +135,6 @@ def test_injected_messages_are_marked(db):
     protocol.update_messages("m", [words[0], UserMessage("a summary"), words[1]])
     page = page_at(2, msg=3)
     assert page.caption.event == "User message #3 was put into memory, not in history"
-    assert [row.note for row in page.memory_pane.messages] == ["", "never said", ""]
+    assert [row.note for row in page.memory_pane.messages] == ["", "not in history", ""]
     assert page.panel.why.is_injected
     assert page.injected_count == 1

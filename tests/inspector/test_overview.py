@@ -120,7 +120,7 @@ def test_what_was_said_is_in_memory_or_has_left_beside_summaries(operator_client
     ]
     assert (amounts, page.context["page"].injected_count) == ([6, 3, 4], 1)
     words = " ".join(re.sub(r"<[^>]+>", "", page.text).split())
-    assert re.search(r"3 msg · \d+ tok · 1 never said", words)
+    assert re.search(r"3 msg · \d+ tok · 1 not in history", words)
 
 
 @pytest.mark.parametrize("sort", ["activity", "said", "forgotten"])

@@ -116,7 +116,7 @@ FIELDS = [
         },
         bad=[DUE, *_call_and_result("find", _BAD_ID)],
         good=[DUE, *_call_and_result("find", "a1B2c3D4e")],
-        began="a tool call came with an id of a form that is not accepted",
+        began="a tool call with an invalid ID was added",
         since=since.when_it_came,
         prevention="Shorten or map the ids of calls before the messages are added.",
     ),

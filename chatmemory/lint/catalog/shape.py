@@ -80,8 +80,8 @@ _ONE_OUTPUT = refused(
 )
 
 _SNAPPING = (
-    "The option snap_to_user of the policy, and a limit that holds the longest turn: memory begins "
-    "with a user message."
+    "The option snap_to_user of the policy, and a limit that holds the longest turn: memory starts "
+    "at a user message."
 )
 
 _RECOVERING = (

@@ -37,7 +37,7 @@ def _one(agent: Agent, memory_id: str, n: int) -> Answer:
     page = CallPage(found, RebuiltCall(before) if before else None, None)
     words = [line_of(found.row), f"By our count: {page.words}."]
     if page.broke_after:
-        words.append(f"The common beginning with call {before.n} broke {page.broke_after}.")  # type: ignore[union-attr]  # a call with a break has one before it
+        words.append(f"The prefix shared with call {before.n} ended {page.broke_after}.")  # type: ignore[union-attr]  # a call with a break has one before it
     if page.idle:
         names = ", ".join(each.name for each in page.idle[:SIZE])
         words.append(f"Never called, {page.idle_tokens:,} tokens in each call: {short(names)}")

@@ -47,7 +47,7 @@ LINE = 90
 SHOWN = 200  # messages of a request that are shown, the last ones
 READ = 2_000  # messages with tool calls, and messages of the history, that a page reads
 THOUSAND = 1_000
-NEVER_SAID = "never said here"
+NEVER_SAID = "not in this history"
 UNPRICED = ChosenPrices(provider=OWN)
 _PATHS = {
     RESPONSES: "/v1/responses",

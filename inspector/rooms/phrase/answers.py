@@ -67,7 +67,7 @@ def remembered(search: PhraseSearch) -> PhraseAnswer:
             newest = f"The newest is #{state.memory.last_seq}."
             return PhraseAnswer(question, f"There is no message {phrase}.", newest)
         detail = _and_same_day("No message contains these words.", matches)
-        return PhraseAnswer(question, "It was never said.", detail)
+        return PhraseAnswer(question, "Nobody said these words.", detail)
     if matches.is_simulated and (matches.leaving or matches.present):
         return _simulated(question, matches)
     return _stored(question, search)

@@ -25,7 +25,7 @@ HEADINGS = {
     Speaker.OTHERS: "Users and tools",
     Speaker.ASSISTANT: "The assistant itself",
     Speaker.SYSTEM: "System messages",
-    Speaker.CLIENT: "Put into memory by the client, never said",
+    Speaker.CLIENT: "Put into memory by the client, not in history",
 }
 
 

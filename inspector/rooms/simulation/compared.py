@@ -328,7 +328,7 @@ class ComparePage:
 
     def _forgotten_at(self, at: int | None) -> Value:
         if not self.found.mentions:
-            return Value("not said here" if self.found.is_part else "never said")
+            return Value("not said here" if self.found.is_part else "not said")
         if at is None:
             return Value("never", "kept to the end", "best")
         return Value(f"at #{self.found.history.numbers[at]:,}")
@@ -353,7 +353,7 @@ class ComparePage:
             return "ignored"
         numbers = self.found.history.numbers
         if each.has_stub(position, self.at):
-            return f"a stub since #{numbers[each.departures.of_texts[position]]:,}"
+            return f"cleared since #{numbers[each.departures.of_texts[position]]:,}"
         return f"left at #{numbers[each.departures.at[position]]:,}"
 
 

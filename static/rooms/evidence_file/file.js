@@ -50,7 +50,7 @@ function fateOf(message, n) {
   const [left, [since] = []] = [leftAt(message, n), stubAt(message, n)];
   if (unseenAt(message, n)) return unseenAt(message, n)[1];
   if (left) return `left memory at step ${left.toLocaleString("en")}`;
-  return since ? `a stub in memory since step ${since.toLocaleString("en")}` : "";
+  return since ? `result cleared in memory since step ${since.toLocaleString("en")}` : "";
 }
 
 function line(message, amount) {

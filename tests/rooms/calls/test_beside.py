@@ -171,7 +171,7 @@ def test_a_list_refers_to_the_history_and_keeps_the_rest(desk, operator_client, 
     assert (answer["messages"], answer["step"]) == ([None, 1, 3, None], None)
     assert answer["request"] == a_call(1, SENT).request
     text = operator_client.get("/c/m/calls/1/").text
-    assert text.count("never said here") == 3  # two messages, and a line
+    assert text.count("not in this history") == 3  # two messages, and a line
     assert "Memory, against what was sent" in text
     assert "at=None" not in text
     assert (second.shared, second.again, second.is_broken) == (

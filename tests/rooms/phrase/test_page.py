@@ -69,7 +69,7 @@ def test_the_answer_tells_since_when_and_how_it_went_on(operator_client, query):
 
 
 def test_a_phrase_that_was_never_said(operator_client):
-    assert "It was never said." in answer(operator_client, "find=zebra").summary
+    assert "Nobody said these words." in answer(operator_client, "find=zebra").summary
 
 
 def test_times_and_mentions_are_listed_with_their_steps(operator_client):
@@ -238,7 +238,7 @@ def test_messages_that_the_client_put_in_were_never_said(operator_client):
     protocol.update_messages("client", users("a", "the key is 17", "b"))
     found = found_on(find(operator_client, "find=key", "client"))
     assert found.answer.cause == "Yes, since #3."
-    assert found.groups[0][0] == "Put into memory by the client, never said"
+    assert found.groups[0][0] == "Put into memory by the client, not in history"
 
 
 def test_a_number_selects_its_message(operator_client):
