@@ -202,7 +202,7 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
     assert "Why was the result of #3 cleared?" in panel
     services.redact(agent, 3)
     why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
-    assert f"The stub was erased by a redaction: {change.gained} tokens" in why["summary"]
+    assert f"The placeholder was erased by a redaction: {change.gained} tokens" in why["summary"]
 
 
 def test_results_to_clear_next_are_named_in_advance(agent, operator_client):

@@ -143,9 +143,8 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
         more,
     ]
     cause = cause_of(Reason.STUBBED).sentence_for(change.is_of_draft)
-    return Explanation(
-        f"Why was the result of {named(seq)} cleared?", cause, " ".join(filter(None, sentences)), receipt(change)
-    )
+    question = f"Why was the result of {named(seq)} cleared?"
+    return Explanation(question, cause, " ".join(filter(None, sentences)), receipt(change))
 
 
 def would_be_stub(seq: int, policy: Policy | None) -> Explanation:

@@ -38,7 +38,7 @@ class CallsQuery(Query):
 
 class UsageSerializer(Json):
     input = serializers.IntegerField(
-        allow_null=True, help_text="With cached input tokens, and tokens that were written to the cache."
+        allow_null=True, help_text="With cached input tokens and tokens written to the cache."
     )
     cached = serializers.IntegerField(allow_null=True)
     written = serializers.IntegerField(allow_null=True)

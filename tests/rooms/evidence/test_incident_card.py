@@ -481,7 +481,7 @@ def test_the_demo_opens_with_its_incident(order):
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
     assert "said again #47 A-1182. Two saucers, please." in words
     assert "902 tokens would have kept it (800 today)." in words
-    assert re.search(r"It would cost 1\.\d\d, today’s 1\.\d\d, where .* Copy link", words)
+    assert re.search(r"limit would cost 1\.\d\d, today’s 1\.\d\d, relative to .* Copy link", words)
     assert words.index("Copy link") < words.index("What happened at this step?")
 
 
@@ -494,7 +494,7 @@ def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_
 
 
 def test_the_limit_of_a_card_costs_what_comparisons_say(order, operator_client):
-    told = re.search(r"It would cost (\S+), today’s (\S+), where sending", text_of(order()))
+    told = re.search(r"This limit would cost (\S+), today’s (\S+), relative to", text_of(order()))
     address = "/c/order-7741/compare/?policy=token_window:902,token_window:800&as=json"
     costs = [f"{row['relative_cost']:.2f}" for row in operator_client.get(address).json()]
     assert costs == [told[1], told[2]]

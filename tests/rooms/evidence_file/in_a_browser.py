@@ -77,7 +77,8 @@ def test_a_cleared_result_is_a_stub_in_memory_only(open_page, transactional_db, 
         stub = alone.locator("[data-memory] li", has_text=STUB).last
         number = stub.get_by_role("button").inner_text()
         stub.get_by_role("button").click()
-        expect(alone.get_by_role("heading", name=f"Why was the result of {number} cleared?")).to_be_visible()
+        question = f"Why was the result of {number} cleared?"
+        expect(alone.get_by_role("heading", name=question)).to_be_visible()
         result = alone.locator(f"#m{number.removeprefix('#')}")
         expect(result).to_contain_text("result cleared in memory since step")
         expect(result).to_contain_text(FOUND.strip())
