@@ -457,7 +457,7 @@ class _Replay:
         of another version of the rule, or whose inputs were redacted, is checked for consistency.
         """
         if len(self.arrived) > 1 or len(self.left) > 1 or not (self.arrived or self.left):
-            what = f"puts {len(self.arrived)} messages in the place of {len(self.left)}"
+            what = f"replaces {len(self.left)} messages by {len(self.arrived)}"
             raise Contradicted(step, what)
         for n, (entry, reason) in self.left.items():
             expect(stay_name(n, entry.seq), "reason", reason, Reason.INDEXED)
