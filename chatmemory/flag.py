@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -78,6 +78,8 @@ class Flag:
     - Lists can be sorted by `newest_at`, a column of microseconds.
     - `past` finds its cases of the past: pages say since when there are some, and whether a change
       helped.
+    - `parts` are flags of parts of its cases, such as those of one rule, which have lines in its
+      place. Their names begin with its own and a period, and lists do not offer them.
     - `former` are its names in the previous release, which are still accepted.
     """
 
@@ -94,6 +96,7 @@ class Flag:
     alarms: Callable[[], bool] | None = None
     newest_at: str = ""
     past: PastCases | None = None
+    parts: Callable[[], Sequence[Flag]] | None = None
     former: tuple[str, ...] = ()
 
     def __str__(self) -> str:

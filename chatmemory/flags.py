@@ -48,6 +48,10 @@ def flag_named(name: str) -> Flag:
     for flag in flags():
         if flag.name == name:
             return flag
+        if flag.parts and name.startswith(f"{flag.name}."):
+            for part in flag.parts():
+                if part.name == name:
+                    return part
     names = ", ".join(flag.name for flag in flags())
     raise InvalidValue(f"no flag has the name {name!r}: one of {names}")
 

@@ -71,6 +71,9 @@ class Keeper(ABC):
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:  # noqa: B027
         """Send a signal. It is called after the commit that stored a row in place of `before`."""
 
+    def after_round(self) -> None:  # noqa: B027
+        """Hook, called after each round over changed conversations, to sum up their rows."""
+
     def row(self, memory: Memory) -> KeptRow | None:
         """Return the kept row of a conversation by the current rules, or None."""
         rows = self.model.objects.filter(memory=memory, version=self.version())

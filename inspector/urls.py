@@ -12,6 +12,7 @@ _conversation = "c/<memory:memory_id>/"
 urlpatterns = [
     path("", read_required(overview.conversations), name="overview"),
     path("now/", read_required(overview.now), name="overview-now"),
+    path("over-time/", read_required(overview.over_time), name="over-time"),
     path("c/", read_required(overview.open_conversation), name="open"),
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),

@@ -237,6 +237,8 @@ class Rounds:
         has_changed = Memory.objects.filter(may_be_stale).exists()
         waiting = [each for each in self._followers if has_changed or each.is_behind]
         have_more = [each.keep_some(seconds) for each in waiting]
+        for each in waiting:
+            each.keeper.after_round()
         return any(have_more)
 
 

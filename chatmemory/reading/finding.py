@@ -9,7 +9,7 @@ found shows its best match in one line.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
@@ -40,7 +40,7 @@ class MemoryFilter:
 
     `search` searches ids, labels and messages, `policy` is a policy kind or CLIENT, `label` is
     `name` or `name:value`, `id_prefix` is compared exactly, `active_since` is inclusive and
-    `active_before` exclusive, and `flag` is the name of a flag.
+    `active_before` exclusive, `flag` is the name of a flag, and `also` a condition of a room.
     """
 
     search: str = ""
@@ -50,6 +50,7 @@ class MemoryFilter:
     active_since: datetime | None = None
     active_before: datetime | None = None
     flag: Flag | None = None
+    also: Q | None = field(default=None, compare=False)
 
     def rows(self) -> MemoryQuerySet:
         rows = self.searched()
@@ -92,11 +93,13 @@ class MemoryFilter:
             condition &= Q(updated_at__gte=self.active_since)
         if self.active_before:
             condition &= Q(updated_at__lt=self.active_before)
+        if self.also is not None:
+            condition &= self.also
         return condition & self.flag.where if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
         """Return this filter without the fields of `columns`."""
-        return replace(self, policy="", active_since=None, active_before=None, flag=None)
+        return replace(self, policy="", active_since=None, active_before=None, flag=None, also=None)
 
 
 EVERYTHING = MemoryFilter()

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import reduce
+from hashlib import sha256
+from operator import or_
 from time import perf_counter
 
 from django.core.cache import cache
+from django.db.models import Count
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory.flag import Flag, Line
 from chatmemory.flags import flag_named, flags
-from chatmemory.reading.overview import (
-    OverviewStats,
-    count_with_any,
-    newest_erasure,
-    overview_stats,
-)
+from chatmemory.managers import MemoryQuerySet
+from chatmemory.models import Memory
+from chatmemory.reading.overview import OverviewStats, newest_erasure, overview_stats
 from chatmemory.snapshots import one_snapshot
-from inspector.overview.cases import DAYS, Cases, cases_of, newest_policy_change
-from inspector.overview.selection import midnight
+from inspector.overview.cases import DAYS, Cases, cases_of
+from inspector.overview.common import Common, Everywhere, common_of
+from inspector.overview.selection import OverviewQuery, midnight, usual_sort
 from inspector.shell import room, rooms
 from inspector.shell.days import Bar, bars_of
 
@@ -31,6 +33,7 @@ LEAST_SECONDS, MOST_SECONDS = 1, 30
 FEW = 20_000  # conversations, which are counted again after an erasure
 SHARE = 20
 DAY_SECONDS = 86_400
+NOTHING_TOLD = room.Told()
 MOST_LINES = 4
 
 
@@ -40,13 +43,17 @@ class Cause:
     link to the remedy.
 
     `address` leads to a preview for all of them. The flag is known by its name, because lines are
-    cached and a flag may hold functions.
+    cached and a flag may hold functions. `common` is what the cases have in common, and `since` the
+    beginning of the oldest of these, or of all. `told` is whether a change helped.
     """
 
     name: str
     cases: Cases
     words: str
     address: str
+    common: Common | None = None
+    since: datetime | None = None
+    told: room.Told = NOTHING_TOLD
 
     @property
     def flag(self) -> Flag:
@@ -58,19 +65,24 @@ class Cause:
 
     @property
     def bars(self) -> list[Bar]:
-        change = self.cases.change
-        return bars_of(self.cases.begun or self.cases.by_day, change.day if change else None)
+        return bars_of(self.cases.begun or self.cases.by_day)
 
     @property
-    def change(self) -> str:
-        """The numbers around the newest change of a policy: `3 a day before the change of 24 Nov, 1
-        after`. "" if no case is a day older than the change.
-        """
-        change, since = self.cases.change, self.cases.since
-        if change is None or since is None or change.at - since < timedelta(days=1):
-            return ""
-        day = f"{timezone.localtime(change.at):%-d %b}"
-        return f"{change.before:.1f} a day before the change of {day}, {change.after:.1f} after"
+    def title(self) -> str:
+        """The words of its line, and that it is there again."""
+        return f"{self.flag.title}, again" if self.told.is_again else self.flag.title
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A cause that has had no case since a change, with the numbers before and after it."""
+
+    name: str
+    told: room.Told
+
+    @property
+    def flag(self) -> Flag:
+        return flag_named(self.name)
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,20 @@ class Headlines:
     folded: tuple[Folded, ...] = ()
     resolved: tuple[Folded, ...] = ()
     questions: tuple[room.Fragment, ...] = ()
+    closed: tuple[Closed, ...] = ()
+    more: tuple[room.Fragment, ...] = ()  # causes of rooms
+    strip: room.Fragment | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of causes."""
+        return len(self.causes) + len(self.more)
+
+    @property
+    def newest(self) -> Cause | None:
+        """The cause whose cases began last."""
+        timed = [each for each in self.causes if each.since]
+        return max(timed, key=lambda each: each.since or self.at, default=None)
 
     @property
     def quiet(self) -> list[Folded]:
@@ -119,22 +145,27 @@ class Headlines:
         return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
 
 
-def current_headlines(moment: int) -> Headlines:
+def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
     """Return the cached counts, or count again. `moment` is the newest change that the caller
     knows: a new count includes it.
 
     Counting reads all steps of today, so that the counts are kept for 20 times as long as that
     took, from 1 to 30 seconds, for all readers. Unless the conversations are very many, the next
-    reader after an erasure counts again: what somebody has just deleted is not counted.
+    reader after an erasure counts again: what somebody has just deleted is not counted. A list with
+    filters has counts of its own.
     """
-    kept: Headlines | None = cache.get(CACHED_AS)
+    query = query or OverviewQuery()
+    query = replace(query, q="", sort=usual_sort(query.flagged), cursor="")
+    plain = query == OverviewQuery(sort=query.sort)
+    key = CACHED_AS if plain else f"{CACHED_AS}.{sha256(query.query.encode()).hexdigest()}"
+    kept: Headlines | None = cache.get(key)
     if kept is not None and not _is_outdated(kept.stats):
         return kept
     started = perf_counter()
-    counted = counted_headlines(moment)
+    counted = counted_headlines(moment, query)
     seconds = kept_seconds(perf_counter() - started)
     counted = replace(counted, until=timezone.now() + timedelta(seconds=seconds))
-    cache.set(CACHED_AS, counted, seconds)
+    cache.set(key, counted, seconds)
     return counted
 
 
@@ -154,43 +185,98 @@ def kept_seconds(took: float) -> float:
 
 
 @one_snapshot()
-def counted_headlines(moment: int) -> Headlines:
-    """Count all conversations, in one state of the database."""
+def counted_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
+    """Count all conversations, or those of a filter, in one state of the database."""
+    query = query or OverviewQuery()
+    unflagged = replace(query, flagged="", sort="activity", q="")
+    among = None if unflagged.is_all else unflagged.which.rows()
     at = timezone.now()
     stats = overview_stats(midnight())
     shown = [flag for flag in flags() if flag.line and flag.counts and _has(stats, flag)]
+    parts, counts = _in_parts(shown, stats, among)
     muted = rooms.muted() if shown else {}
-    lines = [flag for flag in shown if not _is_muted(flag, stats, muted)][:MOST_LINES]
-    folded = [
-        Folded(flag.name, stats.flagged[flag.name], muted.get(flag.name))
-        for flag in flags()
-        if flag.icon
-        and not flag.in_rows
-        and flag not in lines
-        and flag.counts
-        and _has(stats, flag)
+    is_known = stats.unexamined < stats.conversations
+    over_time = rooms.over_time(query) if is_known else None
+    told = over_time.told if over_time else {}
+    is_closed = {name for name, each in told.items() if each.is_closed}
+    lines = [
+        flag
+        for flag in parts
+        if _whole(flag) not in is_closed and not _is_muted(flag, counts, muted)
     ]
+    lines = lines[:MOST_LINES]
+    counts = {**stats.flagged, **counts}
+    below = [*(each for each in parts if each not in lines), *_quiet(shown, stats)]
+    folded = [
+        Folded(flag.name, counts[flag.name], muted.get(flag.name))
+        for flag in below
+        if _whole(flag) not in is_closed
+    ]
+    folded = list({each.name: each for each in folded}.values())
     return Headlines(
         at,
         at,
         moment,
         stats,
-        needing=_needing(lines, stats),
-        causes=tuple(_causes(lines, at)),
+        needing=_needing(lines, counts, among),
+        causes=tuple(_causes(lines, stats, told, among)),
         folded=tuple(folded),
         resolved=tuple(_resolved(stats)),
         questions=tuple(rooms.questions()),
+        closed=tuple(Closed(name, told[name]) for name in sorted(is_closed)),
+        more=tuple(over_time.causes) if over_time else (),
+        strip=over_time.strip if over_time else None,
     )
+
+
+def _quiet(shown: Sequence[Flag], stats: OverviewStats) -> list[Flag]:
+    """Return the flags without a line that some conversations have."""
+    return [
+        flag
+        for flag in flags()
+        if flag.icon
+        and not flag.in_rows
+        and flag not in shown
+        and flag.counts
+        and _has(stats, flag)
+    ]
+
+
+def _whole(flag: Flag) -> str:
+    """Return the name of the flag of which this one is a part, or its own."""
+    return flag.name.partition(".")[0]
+
+
+def _in_parts(
+    shown: Sequence[Flag], stats: OverviewStats, among: MemoryQuerySet | None
+) -> tuple[list[Flag], dict[str, int]]:
+    """Return flags with their parts in place of those that have some, and the counts by name."""
+    counts: dict[str, int] = {}
+    found: list[Flag] = []
+    for flag in shown:
+        parts = list(flag.parts()) if flag.parts else []
+        some = parts or [flag]
+        if among is None and not parts:
+            counts[flag.name] = stats.flagged[flag.name]
+        else:
+            every = Memory.objects.filter(flag.where) if among is None else among
+            wanted = {f"n{n}": Count("pk", filter=each.where) for n, each in enumerate(some)}
+            numbers = every.aggregate(**wanted)
+            counts |= {each.name: numbers[f"n{n}"] for n, each in enumerate(some)}
+        found += sorted(
+            (each for each in some if counts[each.name]), key=lambda each: -counts[each.name]
+        )
+    return found, counts
 
 
 def _has(stats: OverviewStats, flag: Flag) -> bool:
     return stats.flagged[flag.name] > 0
 
 
-def _is_muted(flag: Flag, stats: OverviewStats, muted: Mapping[str, room.Muted]) -> bool:
+def _is_muted(flag: Flag, counts: Mapping[str, int], muted: Mapping[str, room.Muted]) -> bool:
     """Whether somebody folded this line, and its number has not grown by half since."""
-    mute = muted.get(flag.name)
-    return mute is not None and 2 * stats.flagged[flag.name] < 3 * mute.count
+    mute = muted.get(flag.name) or muted.get(_whole(flag))
+    return mute is not None and 2 * counts[flag.name] < 3 * mute.count
 
 
 def _resolved(stats: OverviewStats) -> Iterator[Folded]:
@@ -206,23 +292,42 @@ def _resolved(stats: OverviewStats) -> Iterator[Folded]:
             yield Folded(name, before[name])
 
 
-def _needing(lines: Sequence[Flag], stats: OverviewStats) -> int:
+def _needing(lines: Sequence[Flag], counts: Mapping[str, int], among: MemoryQuerySet | None) -> int:
     """Return the number of conversations in the lines, each counted once."""
     if len(lines) < 2:
-        return sum(stats.flagged[flag.name] for flag in lines)
-    return count_with_any(lines)
+        return sum(counts[flag.name] for flag in lines)
+    every = Memory.objects.all() if among is None else among
+    found: int = every.filter(reduce(or_, (flag.where for flag in lines))).count()
+    return found
 
 
-def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
+def _causes(
+    lines: Sequence[Flag],
+    stats: OverviewStats,
+    told: Mapping[str, room.Told],
+    among: MemoryQuerySet | None,
+) -> Iterator[Cause]:
     today = midnight()
     days = [today - timedelta(days=n) for n in reversed(range(DAYS))]
-    changed = newest_policy_change(days[0]) if lines else None
+    everywhere = Everywhere(stats.conversations) if lines else None
     for flag in lines:
         assert flag.line is not None
-        cases = _with_resolved(flag.name, cases_of(flag, days, now, changed), days)
+        assert everywhere is not None
+        cases = cases_of(flag, days, among)
+        if among is None:
+            cases = _with_resolved(flag.name, cases, days)
         newest = flag.line.newest
         words = newest(cases.newest) if newest and cases.newest else ""
-        yield Cause(flag.name, cases, words, _address(flag.name, flag.line))
+        common = common_of(flag, among, everywhere)
+        yield Cause(
+            flag.name,
+            cases,
+            words,
+            _address(flag.name, flag.line),
+            common,
+            common.since or cases.since,
+            told.get(_whole(flag), NOTHING_TOLD),
+        )
 
 
 def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
@@ -233,11 +338,7 @@ def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
     known = cache.get(key, {})
     most = {day: max(n, known.get(day, 0)) for day, n in zip(days, cases.by_day, strict=True)}
     cache.set(key, most, DAYS * DAY_SECONDS)
-    begun, change = tuple(most.values()), cases.change
-    if change:
-        earlier = sum(begun[: change.day]) / max(1, change.day)
-        change = replace(change, before=max(change.before, earlier))
-    return replace(cases, begun=begun, change=change)
+    return replace(cases, begun=tuple(most.values()))
 
 
 def _address(name: str, line: Line) -> str:

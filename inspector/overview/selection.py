@@ -8,10 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds
+from chatmemory.flag import Flag
 from chatmemory.flags import flag_named, flags, today
 from chatmemory.managers import CLIENT
 from chatmemory.reading.cursors import CursorPage
@@ -22,7 +24,10 @@ from inspector.forms.fields import searchable
 from inspector.shell import rooms
 
 SHORTEST = 3
-PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
+FACETS = ("tenant", "label", "provider", "model", "day")  # chips that links keep
+OF_ROOMS = ("provider", "model", "day")
+OF_STRIP = ("split", "span")
+PARAMETERS = ("q", "policy", "active", "flagged", "sort", *FACETS, *OF_STRIP)
 OWN_ORDERINGS = {
     "match": "Best match",
     "activity": "Last activity",
@@ -55,6 +60,12 @@ class OverviewQuery:
     active: str = ""
     flagged: str = ""
     sort: str = "activity"
+    tenant: str = ""
+    provider: str = ""
+    model: str = ""
+    day: str = ""
+    split: str = ""
+    span: str = ""
     cursor: str = ""
 
     @classmethod
@@ -66,7 +77,7 @@ class OverviewQuery:
         texts |= {name: today(texts[name]) for name in ("flagged", "sort")}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
-            "flagged": [flag.name for flag in flags()],
+            "flagged": [each.name for each in _flags_for(texts["flagged"])],
             "active": ["1"],
             "sort": list(orderings()),
         }
@@ -83,7 +94,26 @@ class OverviewQuery:
             label=self.label,
             active_since=midnight() if self.active else None,
             flag=flag_named(self.flagged) if self.flagged else None,
+            id_prefix=self.tenant,
+            also=self._of_rooms,
         )
+
+    @property
+    def _of_rooms(self) -> Q | None:
+        """The condition of the filters that rooms know."""
+        condition = Q()
+        for name in OF_ROOMS:
+            if value := getattr(self, name):
+                condition &= rooms.narrowing(name, value) or Q()
+        return condition or None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether no filter is set, but for the flag of a cause."""
+        plain = OverviewQuery(
+            flagged=self.flagged, sort=self.sort, split=self.split, span=self.span
+        )
+        return replace(self, cursor="") == plain
 
     @property
     def ordering(self) -> str:
@@ -157,9 +187,16 @@ class OverviewQuery:
         filters = [("active", "1", "Active today")]
         filters += [("policy", kind, label) for kind, label in policy_choices()]
         filters += [
-            ("flagged", flag.name, flag.words) for flag in flags() if self._is("flagged", flag.name)
+            ("flagged", flag.name, flag.words)
+            for flag in _flags_for(self.flagged)
+            if self._is("flagged", flag.name)
         ]
-        return [*filters, ("label", self.label, self.label)] if self.label else filters
+        facets = [
+            (name, value, _day_words(value) if name == "day" else value)
+            for name in FACETS
+            if (value := getattr(self, name))
+        ]
+        return [*filters, *facets]
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str], int | None]:
@@ -171,6 +208,25 @@ class OverviewQuery:
 
     def _is(self, name: str, value: str) -> bool:
         return bool(getattr(self, name) == value)
+
+
+def _flags_for(name: str) -> list[Flag]:
+    """Return all flags, and the parts of the flag of which the named one is a part."""
+    whole, dot, _ = name.partition(".")
+    parts = (each.parts for each in flags() if dot and each.name == whole and each.parts)
+    return [*flags(), *(part for made in parts for part in made())]
+
+
+def _day_words(value: str) -> str:
+    """Return the words of a day or an hour of the filter: `Today`, `Tue 24 Nov`."""
+    try:
+        at = datetime.fromisoformat(f"{value}:00" if "T" in value else value)
+    except ValueError:
+        return value
+    hour = f", {at:%H:%M}" if "T" in value else ""
+    if at.date() == timezone.localdate():
+        return f"Today{hour}"
+    return f"{at:%a %-d %b}{hour}"
 
 
 def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from django.db.models import Q
 
 from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from chatmemory import Policy
     from chatmemory.advice import Measured
     from chatmemory.explain.captions import Caption
+    from chatmemory.reading.finding import MemoryFilter
     from chatmemory.reading.rows import MemoryRow, MessageDetail
     from chatmemory.recall.cost import CacheRules
     from chatmemory.recall.incidents import Forgotten, Incident
@@ -165,6 +168,53 @@ class Muted:
     at: datetime
 
 
+class Listed(Protocol):
+    """The conversations that the overview lists: the parameters of its address, its filter, and the
+    links to other lists.
+    """
+
+    @property
+    def split(self) -> str: ...
+
+    @property
+    def span(self) -> str: ...
+
+    @property
+    def flagged(self) -> str: ...
+
+    @property
+    def which(self) -> MemoryFilter: ...
+
+    @property
+    def is_all(self) -> bool: ...
+
+    def link(self, **changes: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a room tells of a cause: a sentence about the change before it.
+
+    A cause that `is_closed` has no case since a change, and one that is there `again` had been
+    closed before.
+    """
+
+    effect: str = ""
+    is_closed: bool = False
+    is_again: bool = False
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """What the overview shows above and below its causes: a `strip`, the causes that the room found
+    itself, and what it tells of the causes of flags, by their names.
+    """
+
+    strip: Fragment
+    causes: Sequence[Fragment] = ()
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+
 class SiteRoom(kernel.Room):
     """The configuration of a room of the site. Pages name it by its `verbose_name`."""
 
@@ -173,6 +223,7 @@ class SiteRoom(kernel.Room):
     styles: Sequence[str] = ()  # static files of the room's own pages
     scripts: Sequence[str] = ()  # modules of JavaScript, for the same pages
     also_on: Sequence[str] = ()  # the kernel's routes whose pages load these files too
+    value_columns: Mapping[str, str] = {}  # of filters: a derived row's column by a filter's name
     parameters: Mapping[str, type] = {}  # in the URL of the conversation page: each `str` or `int`
 
     def tools(self) -> Iterable[Callable[..., Any]]:
@@ -232,6 +283,18 @@ class SiteRoom(kernel.Room):
     def questions(self) -> Iterable[Fragment]:
         """Yield the questions on the overview, above its causes."""
         return ()
+
+    def narrowing(self, name: str, value: str) -> Q | None:
+        """Return the condition of a filter of the overview that the room knows, such as the
+        provider; None for others.
+        """
+        return None
+
+    def over_time(self, listed: Listed, at_once: bool = False) -> OverTime | None:
+        """Return what the room knows of the listed conversations over time; None if nothing. What
+        is not kept ready is only computed `at_once` if a page asks for it alone.
+        """
+        return None
 
     def muted(self) -> Mapping[str, Muted]:
         """Return the causes that people folded on the overview, by the names of flags."""

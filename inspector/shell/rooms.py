@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
@@ -20,10 +21,12 @@ from inspector.asgi import Application, Scope
 from inspector.shell.room import (
     Badge,
     Fragment,
+    Listed,
     Marks,
     Muted,
     News,
     NextNeed,
+    OverTime,
     Part,
     Place,
     RecordAnswer,
@@ -180,6 +183,28 @@ def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
 def questions() -> list[Fragment]:
     """Return the questions of all rooms on the overview."""
     return _of_each(Fragment, lambda room: room.questions())
+
+
+def narrowing(name: str, value: str) -> Q | None:
+    """Return the condition of a filter that a room knows, or None."""
+    found = (room.narrowing(name, value) for room in rooms())
+    return next((each for each in found if each is not None), None)
+
+
+def value_columns() -> dict[str, str]:
+    """Return the filters whose values are columns of derived rows, with these columns."""
+    return {name: column for room in rooms() for name, column in room.value_columns.items()}
+
+
+def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
+    """Return what the first room that knows shows of the listed conversations over time."""
+    for room in rooms():
+        try:
+            if found := room.over_time(listed, at_once):
+                return found
+        except Exception:
+            logger.exception("the room %s shows nothing over time", room.room)
+    return None
 
 
 def muted() -> dict[str, Muted]:

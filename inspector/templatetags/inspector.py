@@ -273,6 +273,17 @@ def day_or_time(moment: datetime) -> str:
 
 
 @register.filter
+def is_today(moment: datetime) -> bool:
+    return timezone.localtime(moment).date() == timezone.localdate()
+
+
+@register.simple_tag
+def query_with(query: Any, **changes: str) -> str:
+    """The query string of a list with other filters; its chips stay."""
+    return str(query.link(**changes))
+
+
+@register.filter
 def ends(text: str) -> tuple[str, str]:
     """Return a long id in two parts: a page shortens the first one, and keeps the second. A blank
     id has quotes around it, or nobody could press it.

@@ -64,6 +64,15 @@ def now(request: HttpRequest) -> HttpResponse:
     return render(request, "inspector/overview/_now.html", context)
 
 
+@require_safe
+def over_time(request: HttpRequest) -> HttpResponse:
+    """Show the strip of a filtered list, which is computed after the list."""
+    query = OverviewQuery.read(request.GET.dict())
+    found = rooms.over_time(query, at_once=True)
+    context = {"query": query, "strip": found.strip if found else None}
+    return render_page_or_fragment(request, "inspector/overview/over_time.html", context)
+
+
 @require_POST
 def add_demo(request: HttpRequest) -> HttpResponse:
     """Store the example conversations that an empty overview offers. Lead to the one that was
@@ -98,7 +107,7 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
         "columns": rooms.columns(),
         "is_held": bool(listed),
         "orderings": orderings(),
-        "headlines": current_headlines(moment),
+        "headlines": current_headlines(moment, query),
         **pager(query.parameters, found),
     }
 

@@ -63,13 +63,13 @@ def test_a_deleted_conversation_is_not_counted(operator_client, api, fleet):
 
 def test_conversations_that_no_keeper_has_examined_are_counted(operator_client, fleet):
     """Nothing is said to need nobody before it was looked at."""
-    assert "still to be examined" not in operator_client.get("/").text
+    assert "not checked yet" not in operator_client.get("/").text
     create_and_add("new", MessageWindow(5), users("hello"))
     say("oversized", "one more")
     causes.forget_headlines()
     page = operator_client.get("/")
     assert page.context["headlines"].stats.unexamined == 2
-    assert "of 4 conversations · 2 still to be examined" in " ".join(page.text.split())
+    assert "of 4 conversations · 2 conversations not checked yet" in " ".join(page.text.split())
 
 
 @pytest.mark.parametrize(
@@ -477,7 +477,7 @@ def test_the_last_words_are_of_a_message_not_of_a_summary(operator_client, memor
 
 def test_the_inbox_says_when_nothing_needs_anybody(operator_client, db):
     create_and_add("calm", MessageWindow(3), numbered(2))
-    assert "Nothing needs you" in operator_client.get("/").text
+    assert "Nothing needs attention" in operator_client.get("/").text
 
 
 def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_client, db):

@@ -77,6 +77,13 @@ def _in_use() -> Callable[[str, str], bool]:
     return counting()
 
 
+def _by_rule() -> list[Flag]:
+    """Return a flag for each rule for which a provider in use refuses windows."""
+    from inspector.rooms.doctor.by_rule import flags_by_rule
+
+    return flags_by_rule()
+
+
 FLAGS = (
     Flag(
         "never_in_memory",
@@ -135,5 +142,6 @@ FLAGS = (
             began_at="keptdiagnosis__ill_at",
         ),
         past=PastCases("Refused", _begun, _version, counting=_in_use),
+        parts=_by_rule,
     ),
 )

@@ -19,6 +19,7 @@ from chatmemory.recall.cost import Provider, providers
 from inspector.rooms.calls.models import CallRun, ModelCall
 from inspector.rooms.hours.clock import HOUR, hour_of
 from inspector.rooms.hours.deriving import Derivation, State, counted_cost, past_flags
+from inspector.rooms.hours.figures import refresh_if_due
 from inspector.rooms.hours.models import Hour, KeptHours
 from inspector.shell.prices import CACHES, usual
 
@@ -49,6 +50,9 @@ class HoursKeeper(Keeper):
     def changed_since(self, at: datetime) -> Q:
         called = CallRun.objects.filter(changed_at__gte=at).values("memory")
         return super().changed_since(at) | Q(id__in=called)
+
+    def after_round(self) -> None:
+        refresh_if_due()
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
         assert before is None or isinstance(before, KeptHours)

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import F
 
 from chatmemory.kept import KeptPart, KeptRow
+from chatmemory.managers import TableManager
 
 
 class KeptHours(KeptRow):
@@ -60,3 +61,19 @@ class Hour(KeptPart):
     class Meta:
         verbose_name = "hour"
         indexes = [models.Index(F("hour").desc(), "memory", name="hours_by_hour")]
+
+
+class KeptFigures(models.Model):
+    """The figures of all conversations by one split, as of a time: see `figures`."""
+
+    split = models.CharField(max_length=300, primary_key=True)
+    made_at = models.BigIntegerField(help_text="in microseconds since 1970")
+    content = models.TextField()
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "figures"
+
+    def __str__(self) -> str:
+        return self.split

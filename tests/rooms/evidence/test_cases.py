@@ -1,4 +1,4 @@
-"""The cases of a cause: beginnings, numbers per day, and the effect of a change of policy."""
+"""The cases of a cause: their beginnings, and numbers per day."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chatmemory import MessageWindow, services
+from chatmemory import MessageWindow
 from chatmemory.flags import flag_named
 from chatmemory.models import Memory, Step
-from inspector.overview.cases import DAYS, cases_of, newest_policy_change
-from inspector.overview.causes import Cause
+from inspector.overview.cases import DAYS, cases_of
 
 from ...conversations import create_and_add, keep, users
 
@@ -26,9 +25,9 @@ def began(name: str, days_ago: float) -> None:
     Step.objects.filter(memory=name).update(at=NOON - timedelta(days=days_ago))
 
 
-def cases(changed: datetime | None = None):
+def cases():
     keep()
-    return cases_of(flag_named("user_repeated"), MIDNIGHTS, NOON, changed)
+    return cases_of(flag_named("user_repeated"), MIDNIGHTS)
 
 
 def test_each_case_counts_on_the_day_on_which_it_began():
@@ -38,27 +37,6 @@ def test_each_case_counts_on_the_day_on_which_it_began():
     assert (found.count, found.newest, found.new_today) == (4, "today", 1)
     assert found.by_day == (*[0] * 6, 2, *[0] * 6, 1)
     assert found.since == NOON - timedelta(days=40)
-
-
-def test_a_change_of_policy_marks_its_day_and_says_what_came_before_and_after():
-    for name, days_ago in {"a": 6, "b": 5, "c": 4, "d": 1}.items():
-        began(name, days_ago)
-    services.change("a", policy=MessageWindow(9))
-    at = NOON - timedelta(days=3)
-    Step.objects.filter(memory="a", kind="policy").update(at=at)
-    assert newest_policy_change(MIDNIGHTS[0]) == at
-    found = cases(at)
-    assert found.change.day == DAYS - 4
-    line = Cause("user_repeated", found, "", "")
-    assert [bar.is_marked for bar in line.bars].index(True) == DAYS - 4
-    assert line.change == "0.3 a day before the change of 23 Nov, 0.3 after"
-    assert newest_policy_change(NOON) is None
-
-
-def test_where_no_case_is_older_than_the_change_nothing_is_compared():
-    began("a", 1)
-    found = cases(NOON - timedelta(days=1.5))
-    assert Cause("user_repeated", found, "", "").change == ""
 
 
 def test_without_conversations_there_is_nothing():

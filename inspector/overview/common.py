@@ -1,0 +1,157 @@
+"""What the cases of a cause have in common: a tenant, a label, a policy, a provider or a model.
+
+Cases have a value in common if at least two thirds of them, and at least three, share it, and their
+share is at least twice the share among all conversations. Of several such groups the smallest wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Value
+
+from chatmemory.flag import Flag
+from chatmemory.managers import MemoryQuerySet
+from chatmemory.messages.texts import printable
+from chatmemory.models import Memory
+from chatmemory.search import DIGEST_LABEL
+from inspector.overview.cases import beginning, time_in
+from inspector.shell import rooms
+
+LEAST = 3
+READ = 20_000  # conversations whose values are read at once
+_NO_VALUES = {DIGEST_LABEL, "from"}
+_PLACES = ("tenant", "label", "model", "provider", "policy")
+
+NamedValue = tuple[str, str]  # the name of a filter, and its value
+
+
+@dataclass(frozen=True)
+class Common:
+    """What most cases share: the values of the smallest group, with the number of cases that have
+    them. Without values, the cases have nothing in common; `tenants` is how many tenants they have.
+    `since` is the beginning of the oldest of these cases, or of all.
+    """
+
+    cases: int
+    count: int = 0
+    values: tuple[NamedValue, ...] = ()
+    tenants: int = 0
+    since: datetime | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of the cases, in percent."""
+        return 100 * self.count / self.cases if self.cases else 0.0
+
+    @property
+    def words(self) -> list[str]:
+        """The values in words: `hooli/`, `release 4.2.0`."""
+        return [_words(*each) for each in self.values]
+
+
+def _words(name: str, value: str) -> str:
+    return printable(value.replace(":", " ", 1) if name == "label" else value)
+
+
+def tenant_of(memory_id: str) -> str:
+    """Return the beginning of an id up to its first slash or colon, or "" if it has none."""
+    ends = [place for sign in "/:" if (place := memory_id.find(sign)) > 0]
+    return memory_id[: min(ends) + 1] if ends else ""
+
+
+class Everywhere:
+    """How many conversations have each value. Few are read at once; of many, each value is counted
+    by a query.
+    """
+
+    def __init__(self, conversations: int) -> None:
+        self._conversations = conversations
+        self._counts: Counter[NamedValue] = Counter()
+        if conversations <= READ:
+            rows = Memory.objects.values_list(*_columns())
+            self._counts = Counter(each for row in rows for each in _values(*row))
+
+    @property
+    def conversations(self) -> int:
+        return self._conversations
+
+    def count(self, name: str, value: str) -> int:
+        if self._conversations > READ:
+            return _count_with(name, value)
+        return self._counts[name, value]
+
+
+def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) -> Common:
+    """Return what the conversations with a flag have in common."""
+    every = Memory.objects.all() if among is None else among
+    rows = every.filter(flag.where)
+    began = beginning(flag)
+    timed = rows.annotate(began=began if began is not None else Value(None))
+    found = list(timed.order_by("-updated_at").values_list("began", *_columns())[:READ])
+    having: dict[NamedValue, set[str]] = {}
+    times: dict[str, Any] = {}
+    for at, *row in found:
+        times[row[0]] = at
+        for pair in _values(*row):
+            having.setdefault(pair, set()).add(row[0])
+    tenants = len({tenant_of(id) for id in times})
+    groups = sorted(_groups(having, len(times), everywhere), key=lambda each: each[:3])
+    if not groups:
+        return Common(len(times), tenants=tenants, since=_oldest(times.values()))
+    smallest = groups[0][3]
+    same = [pair for _, _, pair, own in groups if own == smallest]
+    shown = tuple(sorted(same, key=lambda each: _PLACES.index(each[0]))[:2])
+    since = _oldest(times[id] for id in smallest)
+    return Common(len(times), len(smallest), shown, tenants, since)
+
+
+def _groups(
+    having: dict[NamedValue, set[str]], cases: int, everywhere: Everywhere
+) -> Iterator[tuple[int, int, NamedValue, set[str]]]:
+    """Yield the values that cases have in common: how many conversations have each, and which
+    cases.
+    """
+    for pair, own in having.items():
+        if len(own) >= LEAST and 3 * len(own) >= 2 * cases:
+            count = everywhere.count(*pair)
+            if len(own) * everywhere.conversations >= 2 * count * cases:
+                yield count, -len(own), pair, own
+
+
+def _oldest(times: Iterable[Any]) -> datetime | None:
+    return time_in(min((each for each in times if each is not None), default=None))
+
+
+def _columns() -> list[str]:
+    return ["id", "labels", "policy_kind", *rooms.value_columns().values()]
+
+
+def _values(id: str, labels: object, kind: str | None, *others: str) -> Iterator[NamedValue]:
+    if tenant := tenant_of(id):
+        yield "tenant", tenant
+    for name, value in labels.items() if isinstance(labels, dict) else ():
+        if name not in _NO_VALUES and isinstance(value, str):
+            yield "label", f"{name}:{value}" if value else name
+    if kind:
+        yield "policy", kind
+    for name, value in zip(rooms.value_columns(), others, strict=True):
+        if value:
+            yield name, value
+
+
+def _count_with(name: str, value: str) -> int:
+    """Return how many conversations have a value."""
+    rows: MemoryQuerySet = Memory.objects.all()
+    counting: dict[str, Callable[[], MemoryQuerySet]] = {
+        "tenant": lambda: rows.beginning_with(value),
+        "label": lambda: rows.with_label(value),
+        "policy": lambda: rows.filter(policy_kind=value),
+    }
+    column = rooms.value_columns().get(name, "")
+    found = counting[name]() if name in counting else rows.filter(**{column: value})
+    return int(found.count())

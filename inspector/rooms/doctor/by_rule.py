@@ -1,0 +1,57 @@
+"""The flag of refused windows in parts: one for each rule, with the providers that have it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db.models import Q
+
+from chatmemory.explain.wording import decapitalized
+from chatmemory.flag import Flag, Line
+from chatmemory.lint import PROVIDERS, RULES
+from inspector.rooms.doctor.card import who_refuses
+from inspector.rooms.doctor.choosing import choices
+from inspector.rooms.doctor.words import problem_title, provider_names
+from inspector.shell.rooms import page_url
+
+
+def flags_by_rule() -> list[Flag]:
+    """Return the parts of the flag `refused`, if somebody has chosen providers."""
+    made = choices()
+    if not made.is_made:
+        return []
+    return [_part(rule, names) for rule in RULES if (names := _refusing(rule))]
+
+
+def _refusing(rule: str) -> tuple[str, ...]:
+    """Return the providers in use, anywhere, that refuse what breaks a rule."""
+    use = choices().everywhere
+    return tuple(
+        name
+        for name in PROVIDERS
+        if name in use.models
+        and (law := RULES[rule].laws.get(name))
+        and (law.severity == "refused" or rule in use.refusing(name))
+    )
+
+
+def _part(rule: str, names: tuple[str, ...]) -> Flag:
+    title = f"Refused by {provider_names(names)}: {decapitalized(problem_title(rule))}"
+    return Flag(
+        f"refused.{rule}",
+        title,
+        partial(_where, rule),
+        place=5,
+        is_any=False,
+        line=Line(
+            lambda: "Repair…" if page_url("repair-many") else "Show the causes",
+            "doctor",
+            title=title,
+            newest=who_refuses,
+            began_at="keptdiagnosis__ill_at",
+        ),
+    )
+
+
+def _where(rule: str) -> Q:
+    return choices().where(rule)

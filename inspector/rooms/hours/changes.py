@@ -1,0 +1,218 @@
+"""Changes of policies and labels, and whether they helped.
+
+A change of a policy is a step of a conversation. A step of labels does not say which they were, so
+that a new value of a label counts from the first hour of a conversation that has it: the turns of
+its tenant before are compared with the turns of the conversations that have it.
+
+Before and after are only counted in these conversations, in cases per 100 turns that could have had
+one. The hour of the change itself counts for neither.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils import timezone
+
+from chatmemory.flag import Flag, Turns
+from chatmemory.models import Step
+from inspector.rooms.hours.clock import HOUR, days_until, hour_of
+from inspector.rooms.hours.fleet import (
+    Counting,
+    Known,
+    Spent,
+    labels_with_few_values,
+    policy_words,
+    tenant_of,
+)
+
+DAY = 24 * HOUR
+DAYS = 14
+LEAST_TURNS, CLOSED_TURNS = 20, 50
+QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a policy or a label, `at` its first hour. `hours` has the hour of the change of
+    each conversation whose turns count, by id: those before and those after it. Conversations that
+    are only `before` it, or only `after` it, have no turns on the other side.
+    """
+
+    words: str
+    at: int
+    hours: Mapping[str, int] = field(default_factory=dict)
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The conversations that it is about."""
+        return frozenset(self.hours) | self.after
+
+
+def changes_of(known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> list[Change]:
+    """Return the changes of the last 14 days, the newest first."""
+    since = days_until(now, DAYS)[0]
+    found = [*_of_policies(known, since), *_of_labels(known, rows, since)]
+    return sorted(found, key=lambda each: (-each.at, each.words))
+
+
+def _of_policies(known: Mapping[str, Known], since: int) -> Iterable[Change]:
+    steps = Step.objects.filter(
+        kind=Step.Kind.POLICY, at__gte=datetime.fromtimestamp(since).astimezone()
+    ).order_by("at")
+    columns = ("memory_id", "at", "policy_kind", "policy_limit", "policy_estimator")
+    newest: dict[str, tuple[str, int]] = {}
+    for id, at, kind, limit, estimator, options in steps.values_list(*columns, "policy_options"):
+        if id in known:
+            newest[id] = policy_words(kind, limit, estimator, options), hour_of(at)
+    bypolicy_words: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for id, (words, hour) in newest.items():
+        bypolicy_words[words][id] = hour
+    for words, hours in bypolicy_words.items():
+        yield Change(words, min(hours.values()), hours)
+
+
+def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) -> Iterable[Change]:
+    """Yield the values of a label that a tenant has had since an hour of the last 14 days."""
+    name = next(iter(labels_with_few_values(known.values())), "")
+    if not name:
+        return
+    first: dict[tuple[str, str], int] = {}
+    is_old = {
+        (tenant_of(id), each.labels.get(name, ""))
+        for id, each in known.items()
+        if each.created < since
+    }
+    having: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    tenants: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        if row.memory_id not in known:
+            continue
+        tenant = tenant_of(row.memory_id)
+        tenants[tenant].add(row.memory_id)
+        value = known[row.memory_id].labels.get(name)
+        if value:
+            key = tenant, value
+            first[key] = min(row.hour, first.get(key, row.hour))
+            having[key].add(row.memory_id)
+    for (tenant, value), at in first.items():
+        if (tenant, value) not in is_old:
+            own = having[tenant, value]
+            yield Change(value, at, {}, frozenset(tenants[tenant] - own), frozenset(own))
+
+
+def newest_change_of(changes: Sequence[Change], members: set[str]) -> Change | None:
+    """Return the newest change that is about conversations of a group."""
+    return next((each for each in changes if each.changed & members), None)
+
+
+# Did it help?
+
+
+@dataclass(frozen=True)
+class Side:
+    """The cases and the turns that could have had one, on one side of a change."""
+
+    cases: int = 0
+    turns: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The cases per 100 turns."""
+        return 100 * self.cases / self.turns if self.turns else 0.0
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Whether a change helped: both sides, and the time in seconds that each of them has."""
+
+    change: Change
+    before: Side
+    after: Side
+    time_before: int
+    time_after: int
+
+    @property
+    def is_known(self) -> bool:
+        is_long = min(self.time_before, self.time_after) >= DAY
+        return is_long and min(self.before.turns, self.after.turns) >= LEAST_TURNS
+
+
+def could_have(row: Spent, flag: Flag) -> int:
+    """Return how many turns of an hour could have had a case of a flag."""
+    turns = flag.past.turns if flag.past else Turns.ALL
+    if turns is Turns.EVICTED:
+        return row.after_eviction
+    return row.after_compaction if turns is Turns.COMPACTED else row.turns
+
+
+def effect_of(
+    change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
+) -> Effect:
+    """Return the effect of a change on the cases of a flag."""
+    sums = {False: [0, 0], True: [0, 0]}
+    first = change.at
+    for row in rows:
+        is_after = _is_after(change, row)
+        if is_after is None:
+            continue
+        cases = counting.cases(row).get(flag.name, 0) if row.cases else 0
+        sums[is_after][0] += cases
+        sums[is_after][1] += could_have(row, flag)
+        first = min(first, row.hour)
+    before, after = (Side(*sums[each]) for each in (False, True))
+    return Effect(change, before, after, change.at - first, int(now.timestamp()) - change.at - HOUR)
+
+
+def _is_after(change: Change, row: Spent) -> bool | None:
+    """Return the side of an hour; None if the conversation, or the hour, counts for neither."""
+    at = change.hours.get(row.memory_id)
+    if at is None:
+        at = change.at
+        if row.memory_id in change.before:
+            return False if row.hour < at else None
+        return True if row.memory_id in change.after and row.hour > at else None
+    return None if row.hour == at else row.hour > at
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Whether a cause has ended after a change: since when, and whether it came back."""
+
+    at: int | None = None
+    came_back: bool = False
+
+
+def closing_of(
+    change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
+) -> Closing:
+    """Return when a cause had no case for 2 days and 50 turns that could have had one, and whether
+    a case came after that.
+    """
+    after = sorted((row for row in rows if _is_after(change, row)), key=lambda row: row.hour)
+    quiet_since, turns = change.at, 0
+    closed: int | None = None
+    came_back = False
+    for row in [*after, None]:
+        hour = int(now.timestamp()) if row is None else row.hour
+        if closed is None and turns >= CLOSED_TURNS and hour - quiet_since >= QUIET:
+            closed = hour
+        if row is None:
+            break
+        cases = counting.cases(row).get(flag.name, 0) if row.cases else 0
+        if cases:
+            came_back = came_back or closed is not None
+            closed, quiet_since, turns = None, row.hour, 0
+        else:
+            turns += could_have(row, flag)
+    return Closing(closed, came_back)
+
+
+def day_words(at: int) -> str:
+    local = datetime.fromtimestamp(at, timezone.get_default_timezone())
+    return f"{local:%-d %b}"

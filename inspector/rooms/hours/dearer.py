@@ -1,0 +1,66 @@
+"""The cause "Cost a turn": groups whose cost a turn has grown since a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from django.utils import timezone
+
+from inspector.rooms.hours.figures import EVERYTHING, Made, ratio_of
+from inspector.rooms.hours.strip import THOUSAND, facet_of, linked, mark_of, words_of
+from inspector.shell.room import Listed
+from inspector.shell.rooms import page_url
+
+FROM = 1.5  # times the days before
+_TURNS, _COST = 0, 2
+
+
+@dataclass(frozen=True)
+class Dearer:
+    """A group whose turns cost more than before its change, as a line of the first screen."""
+
+    ratio: float
+    group: str
+    size: int
+    release: str
+    since: datetime
+    before: float
+    after: float
+    href: str
+    address: str
+
+    @property
+    def title(self) -> str:
+        return f"Cost a turn ×{self.ratio:.1f}"
+
+
+def dearer(listed: Listed, made: Made) -> Iterator[Dearer]:
+    """Yield the tenants whose cost a turn is at least 1.5 times that of the days before."""
+    if made.split != "tenant":
+        return
+    values: dict[str, Any] = made.values
+    for name, group in sorted(values["groups"].items()):
+        mark = mark_of(group, values["days"])
+        ratio = ratio_of(group["days"], _COST, mark)
+        if name == EVERYTHING or mark is None or ratio is None or ratio < FROM:
+            continue
+        sides = group["days"][:mark], group["days"][mark:]
+        before, after = (
+            median(each[_COST] for each in side if each[_TURNS]) / THOUSAND for side in sides
+        )
+        address = page_url("lab")
+        yield Dearer(
+            ratio,
+            words_of("tenant", name),
+            group["size"],
+            group["change"][1],
+            datetime.fromtimestamp(group["change"][0], timezone.get_default_timezone()),
+            before,
+            after,
+            linked(listed, **facet_of("tenant", name), flagged=""),
+            f"{address}?prefix={name}" if address and name else address,
+        )

@@ -1,0 +1,204 @@
+"""The hours of many conversations together, and the groups to which they belong.
+
+A group is a tenant (the beginning of the id, up to a slash or a colon), a value of a label as it is
+today, a policy, a provider or a model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db.models import Sum
+
+from chatmemory import database
+from chatmemory.flags import flags
+from chatmemory.managers import MemoryQuerySet
+from chatmemory.models import Memory
+from chatmemory.search import DIGEST_LABEL
+from chatmemory.windows.stored_policies import stored_policy
+from inspector.rooms.hours.models import Hour, KeptHours
+
+NO_GROUP = ""
+RELEASES = ("release", "version", "app", "build", "sdk")  # labels that a deployment changes
+FEW_VALUES = 50
+NOT_VALUES = {DIGEST_LABEL, "from"}
+AT_ONCE = 400
+
+
+class Spent(NamedTuple):
+    """What a conversation has in an hour; `cost` is in thousandths of a token at the input price.
+
+    It `is_counted` if the tokens are those of recorded calls. `cases` are pairs of a flag and a
+    detail.
+    """
+
+    memory_id: str
+    hour: int
+    turns: int
+    after_eviction: int
+    after_compaction: int
+    tokens: int
+    cost: int
+    is_counted: bool
+    cases: Sequence[Sequence[str]]
+
+
+def spent(first: int, memory_ids: Sequence[str] | None = None) -> Iterator[Spent]:
+    """Yield the hours from the `first` on, of all conversations or of these."""
+    rows = Hour.objects.filter(hour__gte=first, memory__deleted_at=None).order_by()
+    if memory_ids is None:
+        yield from map(_spent, rows.values_list(*_COLUMNS))
+        return
+    for n in range(0, len(memory_ids), AT_ONCE):
+        some = database.in_list("memory_id", list(memory_ids[n : n + AT_ONCE]))
+        yield from map(_spent, rows.filter(some).values_list(*_COLUMNS))
+
+
+_COLUMNS = (
+    *("memory_id", "hour", "turns", "after_eviction", "after_compaction"),
+    *("tokens", "cost", "calls", "call_tokens", "call_cost", "cases"),
+)
+
+
+def _spent(row: tuple[str, int, int, int, int, int, int, int, int, int, str]) -> Spent:
+    memory_id, hour, turns, evicted, compacted, tokens, cost, calls, counted, paid, cases = row
+    if calls:
+        tokens, cost = counted, paid
+    found = _cases(cases) if cases else ()
+    return Spent(memory_id, hour, turns, evicted, compacted, tokens, cost, bool(calls), found)
+
+
+def _cases(text: str) -> Sequence[Sequence[str]]:
+    try:
+        found = json.loads(text)
+    except ValueError:  # an altered row
+        return ()
+    is_known = isinstance(found, list) and all(
+        isinstance(each, list) and len(each) == 2 and all(isinstance(x, str) for x in each)
+        for each in found
+    )
+    return found if is_known else ()
+
+
+def tenant_of(memory_id: str) -> str:
+    """Return the beginning of an id up to its first slash or colon, or "" if it has none."""
+    ends = [place for sign in "/:" if (place := memory_id.find(sign)) > 0]
+    return memory_id[: min(ends) + 1] if ends else NO_GROUP
+
+
+@dataclass(frozen=True)
+class Known:
+    """What groups a conversation: its labels, policy in words, provider and model; and when it was
+    created, in seconds since 1970.
+    """
+
+    labels: dict[str, str] = field(default_factory=dict)
+    policy: str = ""
+    provider: str = ""
+    model: str = ""
+    created: int = 0
+
+
+UNKNOWN = Known()
+
+
+def known_of(rows: MemoryQuerySet) -> dict[str, Known]:
+    """Return what groups the conversations of a query, by id."""
+    columns = (
+        *("id", "labels", "policy_kind", "policy_limit", "policy_estimator", "policy_options"),
+        *("kepthours__provider", "kepthours__model", "created_at"),
+    )
+    found: dict[str, Known] = {}
+    policies: dict[str, str] = {}
+    for row in rows.values_list(*columns):
+        id, labels, kind, limit, estimator, options, provider, model, created = row
+        key = f"{kind} {limit} {options}"
+        if key not in policies:
+            policies[key] = policy_words(kind, limit, estimator, options)
+        own = {
+            name: value
+            for name, value in (labels.items() if isinstance(labels, dict) else ())
+            if name not in NOT_VALUES and isinstance(value, str)
+        }
+        found[id] = Known(own, policies[key], provider or "", model or "", int(created.timestamp()))
+    return found
+
+
+def policy_words(kind: str | None, limit: int | None, estimator: str, options: object) -> str:
+    if kind is None or limit is None:
+        return "client decides"
+    policy = stored_policy(kind, limit, estimator, options if isinstance(options, dict) else {})
+    if policy.meters_only:
+        return "everything"
+    return f"limit {policy.limit:,}" + ("" if policy.unit == "tokens" else f" {policy.unit}")
+
+
+def grouping(split: str, known: dict[str, Known]) -> Callable[[str], str]:
+    """Return the function that names the group of a conversation."""
+    kind, _, name = split.partition(":")
+    if kind == "label":
+        return lambda memory_id: known.get(memory_id, UNKNOWN).labels.get(name, NO_GROUP)
+    if kind in ("policy", "provider", "model"):
+        return lambda memory_id: str(getattr(known.get(memory_id, UNKNOWN), kind))
+    return tenant_of
+
+
+def labels_with_few_values(known: Iterable[Known]) -> list[str]:
+    """Return the names of labels with several values, but not one for each conversation: those of
+    deployments first, then the most frequent.
+    """
+    values: defaultdict[str, set[str]] = defaultdict(set)
+    counts: defaultdict[str, int] = defaultdict(int)
+    for each in known:
+        for name, value in each.labels.items():
+            counts[name] += 1
+            if len(values[name]) <= FEW_VALUES:
+                values[name].add(value)
+    few = [name for name in values if len(values[name]) <= FEW_VALUES and counts[name] > 2]
+    return sorted(few, key=lambda name: (_place(name), -counts[name], name))
+
+
+def _place(name: str) -> int:
+    return RELEASES.index(name) if name in RELEASES else len(RELEASES)
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Which cases count today: a function for each flag that has past cases, by name."""
+
+    rules: dict[str, Callable[[str, str], bool] | None]
+
+    @classmethod
+    def today(cls) -> Counting:
+        return cls(
+            {
+                each.name: each.past.counting() if each.past.counting else None
+                for each in flags()
+                if each.past and each.counts
+            }
+        )
+
+    def cases(self, row: Spent) -> dict[str, int]:
+        """Return the number of cases in an hour that count, by flag."""
+        found: dict[str, int] = {}
+        for name, detail in row.cases:
+            if name in self.rules:
+                counts = self.rules[name]
+                if counts is None or counts(row.memory_id, detail):
+                    found[name] = found.get(name, 0) + 1
+        return found
+
+
+def time_left() -> tuple[int, int]:
+    """Return how many conversations have hours, and how many have steps."""
+    whole = Memory.objects.filter(last_step__gt=0, imported=None).count()
+    return KeptHours.objects.count(), whole
+
+
+def untimed() -> int:
+    """Return how many messages have no time, and are in no hour."""
+    return KeptHours.objects.aggregate(sum=Sum("untimed"))["sum"] or 0

@@ -1,0 +1,309 @@
+"""The strip of the first screen: cost, tokens, cases and turns by hour or by day, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from chatmemory.explain.wording import counted
+from chatmemory.flags import flag_named
+from inspector.rooms.hours.clock import HOUR
+from inspector.rooms.hours.figures import EVERYTHING, SHOWN, Made, ratio_of
+from inspector.rooms.hours.fleet import NO_GROUP
+from inspector.shell.room import Listed
+from inspector.shell.rooms import page_url
+
+HEIGHT, LEAST = 24, 5
+THOUSAND = 1_000
+SPANS = {"14d": "14 days", "24h": "24 hours"}
+_TURNS, _TOKENS, _COST, _CASES, _COUNTED = range(5)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a cell: its place, its top and its height, and its link if it has one."""
+
+    left: int
+    top: str
+    height: str
+    words: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the strip: a number in words, the ratio of a change, and its picture."""
+
+    words: str
+    ratio: str = ""
+    is_red: bool = False
+    area: str = ""
+    line: str = ""
+    now: str = ""
+    bars: Sequence[Bar] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A column of the table: a group with its number of conversations, its change, and cells."""
+
+    name: str
+    words: str
+    size: int
+    href: str
+    is_on: bool = False
+    change: str = ""
+    mark: int | None = None
+    cells: Sequence[Cell] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """The head of a row, and its place in all groups."""
+
+    words: str
+    note: str = ""
+    is_cases: bool = False
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The strip of a list. `left` is what is not examined yet, in words."""
+
+    rows: Sequence[Row]
+    groups: Sequence[Group]
+    count: int
+    others: int
+    span: str
+    split: str
+    splits: Sequence[tuple[str, str, str]]
+    spans: Sequence[tuple[str, str, str]]
+    first: str
+    at: datetime
+    left: str = ""
+    untimed: int = 0
+
+    @property
+    def columns(self) -> int:
+        return 24 if self.span == SPANS["24h"] else 14
+
+    @property
+    def split_words(self) -> str:
+        return next((words for name, words, _ in self.splits if name == self.split), "Tenant")
+
+    @property
+    def table(self) -> list[tuple[Row, list[tuple[Group, Cell]]]]:
+        return [
+            (row, [(group, group.cells[n]) for group in self.groups])
+            for n, row in enumerate(self.rows)
+        ]
+
+
+def strip_of(listed: Listed, made: Made) -> Strip:
+    """Return the strip of the listed conversations."""
+    split, span = made.split, "24h" if listed.span == "24h" else "14d"
+    return _strip(listed, made, split, span)
+
+
+def linked(listed: Listed, **changes: str) -> str:
+    """Return the address of the list with other filters."""
+    return page_url("overview") + listed.link(**changes)
+
+
+def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
+    values = made.values
+    starts = values["hours" if span == "24h" else "days"]
+    flags = [flag_named(name) for name in values["flags"]]
+    key = "hours" if span == "24h" else "days"
+    names = sorted(
+        (name for name in values["groups"] if name != EVERYTHING),
+        key=lambda name: _order(values["groups"][name], key, name),
+    )
+    shown = [EVERYTHING, *names[:SHOWN]]
+    is_counted = any(each[_COUNTED] for each in values["groups"][EVERYTHING][key])
+    basis = "from recorded calls" if is_counted else "estimated"
+    rows = [
+        Row("Cost a turn", f"tokens at the input price, {basis}"),
+        Row("Tokens a turn", basis),
+        *(Row(each.past.title if each.past else each.words, is_cases=True) for each in flags),
+        Row("Turns"),
+    ]
+    known, whole = values["examined"]
+    return Strip(
+        rows,
+        [_group(listed, values, name, split, span) for name in shown],
+        values["groups"][EVERYTHING]["size"],
+        len(names[SHOWN:]) + values["others"],
+        SPANS[span],
+        split,
+        _splits(listed, values.get("labels", ())),
+        [(name, words, linked(listed, span=name)) for name, words in SPANS.items()],
+        _start(starts[0], span),
+        made.at,
+        f"{known:,} of {whole:,} examined" if known < whole else "",
+        values["untimed"],
+    )
+
+
+def _order(group: dict[str, Any], key: str, name: str) -> tuple[int, float, int, str]:
+    """Groups with cases today come first, then those that changed most, then those with turns."""
+    columns = group[key]
+    today = sum(columns[-1][_CASES].values())
+    ratio = _ratio(group, key, _COST) or 1.0
+    change = max(ratio, 1 / ratio) if ratio else 1.0
+    return -today, -change, -sum(each[_TURNS] for each in columns), name
+
+
+def _ratio(group: dict[str, Any], key: str, place: int) -> float | None:
+    at = mark_of(group, group.get("starts", ()))
+    return ratio_of(group[key], place, at) if key == "days" else None
+
+
+def mark_of(group: dict[str, Any], starts: Sequence[int]) -> int | None:
+    if not group.get("change"):
+        return None
+    found = [n for n, start in enumerate(starts) if start <= group["change"][0]]
+    return found[-1] if found else None
+
+
+def _group(listed: Listed, values: dict[str, Any], name: str, split: str, span: str) -> Group:
+    key = "hours" if span == "24h" else "days"
+    starts = values[key]
+    group = {**values["groups"][name], "starts": starts}
+    columns = group[key]
+    mark = mark_of(group, starts)
+    facet = {} if name == EVERYTHING else facet_of(split, name)
+    cells = [
+        _area(columns, _COST, THOUSAND, _ratio(group, key, _COST), mark),
+        _area(columns, _TOKENS, 1, _ratio(group, key, _TOKENS), mark),
+    ]
+    for flag in values["flags"]:
+        is_red = flag_named(flag).is_red
+        cells.append(_bars(columns, flag, is_red, starts, span, listed, facet))
+    cells.append(_turns(columns))
+    change = f"{group['change'][1]} · {_when(group['change'][0])}" if mark is not None else ""
+    return Group(
+        name,
+        "All" if name == EVERYTHING else words_of(split, name),
+        group["size"],
+        linked(listed, tenant="", label="", provider="", model="", day="", flagged="")
+        if name == EVERYTHING
+        else linked(listed, **facet),
+        False,
+        change,
+        mark,
+        cells,
+    )
+
+
+def words_of(split: str, name: str) -> str:
+    if name == NO_GROUP:
+        return {"tenant": "no tenant"}.get(split, "none")
+    return name
+
+
+def facet_of(split: str, name: str) -> dict[str, str]:
+    """Return the parameters of a list that has only this group."""
+    kind, _, label = split.partition(":")
+    if name == NO_GROUP:
+        return {}
+    if kind == "label":
+        return {"label": f"{label}:{name}"}
+    if kind in ("tenant", "provider", "model"):
+        return {kind: name}
+    return {}
+
+
+def _area(
+    columns: Sequence[Sequence[Any]],
+    place: int,
+    unit: int,
+    ratio: float | None,
+    mark: int | None,
+) -> Cell:
+    numbers = [each[place] or None for each in columns]
+    known = [each for each in numbers if each]
+    if not known:
+        return Cell("")
+    most = max(known) or 1
+    tops = [HEIGHT if each is None else HEIGHT - (HEIGHT - 3) * each / most for each in numbers]
+    steps = "".join(f"V{top:.1f}H{n + 1}" for n, top in enumerate(tops))
+    line = f"M0 {tops[0]:.1f}" + steps.partition("H")[1] + steps.partition("H")[2]
+    now, last = "", max(n for n, each in enumerate(numbers) if each)
+    if ratio is not None and mark is not None:
+        later = "".join(
+            f"V{top:.1f}H{n + 1}" for n, top in enumerate(tops[: last + 1]) if n >= mark
+        )
+        now = f"M{mark} {tops[mark]:.1f}" + later.partition("H")[1] + later.partition("H")[2]
+    return Cell(
+        f"{known[-1] / unit:,.0f}",
+        f"×{ratio:.1f}" if ratio is not None else "",
+        area=f"M0 {HEIGHT}{steps}V{HEIGHT}Z",
+        line=line,
+        now=now,
+    )
+
+
+def _bars(
+    columns: Sequence[Sequence[Any]],
+    flag: str,
+    is_red: bool,
+    starts: Sequence[int],
+    span: str,
+    listed: Listed,
+    facet: dict[str, str],
+) -> Cell:
+    numbers = [each[_CASES].get(flag, 0) for each in columns]
+    most = max(*numbers, LEAST)
+    bars = [
+        replace(
+            _bar(n, number, most),
+            words=f"{counted(number, 'case')}, {_when(starts[n])}",
+            href=linked(listed, **facet, flagged=flag, day=_day(starts[n], span)),
+        )
+        for n, number in enumerate(numbers)
+        if number
+    ]
+    return Cell(f"{numbers[-1] if span == '14d' else sum(numbers):,}", "", is_red, bars=bars)
+
+
+def _turns(columns: Sequence[Sequence[Any]]) -> Cell:
+    numbers = [each[_TURNS] for each in columns]
+    most = max(*numbers, LEAST)
+    return Cell(
+        f"{numbers[-1]:,}" if len(columns) == 14 else f"{sum(numbers):,}",
+        bars=[_bar(n, number, most) for n, number in enumerate(numbers) if number],
+    )
+
+
+def _bar(n: int, number: int, most: int) -> Bar:
+    height = (HEIGHT - 4) * number / most
+    return Bar(n, f"{HEIGHT - height:.1f}", f"{height:.1f}")
+
+
+def _day(start: int, span: str) -> str:
+    local = datetime.fromtimestamp(start, timezone.get_default_timezone())
+    return f"{local:%Y-%m-%dT%H}" if span == "24h" else f"{local:%Y-%m-%d}"
+
+
+def _when(start: int) -> str:
+    local = datetime.fromtimestamp(start, timezone.get_default_timezone())
+    if local.date() == timezone.localdate():
+        return f"today {local:%H:%M}" if start % (24 * HOUR) else "today"
+    return f"{local:%a %-d %b}"
+
+
+def _start(start: int, span: str) -> str:
+    local = datetime.fromtimestamp(start, timezone.get_default_timezone())
+    return f"{local:%H:%M}" if span == "24h" else f"{local:%-d %b}"
+
+
+def _splits(listed: Listed, labels: Sequence[str]) -> list[tuple[str, str, str]]:
+    named = [("tenant", "Tenant"), *((f"label:{name}", name) for name in labels[:4])]
+    named += [("policy", "Policy"), ("provider", "Provider"), ("model", "Model")]
+    return [(split, words, linked(listed, split=split)) for split, words in named]
