@@ -36,6 +36,7 @@ CHANGES = dict.fromkeys(("post", "put", "delete"), Role.OPERATOR)
 PAGES = {
     "inspector:overview": ({}, {"get": Role.VIEWER}),
     "inspector:overview-now": ({}, {"get": Role.VIEWER}),
+    "inspector:over-time": ({}, {"get": Role.VIEWER}),
     "inspector:open": ({}, {"get": Role.VIEWER}),
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),

@@ -37,25 +37,28 @@ class Cases:
 
 
 def cases_of(
-    flag: Flag, midnights: Sequence[datetime], among: MemoryQuerySet | None = None
+    flag: Flag,
+    midnights: Sequence[datetime],
+    among: MemoryQuerySet | None = None,
+    newest: str = "",
 ) -> Cases:
     """Return the cases of a flag, among some conversations or all. `midnights` are the beginnings
-    of the last days, the first first.
+    of the last days, the first first, and `newest` has the newest case, if that is known.
 
     Days and times are known only of a flag that says when its cases began.
     """
     every = Memory.objects.all() if among is None else among
     rows, line = every.filter(flag.where), flag.line
     if line is None or not (line.began_at or line.step_column):
-        newest = rows.order_by("-updated_at", "-pk").values_list("pk", flat=True).first()
-        return Cases(rows.count(), newest=newest or "")
+        latest = rows.order_by("-updated_at", "-pk").values_list("pk", flat=True)
+        return Cases(rows.count(), newest=newest or latest.first() or "")
     rows = _with_times(rows, line)
     counts = {f"day_{n}": when for n, when in enumerate(_days(line, midnights))}
     counted = {name: Count("pk", filter=when) for name, when in counts.items()}
     found = rows.aggregate(count=Count("pk"), since=Min("began"), **counted)
-    newest = rows.order_by(F("began").desc(nulls_last=True), "-pk").values_list("pk", flat=True)
+    latest = rows.order_by(F("began").desc(nulls_last=True), "-pk").values_list("pk", flat=True)
     by_day = tuple(found[f"day_{n}"] for n in range(len(midnights)))
-    return Cases(found["count"], time_in(found["since"]), by_day, newest.first() or "")
+    return Cases(found["count"], time_in(found["since"]), by_day, newest or latest.first() or "")
 
 
 def _with_times(rows: QuerySet[Memory], line: Line) -> QuerySet[Memory]:

@@ -155,14 +155,16 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     filters has counts of its own.
     """
     query = query or OverviewQuery()
+    is_search = bool(query.q)
     query = replace(query, q="", sort=usual_sort(query.flagged), cursor="")
     plain = query == OverviewQuery(sort=query.sort)
     key = CACHED_AS if plain else f"{CACHED_AS}.{sha256(query.query.encode()).hexdigest()}"
+    key += ".search" if is_search else ""
     kept: Headlines | None = cache.get(key)
     if kept is not None and not _is_outdated(kept.stats):
         return kept
     started = perf_counter()
-    counted = counted_headlines(moment, query)
+    counted = counted_headlines(moment, query, with_strip=not is_search)
     seconds = kept_seconds(perf_counter() - started)
     counted = replace(counted, until=timezone.now() + timedelta(seconds=seconds))
     cache.set(key, counted, seconds)
@@ -185,7 +187,9 @@ def kept_seconds(took: float) -> float:
 
 
 @one_snapshot()
-def counted_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
+def counted_headlines(
+    moment: int, query: OverviewQuery | None = None, with_strip: bool = True
+) -> Headlines:
     """Count all conversations, or those of a filter, in one state of the database."""
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", sort="activity", q="")
@@ -195,7 +199,7 @@ def counted_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     shown = [flag for flag in flags() if flag.line and flag.counts and _has(stats, flag)]
     parts, counts = _in_parts(shown, stats, among)
     muted = rooms.muted() if shown else {}
-    is_known = stats.unexamined < stats.conversations
+    is_known = with_strip and stats.unexamined < stats.conversations
     over_time = rooms.over_time(query) if is_known else None
     told = over_time.told if over_time else {}
     is_closed = {name for name, each in told.items() if each.is_closed}
@@ -313,12 +317,12 @@ def _causes(
     for flag in lines:
         assert flag.line is not None
         assert everywhere is not None
-        cases = cases_of(flag, days, among)
+        common = common_of(flag, among, everywhere)
+        cases = cases_of(flag, days, among, common.newest)
         if among is None:
             cases = _with_resolved(flag.name, cases, days)
         newest = flag.line.newest
         words = newest(cases.newest) if newest and cases.newest else ""
-        common = common_of(flag, among, everywhere)
         yield Cause(
             flag.name,
             cases,

@@ -34,7 +34,8 @@ NamedValue = tuple[str, str]  # the name of a filter, and its value
 class Common:
     """What most cases share: the values of the smallest group, with the number of cases that have
     them. Without values, the cases have nothing in common; `tenants` is how many tenants they have.
-    `since` is the beginning of the oldest of these cases, or of all.
+    `since` is the beginning of the oldest of these cases, or of all, and `newest` the conversation
+    with the newest case, if all of them were read.
     """
 
     cases: int
@@ -42,6 +43,7 @@ class Common:
     values: tuple[NamedValue, ...] = ()
     tenants: int = 0
     since: datetime | None = None
+    newest: str = ""
 
     @property
     def share(self) -> float:
@@ -101,13 +103,14 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
             having.setdefault(pair, set()).add(row[0])
     tenants = len({tenant_of(id) for id in times})
     groups = sorted(_groups(having, len(times), everywhere), key=lambda each: each[:3])
+    newest = _newest(times)
     if not groups:
-        return Common(len(times), tenants=tenants, since=_oldest(times.values()))
+        return Common(len(times), 0, (), tenants, _oldest(times.values()), newest)
     smallest = groups[0][3]
     same = [pair for _, _, pair, own in groups if own == smallest]
     shown = tuple(sorted(same, key=lambda each: _PLACES.index(each[0]))[:2])
     since = _oldest(times[id] for id in smallest)
-    return Common(len(times), len(smallest), shown, tenants, since)
+    return Common(len(times), len(smallest), shown, tenants, since, newest)
 
 
 def _groups(
@@ -125,6 +128,11 @@ def _groups(
 
 def _oldest(times: Iterable[Any]) -> datetime | None:
     return time_in(min((each for each in times if each is not None), default=None))
+
+
+def _newest(times: dict[str, Any]) -> str:
+    timed = [(at, id) for id, at in times.items() if at is not None]
+    return max(timed)[1] if timed and len(times) < READ else ""
 
 
 def _columns() -> list[str]:

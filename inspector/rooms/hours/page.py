@@ -1,4 +1,4 @@
-"""What the first screen shows over time: the strip, the causes found in it, and what it tells of the
+"""What the first screen shows over time: the strip, the causes found in it, and what it tells of
 causes of flags.
 """
 
