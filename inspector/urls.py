@@ -14,6 +14,7 @@ urlpatterns = [
     path("now/", read_required(overview.now), name="overview-now"),
     path("over-time/", read_required(overview.over_time), name="over-time"),
     path("c/", read_required(overview.open_conversation), name="open"),
+    path("tour/end/", read_required(overview.end_tour), name="end-tour"),
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),

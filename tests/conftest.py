@@ -30,6 +30,7 @@ from chatmemory.messages.estimators import ESTIMATORS
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import add, create
 from inspector import demo
+from inspector.conversation import guide
 
 from . import processes
 from .a_program import LettersEstimator
@@ -243,6 +244,7 @@ def operator_client(operator) -> Client:
     session.create()
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
+    client.cookies[guide.COOKIE] = guide.ENDED  # the tour of the examples
     return client
 
 

@@ -47,6 +47,7 @@ PAGES = {
     "inspector:sign-in-by-link": ({"token": "x"}, {}),
     "inspector:sign-out": ({}, {}),  # redirects everyone to the sign-in page
     "inspector:theme": ({}, {"post": NOBODY}),
+    "inspector:end-tour": ({}, {"post": Role.VIEWER}),
     "inspector:display": ({}, {"post": NOBODY}),
     "inspector:glossary": ({}, {"get": NOBODY}),
     "inspector:healthz": ({}, {"get": NOBODY}),

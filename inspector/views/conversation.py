@@ -20,6 +20,7 @@ from chatmemory.reading.history import message_by_client_id
 from chatmemory.reading.steps import step_at_time
 from chatmemory.snapshots import one_snapshot
 from inspector.conversation.covering import Covering
+from inspector.conversation.guide import guide_of
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import ConversationPage, page_of
 from inspector.conversation.state import ConversationQuery, conversation_state
@@ -59,7 +60,8 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
             msg = query.msg if query.msg is not None and query.msg > 0 else None  # not a draft
             state = conversation_state(memory_id, replace(query, msg=msg), read)
             page = ConversationPage(state)
-    return render_page_or_fragment(request, PAGE, {"page": page})
+    context = {"page": page, "guide": guide_of(request, memory_id)}
+    return render_page_or_fragment(request, PAGE, context)
 
 
 @require_POST

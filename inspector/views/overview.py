@@ -11,6 +11,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import InvalidValue, MemoryNotFound, services
@@ -28,6 +29,7 @@ from chatmemory.reading.overview import OverviewRow, all_memories, overview_page
 from chatmemory.reading.rows import MemoryRow
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
+from inspector.conversation.guide import COOKIE, ENDED, first_stops, is_ended
 from inspector.conversation.links import conversation_url
 from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
@@ -38,6 +40,7 @@ from inspector.overview.table import Row, current_feed
 from inspector.shell import rooms
 
 PAGE_SIZE = 25
+YEAR = 365 * 86_400
 MOMENT = declared_pattern(r"[0-9]{1,18}")
 REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
@@ -47,7 +50,29 @@ def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations in the URL's filter, or how to begin."""
     context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
     context["is_empty"] = not context["rows"] and not any_memory()
+    if _has_only_examples(request, context):
+        context["stops"] = first_stops()
     return render_page_or_fragment(request, "inspector/overview/overview.html", context)
+
+
+def _has_only_examples(request: HttpRequest, context: dict[str, Any]) -> bool:
+    """Return whether there is nothing but the examples, and nobody has ended the tour."""
+    listed = {row.memory.id for row in context["rows"]}
+    is_all = len(listed) == context["total"] and not context["query"].parameters
+    return bool(listed) and is_all and listed <= demo.ids() and not is_ended(request)
+
+
+@require_POST
+def end_tour(request: HttpRequest) -> HttpResponse:
+    """End the tour for good in this browser, and show the page without it."""
+    to = request.POST.get("next", "")
+    allowed = {request.get_host()}
+    is_safe = url_has_allowed_host_and_scheme(to, allowed, require_https=request.is_secure())
+    response = redirect(to if is_safe else "inspector:overview")
+    response.set_cookie(
+        COOKIE, ENDED, YEAR, samesite="Lax", secure=request.is_secure(), httponly=True
+    )
+    return response
 
 
 @require_safe

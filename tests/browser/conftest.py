@@ -21,6 +21,7 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from inspector import demo
 from inspector.access import get_account
+from inspector.conversation import guide
 
 from .chromium import chromium, launch
 
@@ -151,6 +152,11 @@ def new_page(contexts, *, viewport: dict[str, int] | None = None, **options) -> 
     return page
 
 
+def tour_ended(url: str) -> dict[str, str]:
+    """Return the cookie of somebody who has ended the tour of the examples."""
+    return {"name": guide.COOKIE, "value": guide.ENDED, "url": url}
+
+
 @pytest.fixture
 def demo_conversations(transactional_db, images):
     """The example conversations and the operator, made once by each test process."""
@@ -277,13 +283,22 @@ def open_page(contexts, live_server, transactional_db, at_rest):
             ),
         )
 
-    def open_(path: str, *, javascript: bool = True, signed_in: bool = True, **options):
+    def open_(
+        path: str,
+        *,
+        javascript: bool = True,
+        signed_in: bool = True,
+        toured: bool = True,
+        **options,
+    ):
         page = new_page(contexts, java_script_enabled=javascript, **options)
         pages.append(page)
         page.context.clear_cookies()
         if signed_in:
             cookie = {"name": COOKIE, "value": session_key(), "url": live_server.url}
             page.context.add_cookies([cookie])
+        if toured:
+            page.context.add_cookies([tour_ended(live_server.url)])
         watch(page)
         page.goto(live_server.url + path)
         return page
@@ -314,6 +329,7 @@ def reader(contexts, served):
         pages.append(page)
         for name, value in served.session().cookies.items():
             page.context.add_cookies([{"name": name, "value": value, "url": served.url}])
+        page.context.add_cookies([tour_ended(served.url)])
         page.on("console", lambda message: note(message, refused))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(served.url + path)

@@ -58,4 +58,5 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     "sign-in": [{"username": "nobody", "password": "wrong"}],
     "theme": [{"theme": "dark"}],
     "display": [{"switch": "type"}],
+    "end-tour": [{}],
 }

@@ -10,6 +10,7 @@ import pytest
 
 from chatmemory.flags import flags
 from chatmemory.messages.message import MessageType
+from inspector.conversation.guide import STOPS
 from inspector.conversation.looks import glyph
 from inspector.display import DISPLAYS
 from inspector.shell import menu
@@ -29,7 +30,10 @@ LONGEST = 140
 
 # Classes that templates finish: what stands before {{ … }}, and what can follow.
 GLYPHS = {glyph(type, calls) for type in MessageType for calls in (False, True)}
-BUILT = {"r-": GLYPHS | {"media"}}  # of the budget bar
+BUILT = {
+    "r-": GLYPHS | {"media"},  # of the budget bar
+    "guide--": {stop.pane for stop in STOPS},
+}
 
 
 def without_comments(css: str) -> str:

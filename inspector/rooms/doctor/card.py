@@ -13,6 +13,7 @@ from chatmemory.models import Stay, Step
 from chatmemory.reading.rows import MemoryRow
 from chatmemory.testing.snippets import accepted_by
 from chatmemory.windows.stored_policies import can_decide
+from inspector import demo
 from inspector.conversation.as_test import copied_test
 from inspector.conversation.state import ConversationState
 from inspector.rooms.doctor import words
@@ -27,7 +28,12 @@ from inspector.rooms.doctor.diagnosing import (
 )
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.providers import LATELY_STEPS
-from inspector.rooms.doctor.reads import conversations_by_provider, missed_steps, would_find
+from inspector.rooms.doctor.reads import (
+    conversations_by_provider,
+    is_any_refused,
+    missed_steps,
+    would_find,
+)
 from inspector.rooms.doctor.using import ALL, InUse
 from inspector.shell.room import Badge, Fragment, Part, Place
 
@@ -139,7 +145,9 @@ def never_reached(memory_id: str) -> str:
 
 
 def questions() -> Iterator[Fragment]:
-    """Yield the form that asks for the providers in use, until somebody has chosen."""
-    if not choices().is_made:
+    """Yield the form that asks for the providers in use, from the first conversation on that one of
+    them refuses, until somebody has chosen. Examples do not count.
+    """
+    if not choices().is_made and is_any_refused(demo.ids()):
         rows = words.provider_rows(None, would_find(ALL), conversations_by_provider())
         yield Fragment("rooms/doctor/_question.html", {"rows": rows})

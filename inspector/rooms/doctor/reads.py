@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,7 +27,7 @@ from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem, listed_rules
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.providers import BITS
-from inspector.rooms.doctor.using import InUse
+from inspector.rooms.doctor.using import ALL, InUse
 
 READ_AT_ONCE = 20_000  # conversations that causes are made from, the newest cases
 DAYS = 14
@@ -325,6 +325,12 @@ def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
     for _, diagnosis in _kept(_minded(id_prefix)):
         counts.update(diagnosis.under(use).refused_by)
     return dict(counts)
+
+
+def is_any_refused(without: Collection[str]) -> bool:
+    """Return whether any provider would refuse a conversation that is not one of `without`."""
+    rows = _minded("").exclude(id__in=without)
+    return any(diagnosis.under(ALL).refused_by for _, diagnosis in _kept(rows))
 
 
 def conversations_by_provider() -> dict[str, int]:

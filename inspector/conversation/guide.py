@@ -1,0 +1,130 @@
+"""The first minute: three stops in an example conversation, as a band above its timeline.
+
+The band blocks nothing. It is shown while the address has `?stop=`, and a cookie ends it for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from chatmemory.models import Message
+from inspector.conversation.links import conversation_url
+
+EXAMPLE = "order-7741"
+COOKIE = "chatmemory_tour"
+ENDED = "ended"
+TEXT = 70  # characters of a message
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A stop: the pane that shows it, its name, what it shows in sentences, and the step and the
+    message of its address. `seqs` are its messages on the first page.
+    """
+
+    number: int
+    pane: str
+    name: str
+    short: str
+    text: str
+    at: int
+    msg: int | None
+    seqs: tuple[int, int]
+    gone: int | None = None
+
+    @property
+    def address(self) -> str:
+        url = conversation_url(EXAMPLE, at=self.at, msg=self.msg)
+        return f"{url}&stop={self.number}"
+
+
+STOPS = (
+    Stop(
+        *(1, "history", "What was said", "History keeps every message."),
+        "The customer gives the order number A-1182 in #25. History keeps every message.",
+        *(42, 25, (24, 25)),
+    ),
+    Stop(
+        *(2, "memory", "What the model saw", "Memory was full at step 43. #25 left."),
+        "Memory was full when #43 arrived. #25 left: history keeps it, the model does not see it.",
+        *(43, None, (25, 43)),
+        gone=25,
+    ),
+    Stop(
+        *(3, "why", "Why it asked again", "It could not see #25 any more."),
+        "In #46 the model asks for the order number again. Why? shows when #25 left, and which "
+        "limit would have kept it.",
+        *(46, 25, (46, 47)),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A stop on the page of the example, with the stops before and after it."""
+
+    stop: Stop
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        return STOPS
+
+    @property
+    def before(self) -> Stop | None:
+        return STOPS[self.stop.number - 2] if self.stop.number > 1 else None
+
+    @property
+    def after(self) -> Stop | None:
+        return STOPS[self.stop.number] if self.stop.number < len(STOPS) else None
+
+
+def guide_of(request: HttpRequest, memory_id: str) -> Guide | None:
+    """Return the stop in the address of the example, unless the tour has been ended."""
+    if memory_id != EXAMPLE or is_ended(request):
+        return None
+    named = {f"{stop.number}": stop for stop in STOPS}
+    stop = named.get(request.GET.get("stop", ""))
+    return Guide(stop) if stop else None
+
+
+def is_ended(request: HttpRequest) -> bool:
+    return request.COOKIES.get(COOKIE) == ENDED
+
+
+@dataclass(frozen=True)
+class FirstMessage:
+    """A message of a stop on the first page; `is_gone` if the model does not see it."""
+
+    seq: int
+    glyph: str
+    text: str
+    is_gone: bool
+
+
+def first_stops() -> list[tuple[Stop, list[FirstMessage]]]:
+    """Return the stops with their messages, or [] if the example is not stored as it was."""
+    seqs = sorted({seq for stop in STOPS for seq in stop.seqs})
+    rows = Message.objects.filter(memory_id=EXAMPLE, seq__in=seqs)
+    texts: Mapping[int, tuple[str, str]] = {
+        seq: ("user" if type == "USER" else "ai", " ".join(text.split()))
+        for seq, type, text in rows.values_list("seq", "type", "text")
+    }
+    if len(texts) < len(seqs):
+        return []
+    return [
+        (
+            stop,
+            [
+                FirstMessage(seq, texts[seq][0], _cut(texts[seq][1]), seq == stop.gone)
+                for seq in stop.seqs
+            ],
+        )
+        for stop in STOPS
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[: TEXT - 1].rstrip()}…"
