@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 
 from chatmemory.explain import wording
@@ -47,6 +48,10 @@ class HitPart(NamedTuple):
     is_marked: bool
 
 
+def _marked(part: HitPart) -> str:
+    return format_html("<mark>{}</mark>", part.text)
+
+
 class Hit:
     """The search result of a conversation: one line that begins shortly before the words.
 
@@ -69,6 +74,13 @@ class Hit:
             end = place.stop
         rest = text[end : end + AFTER_HIT]
         return [*parts, HitPart(rest + ("…" if len(text) > end + AFTER_HIT else ""), False)]
+
+    @property
+    def line(self) -> str:
+        """The line as HTML, with the words marked."""
+        return format_html_join(
+            "", "{}", ((_marked(part) if part.is_marked else part.text,) for part in self.parts)
+        )
 
     @property
     def longest(self) -> str:
