@@ -104,21 +104,22 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return the reason why a change let a message leave: `when #43 arrived: 55 over the limit`."""
+    """Return why a change let a message leave: `when #43 arrived: 55 tokens over the limit`."""
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
     return f"{when}{short_cause(change, seq)}"
 
 
 def short_cause(change: ChangeResult, seq: int) -> str:
-    """Return the reason without the arrival: `55 over the limit`, or `memory was cleared`."""
+    """Return it without the arrival: `55 tokens over the limit`, or `memory was cleared`."""
     evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
     if is_for_room and (line := exceeded(receipt(change), seq)):
-        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
-        return over if over.endswith("the limit") else f"{over} the limit"
+        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).split()[0]
+        unit = change.policy.unit.removesuffix("s") if over == "1" else change.policy.unit
+        return f"{over} {unit} over the limit"
     return decapitalized(cause_in(change, evicted).sentence).removesuffix(".")
 
 

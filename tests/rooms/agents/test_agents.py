@@ -92,7 +92,7 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     assert (fact["fact"], incident["asked"], fact["limit"]) == ("A-1182", 46, 902)
     assert (
         "a limit of 902 would have kept it. The assistant had asked for it in #46. How it left: "
-        "when #43 arrived: 55 over the limit."
+        "when #43 arrived: 55 tokens over the limit."
     ) in again["answer"]
 
     why = answer_json("why_did_it_leave", conversation=conversation, message=fact["said"])

@@ -477,7 +477,7 @@ def changed_row(row: list, **changes) -> list:
 def test_the_demo_opens_with_its_incident(order):
     words = text_of(order())
     assert words.startswith("Why? A-1182 had to be said again 1 of 1 said #25 Yes, my order number")
-    assert "left step 43, when #43 arrived: 55 over the limit" in words
+    assert "left step 43, when #43 arrived: 55 tokens over the limit" in words
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
     assert "said again #47 A-1182. Two saucers, please." in words
     assert "902 tokens would have kept it (800 today)." in words

@@ -165,7 +165,7 @@ def test_incidents_are_cards_of_the_file(order, operator_client):
         ("asked for", 46, None),
         ("said again", 47, None),
     ]
-    assert incident["path"][1]["text"] == "when #43 arrived: 55 over the limit"
+    assert incident["path"][1]["text"] == "when #43 arrived: 55 tokens over the limit"
     assert (incident["enough"], incident["today"]) == ("902 tokens", "800")
     assert 'run.assert_holds("A-1182", at=46)' in incident["test"]
     page = operator_client.get("/c/order-7741/?at=47").text
