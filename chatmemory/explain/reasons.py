@@ -116,9 +116,10 @@ def short_cause(change: ChangeResult, seq: int) -> str:
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
-    if is_for_room and (line := exceeded(receipt(change), seq)):
+    line, policy = exceeded(receipt(change), seq), change.policy
+    if is_for_room and line and policy:
         over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).split()[0]
-        unit = change.policy.unit.removesuffix("s") if over == "1" else change.policy.unit
+        unit = policy.unit.removesuffix("s") if over == "1" else policy.unit
         return f"{over} {unit} over the limit"
     return decapitalized(cause_in(change, evicted).sentence).removesuffix(".")
 

@@ -87,7 +87,7 @@ def _by_rule() -> list[Flag]:
 FLAGS = (
     Flag(
         "never_in_memory",
-        "Never reached the model",
+        "Messages that never reached the model",
         _lately("missed_step"),
         icon="out",
         beside_doctor=True,
@@ -137,7 +137,7 @@ FLAGS = (
         line=Line(
             _verb,
             "doctor",
-            title="Would fail now",
+            title="Requests that a provider would reject now",
             newest=_who_refuses,
             began_at="keptdiagnosis__ill_at",
         ),

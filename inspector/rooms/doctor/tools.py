@@ -19,7 +19,11 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)
-    lines = [] if which.choices.is_made else ["No providers chosen: this is of all of them."]
+    lines = (
+        []
+        if which.choices.is_made
+        else ["No providers chosen: showing problems for all providers."]
+    )
     if counts.refused is None:
         lines.append("No conversation has been examined yet.")
     else:

@@ -95,7 +95,7 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
     if first.is_pending and first.rule == "dangling_call":
         what = f"Tool call {named(first.seq)} is waiting for its results."
     if provider in first.mishandled_by:
-        return Answer(name, True, f"Yes, although: {decapitalized(what)}")
+        return Answer(name, True, f"Accepted, but may be mishandled: {decapitalized(what)}")
     return Answer(name, False, f"{'Not yet' if first.is_pending else 'No'}. {what}")
 
 
@@ -139,12 +139,12 @@ def _outline(rule: Rule, window: Example) -> list[str]:
 # Causes
 
 _VERBS = {
-    "add_placeholder": "Put placeholders…",
-    "drop_result": "Leave the results out…",
-    "drop_duplicate": "Leave duplicates out…",
-    "move_result": "Move the results…",
+    "add_placeholder": "Add placeholder results…",
+    "drop_result": "Remove orphaned results…",
+    "drop_duplicate": "Remove duplicate results…",
+    "move_result": "Move results after their calls…",
     "system_first": "Move system messages…",
-    "begin_with_user": "Begin with a user message…",
+    "begin_with_user": "Start memory at a user message…",
 }
 
 
@@ -179,14 +179,14 @@ def issue_why(issue: Issue) -> str:
     """Describe the beginning of the newest case, after a note if windows are only mishandled."""
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
-    taken = "" if issue.severity == "refused" else "Accepted, but not as it was meant. "
+    taken = "" if issue.severity == "refused" else "Accepted, but mishandled. "
     return f"{taken}{newest.memory_id[:60]}: {decapitalized(how)}"
 
 
 def in_use(made: Choices) -> str:
     """`OpenAI, Anthropic (claude-opus-4-6)`, or words for no choice."""
     if not made.is_made:
-        return "no providers chosen: these are of all of them"
+        return "No providers chosen: showing problems for all providers"
     uses = made.everywhere.models.items()
     shown = [
         PROVIDERS[name] + (f" ({', '.join(models)})" if models else "") for name, models in uses
@@ -229,7 +229,7 @@ def provider_rows(
 def place_of(found: Recognized) -> str:
     """Return the place in the request that an error names, in words."""
     if found.at is None:
-        return "The error names no place."
+        return "The error does not say which message it is about."
     return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
 
 

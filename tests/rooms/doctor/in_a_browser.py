@@ -19,7 +19,7 @@ def test_providers_are_chosen_at_the_first_visit(open_page, demo_conversations):
     expect(page.locator("input[value=openai]")).to_be_checked()  # the demo's policies count for it
     page.locator("input[value=openai]").uncheck()
     page.locator("input[value=anthropic]").check()
-    page.get_by_role("button", name="Show what needs me").click()
+    page.get_by_role("button", name="Save providers").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Nothing would fail now.")
     assert list(choices().by_prefix[""].use.models) == ["anthropic"]
 

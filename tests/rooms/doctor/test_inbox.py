@@ -51,7 +51,7 @@ def test_the_doctor_leads_only_to_flags_that_conversations_have(operator_client)
     create_and_add("n", TokenWindow(40), users("and then " * 100))
     keep()
     shown = words(operator_client.get("/doctor/").content).partition("Also worth a look")[2]
-    assert "Never reached the model 1 conversation" in shown
+    assert "Messages that never reached the model 1 conversation" in shown
     assert "0 conversations" not in shown
 
 

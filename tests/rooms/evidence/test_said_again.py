@@ -138,7 +138,7 @@ def test_messages_that_never_reached_the_model_are_a_flag_and_a_filter(operator_
     for query in ("?flag=never_in_memory", "?flagged=never_in_memory"):
         page = operator_client.get(f"/{query}")
         assert ids(page) == ["large"]
-    assert chips(page)["Never reached the model"] == (1, True)
+    assert chips(page)["Messages that never reached the model"] == (1, True)
     assert 'href="/c/large/?at=3"' in row_of(page, "large")
     assert "never reached the model · step 3" in row_of(page, "large")
     answer = api.get(f"{API}?flag=never_in_memory").data["results"]

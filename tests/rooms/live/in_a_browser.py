@@ -45,7 +45,7 @@ def test_the_header_becomes_current_without_another_change(reader, served):
     served.create("ill", "hello", limit=9)
     chosen = reader("/doctor/")
     chosen.locator("input[value=openai]").check()
-    chosen.get_by_role("button", name="Show what needs me").click()
+    chosen.get_by_role("button", name="Save providers").click()
     expect(chosen.get_by_role("heading", level=1)).to_contain_text("would fail now")
     page = reader("/c/ill/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()

@@ -22,7 +22,7 @@ class Command(ReportCommand):
             return doctor.report(options, printer)
         provider = options["provider"] or ""
         if not provider and not choices().is_made:
-            self.stderr.write("no providers chosen: this is of all of them")
+            self.stderr.write("No providers chosen: showing problems for all providers")
         return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
     def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
