@@ -110,7 +110,7 @@ def test_a_clear_in_between_is_left_out_and_said(operator_client, db):
     services.add("c", users("one more"))
     html = page_html(operator_client, "msg=2")
     assert "<b>4 messages or more.</b>" in html
-    assert "cleared or set as a whole" in html
+    assert "cleared or replaced" in html
 
 
 def test_pins_are_left_out_and_said(operator_client, db):
@@ -123,7 +123,7 @@ def test_pins_are_left_out_and_said(operator_client, db):
     assert "memory needed 6 of 5 messages" in html
     assert "<b>The same limit, with nothing pinned.</b> With 3 messages or more from the" in html
     assert "Compare with this limit" not in html
-    assert "This leaves out that messages were pinned" in html
+    assert "The replay ignores pins" in html
     assert "with nothing pinned" in page_html(operator_client, "at=9&msg=4")
 
 

@@ -30,11 +30,10 @@ from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.rooms.doctor.reads import (
     conversations_by_provider,
-    is_any_refused,
     missed_steps,
-    would_find,
+    would_find_beside,
 )
-from inspector.rooms.doctor.using import ALL, InUse
+from inspector.rooms.doctor.using import InUse
 from inspector.shell.room import Badge, Fragment, Part, Place
 
 
@@ -148,6 +147,6 @@ def questions() -> Iterator[Fragment]:
     """Yield the form that asks for the providers in use, from the first conversation on that one of
     them refuses, until somebody has chosen. Examples do not count.
     """
-    if not choices().is_made and is_any_refused(demo.ids()):
-        rows = words.provider_rows(None, would_find(ALL), conversations_by_provider())
+    if not choices().is_made and (refused := would_find_beside(demo.ids())):
+        rows = words.provider_rows(None, refused, conversations_by_provider())
         yield Fragment("rooms/doctor/_question.html", {"rows": rows})

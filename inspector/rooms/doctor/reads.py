@@ -321,16 +321,22 @@ class _Causes:
 
 def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
     """Return the number of conversations that each provider would refuse if it was in use."""
+    return _counted(use, (diagnosis for _, diagnosis in _kept(_minded(id_prefix))))
+
+
+def would_find_beside(examples: Collection[str]) -> dict[str, int]:
+    """Return these numbers for all providers; empty if they would only refuse `examples`."""
+    kept = list(_kept(_minded("")))
+    if not any(id not in examples and diagnosis.under(ALL).refused_by for id, diagnosis in kept):
+        return {}
+    return _counted(ALL, (diagnosis for _, diagnosis in kept))
+
+
+def _counted(use: InUse, diagnoses: Iterable[Diagnosis]) -> dict[str, int]:
     counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
-    for _, diagnosis in _kept(_minded(id_prefix)):
+    for diagnosis in diagnoses:
         counts.update(diagnosis.under(use).refused_by)
     return dict(counts)
-
-
-def is_any_refused(without: Collection[str]) -> bool:
-    """Return whether any provider would refuse a conversation that is not one of `without`."""
-    rows = _minded("").exclude(id__in=without)
-    return any(diagnosis.under(ALL).refused_by for _, diagnosis in _kept(rows))
 
 
 def conversations_by_provider() -> dict[str, int]:

@@ -180,7 +180,8 @@ def figures_now(
     not reached have none.
     """
     rows = list(_kept(ids))
-    if len(rows) == 1 and not rows[0].is_current and not is_within_snapshot():
+    waits = [each for each in rows if not each.is_current and each.measured.said <= QUICK_MESSAGES]
+    if len(rows) == len(waits) == 1 and not is_within_snapshot():
         with suppress(ChatMemoryError):
             current(FiguresKeeper(), rows[0].measured.id, QUICK_MESSAGES)
         rows = list(_kept(ids))
