@@ -88,7 +88,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
             if stored is not None:
                 if memory_id is None and isinstance(request.data, Mapping):
                     memory_id = request.data.get("id")  # the id of the conversation to be created
-                return _again(stored, parts, memory_id)
+                return _stored_response(stored, parts, memory_id)
             response = handler(view, request, *args, **kwargs)
             IdempotentAnswer.objects.create(
                 caller=caller,
@@ -172,7 +172,9 @@ def _forget_some(caller: str, key: str) -> None:
         IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
 
 
-def _again(stored: IdempotentAnswer, request: Sequence[bytes], memory_id: str | None) -> Response:
+def _stored_response(
+    stored: IdempotentAnswer, request: Sequence[bytes], memory_id: str | None
+) -> Response:
     """Return the stored response. Raises KeyReused, or ResponseErased if the response was erased:
     then the first request's fingerprint was, too, so that any request to the conversation gets this
     error.

@@ -22,7 +22,7 @@ from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
-from chatmemory.windows.store import turn_of
+from chatmemory.windows.store import change_lock_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -147,7 +147,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Move a summary before all other messages to its place, and add new messages."""
         for message in messages:  # LangChain sets the id of a made-up result later
             message.id = message.id or str(uuid4())
-        with turn_of(self, memory.id):
+        with change_lock_of(self, memory.id):
             window = memory.messages_with_interrupted()
             if messages and _is_summary(messages[0]):
                 summary, *messages = messages

@@ -17,7 +17,7 @@ from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
-from chatmemory.windows.store import turn_of
+from chatmemory.windows.store import change_lock_of
 
 try:
     from agents import Tool, function_tool
@@ -79,7 +79,7 @@ class ChatMemorySession(Session):
         await self._memory.aclear()
 
     def _pop_item(self) -> TResponseInputItem | None:
-        with turn_of(self._memory, self.session_id):
+        with change_lock_of(self._memory, self.session_id):
             messages = self._memory.messages_with_interrupted()
             items = _items_of(messages)
             if not items:

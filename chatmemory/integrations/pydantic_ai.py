@@ -18,7 +18,7 @@ from chatmemory.integrations import tell
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.memory import ChatMemory
-from chatmemory.windows.store import turn_of
+from chatmemory.windows.store import change_lock_of
 
 try:
     from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler, WrapToolExecuteHandler
@@ -195,7 +195,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
             await self._own.in_thread(self._add, added)
 
     def _add(self, messages: Sequence[ModelMessage]) -> None:
-        with turn_of(self._own, self._own.id):
+        with change_lock_of(self._own, self._own.id):
             tell(self._own, self._own.add_from(messages, _FORMAT))
 
 

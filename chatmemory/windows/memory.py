@@ -55,7 +55,12 @@ from chatmemory.windows.policies import (
     TurnWindow,
     WindowOptions,
 )
-from chatmemory.windows.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore, turn_of
+from chatmemory.windows.store import (
+    ChatMemoryStore,
+    Decide,
+    SingleSlotChatMemoryStore,
+    change_lock_of,
+)
 from chatmemory.windows.transitions import (
     Transition,
     admit,
@@ -269,7 +274,7 @@ class ChatMemory(ABC):
 
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
-        with self._turn:
+        with self._change_lock:
             self._store.delete_messages(self.id)
 
     # The same for asyncio, by Django's convention of names
@@ -374,7 +379,7 @@ class ChatMemory(ABC):
             self._transact_by(self.id, decide)
 
     def _write_once(self, decisions: Iterable[Decide], reads: bool) -> None:
-        with self._turn:
+        with self._change_lock:
             window = self._window(self._store.get_messages(self.id) if reads else ())
             is_changed = False
             for decide in decisions:
@@ -386,9 +391,9 @@ class ChatMemory(ABC):
                 self._store.update_messages(self.id, kept)
 
     @cached_property
-    def _turn(self) -> Any:
+    def _change_lock(self) -> Any:
         """The lock that a change holds. A store with `transact` locks the memory itself."""
-        return nullcontext() if self._transact_by else turn_of(self._store, self.id)
+        return nullcontext() if self._transact_by else change_lock_of(self._store, self.id)
 
     def _read_window(self) -> Window:
         """Return the window, with its pins if the store has `get_window`."""

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from chatmemory.reading.rows import MemoryRow
 from inspector.conversation.links import chosen, conversation_url, query_of
-from inspector.shell.room import Marks, View
+from inspector.shell.room import Highlights, View
 
 
 class Addresses:
@@ -33,7 +33,7 @@ class Addresses:
         return self.state.memory
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> Highlights:
         return self.state.marks
 
     @property

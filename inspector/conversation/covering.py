@@ -8,7 +8,7 @@ from functools import cached_property
 from chatmemory import MessageType
 from chatmemory.explain.wording import counted
 from chatmemory.reading.windows import MessageView, WindowView
-from inspector.conversation.looks import LOOKS, css_of, with_ends
+from inspector.conversation.looks import STYLES, css_of, with_ends
 
 # The most cells for all of memory, and the number of last messages that are left out by default.
 CELLS, LEFT_OUT = 120, 4
@@ -79,7 +79,7 @@ class Covering:
 
     def _look(self, start: int, each: int) -> str:
         row = self._rows[start]
-        return "is-many" if each > 1 else f"r-{LOOKS[row.type, row.has_calls].glyph}"
+        return "is-many" if each > 1 else f"r-{STYLES[row.type, row.has_calls].glyph}"
 
     def _words(self, start: int, each: int) -> str:
         rows = self._rows[start : start + each]
@@ -87,4 +87,4 @@ class Covering:
             return f"{counted(len(rows), 'message')} from #{rows[0].seq:,} on"
         (row,) = rows
         pinned = ", pinned" if row.pinned else ""
-        return f"#{row.seq:,} {LOOKS[row.type, row.has_calls].role}, {row.tokens:,} tok{pinned}"
+        return f"#{row.seq:,} {STYLES[row.type, row.has_calls].role}, {row.tokens:,} tok{pinned}"

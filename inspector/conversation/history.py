@@ -24,7 +24,7 @@ from chatmemory.reading.rows import MessageDetail, StayDetail
 from chatmemory.reading.windows import MessageView
 from chatmemory.windows.eviction import Eviction
 from inspector.conversation.links import chosen
-from inspector.conversation.looks import LOOKS, css_of, pairings
+from inspector.conversation.looks import STYLES, css_of, pairings
 from inspector.conversation.state import TEXT_SIZE, ConversationState
 
 # The number of characters that a row shows of a text.
@@ -49,7 +49,7 @@ class MessageLine:
         seq = message.seq
         self.seq, self.name = seq, named(seq)
         ((self.param, self.number),) = chosen(seq).items()
-        look = LOOKS[message.type, message.has_calls]
+        look = STYLES[message.type, message.has_calls]
         self.glyph, self.role, self.is_code = look.glyph, look.role, look.is_code
         self.text = shown(state.texts[seq], state.marks.phrase)
         is_selected = seq == state.query.msg

@@ -11,7 +11,7 @@ from chatmemory.explain.wording import role
 
 
 @dataclass(frozen=True)
-class Look:
+class MessageStyle:
     """The look of one kind of message. `glyph` is the name of its colour and shape: system, user,
     ai, call or result. `is_code` is True if the text has a fixed-width font.
     """
@@ -31,8 +31,8 @@ _GLYPHS = {
 _CODE = (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
 
 # By the type of a message, and whether it has tool calls.
-LOOKS = {
-    (type, has_calls): Look(
+STYLES = {
+    (type, has_calls): MessageStyle(
         glyph="call" if has_calls else _GLYPHS[type],
         role=role(type, has_calls),
         is_code=has_calls or type in _CODE,
@@ -43,7 +43,7 @@ LOOKS = {
 
 
 def glyph(type: MessageType, has_calls: bool = False) -> str:
-    return LOOKS[type, has_calls].glyph
+    return STYLES[type, has_calls].glyph
 
 
 def css_of(*names: str | bool) -> str:

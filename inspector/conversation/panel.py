@@ -39,7 +39,7 @@ from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limi
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.keeping import explain_keeping_limit
 from inspector.conversation.links import comparison_url
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import STYLES
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.pins import PinPreview, pin_preview, pinning
 from inspector.conversation.rich import fields_of, from_markdown
@@ -126,7 +126,7 @@ class Why:
     def __init__(self, state: ConversationState, row: MessageDetail) -> None:
         self._state, self.row = state, row
         self.tokens = row.tokens_at(state.at)
-        self.look = LOOKS[row.type, row.has_calls]
+        self.look = STYLES[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
         self.step = state.left_by.step if state.left_by else None
         self.covered = state.summaries.get(row.seq)

@@ -46,7 +46,7 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.index import Index
 from inspector.conversation.keeping import KeepingLimit, find_keeping_limit
 from inspector.shell import rooms
-from inspector.shell.room import Marks
+from inspector.shell.room import Highlights
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -195,7 +195,7 @@ class ConversationState:
         return Turn(index, row.seq, row.type, ids if row.has_calls else ())
 
     @cached_property
-    def marks(self) -> Marks:
+    def marks(self) -> Highlights:
         """The marks of a room, which reads them for the stored step, and puts them into `read`."""
         return rooms.marks(self)
 

@@ -27,7 +27,7 @@ from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import OverviewQuery
 from inspector.shell import rooms
-from inspector.shell.room import Badge, Fragment, News
+from inspector.shell.room import Badge, FeedEntry, Fragment
 
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
@@ -227,7 +227,7 @@ class FeedRow:
 class NewsRow:
     """An entry of the feed from a room."""
 
-    def __init__(self, news: News, last_seen: int | None) -> None:
+    def __init__(self, news: FeedEntry, last_seen: int | None) -> None:
         self.news, self.moment, self.step = news, news.moment, news.step
         self.is_first = news.is_first
         self.is_new = last_seen is not None and self.moment > last_seen
@@ -235,7 +235,7 @@ class NewsRow:
 
 def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
     """Return the latest departures from memory of each conversation, and the news of rooms, latest
-    first. News of rooms stay on top for an hour.
+    first. Entries of rooms stay on top for an hour.
 
     Entries later than `last_seen` are new.
     """

@@ -77,7 +77,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Marks:
+class Highlights:
     """The marks of a room on the conversation page: a `phrase` in its texts, and messages that are
     outlined; the history opens at the last one. A `band` on the timeline has ranges of steps, with
     `words`. Links of the page keep the parameters `kept`.
@@ -139,7 +139,7 @@ class Badge(Fragment):
 
 
 @dataclass(frozen=True)
-class News(Fragment):
+class FeedEntry(Fragment):
     """An entry in the feed of the overview: it happened at a `moment`, in microseconds, at a step.
     One that `is_first` comes before all others.
     """
@@ -270,7 +270,7 @@ class SiteRoom(kernel.Room):
         """Return the message that the room's parameters select, or None. It need not exist."""
         return None
 
-    def marks(self, view: ConversationState) -> Marks | None:
+    def marks(self, view: ConversationState) -> Highlights | None:
         """Return the room's marks, or None: first without a history, which opens at them."""
         return None
 
@@ -310,6 +310,6 @@ class SiteRoom(kernel.Room):
         """
         return {}
 
-    def news(self, size: int) -> Iterable[News]:
+    def news(self, size: int) -> Iterable[FeedEntry]:
         """Yield the latest `size` entries of the overview's feed."""
         return ()

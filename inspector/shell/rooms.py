@@ -20,11 +20,11 @@ from chatmemory.room import ListColumn
 from inspector.asgi import Application, Scope
 from inspector.shell.room import (
     Badge,
+    FeedEntry,
     Fragment,
+    Highlights,
     Listed,
-    Marks,
     Muted,
-    News,
     NextNeed,
     OverTime,
     Part,
@@ -133,7 +133,7 @@ def selected(parameters: Mapping[str, str]) -> int | None:
     return next((each for each in found if each is not None), None)
 
 
-def marks(view: ConversationState) -> Marks:
+def marks(view: ConversationState) -> Highlights:
     """Return the marks of the first room that has some. A room that fails has none."""
     for room in rooms():
         try:
@@ -141,7 +141,7 @@ def marks(view: ConversationState) -> Marks:
                 return found
         except Exception:
             logger.exception("the room %s has no marks", room.room)
-    return Marks()
+    return Highlights()
 
 
 def parts(view: ConversationState) -> list[Part]:
@@ -212,9 +212,9 @@ def muted() -> dict[str, Muted]:
     return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 
-def news(size: int) -> list[News]:
+def news(size: int) -> list[FeedEntry]:
     """Return the news of all rooms for the feed of the overview."""
-    return _of_each(News, lambda room: room.news(size))
+    return _of_each(FeedEntry, lambda room: room.news(size))
 
 
 def _of_each(

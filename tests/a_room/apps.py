@@ -62,7 +62,7 @@ class ARoom(room.SiteRoom):
 
         rows = view.read.setdefault("a_room", [message(view.memory.id, 2)])
         kept = {"counted": "marked"}
-        return room.Marks("message", rows, ((2, 3),), "Marked at steps 2 to 3", kept)
+        return room.Highlights("message", rows, ((2, 3),), "Marked at steps 2 to 3", kept)
 
     def parts(self, view):
         self._fail("parts")
@@ -96,8 +96,8 @@ class ARoom(room.SiteRoom):
 
     def news(self, size):
         self._fail("news")
-        yield room.News("a_room/_said.html", {"said": f"The first of {size}"}, is_first=True)
-        yield room.News("a_room/_said.html", {"said": "Long ago"}, moment=1)
+        yield room.FeedEntry("a_room/_said.html", {"said": f"The first of {size}"}, is_first=True)
+        yield room.FeedEntry("a_room/_said.html", {"said": "Long ago"}, moment=1)
 
     def incidents(self, memory_id):
         said = Forgotten("message 1", "message 1", 2, 2, 5, Reason.CAPACITY)

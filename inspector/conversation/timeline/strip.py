@@ -10,7 +10,7 @@ from typing import ClassVar
 from chatmemory.explain.wording import counted, happened
 from chatmemory.reading.steps import StepSample
 from chatmemory.reading.windows import MessageView
-from inspector.conversation.looks import LOOKS, css_of, pairings, with_ends
+from inspector.conversation.looks import STYLES, css_of, pairings, with_ends
 from inspector.conversation.measures import TOKENS, Measure
 from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.labels import (
@@ -89,7 +89,7 @@ def cells(
     drawn = []
     for i, (column, ends) in enumerate(zip(columns, with_ends(lives), strict=True)):
         seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
-        glyph = LOOKS[arrival.type, arrival.has_calls].glyph if arrival else ""
+        glyph = STYLES[arrival.type, arrival.has_calls].glyph if arrival else ""
         css = css_of(
             ends,
             glyph and f"r-{glyph}",
@@ -165,7 +165,7 @@ def _words(
         status = "not answered"
     elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
-    return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {status}"
+    return f"{name} {STYLES[arrival.type, arrival.has_calls].role}{weight}, {status}"
 
 
 def brackets(state: ConversationState) -> str:

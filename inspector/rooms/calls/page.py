@@ -30,7 +30,7 @@ from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import admit
 from chatmemory.windows.window import Entry, Window
 from inspector.conversation.budget import Segment, segments
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import STYLES
 from inspector.rooms.calls.bodies import ANTHROPIC, GEMINI, RESPONSES
 from inspector.rooms.calls.call import Source
 from inspector.rooms.calls.comparing import Difference, Place, difference
@@ -206,7 +206,7 @@ class CallPage:
         found = dict.fromkeys(("tools", "idle", "system", "results", "talk"), 0)
         found["tools"], found["idle"] = self.tool_tokens - self.idle_tokens, self.idle_tokens
         for row in self.call.rows:
-            found[_KINDS.get(LOOKS[row.type, row.has_calls].glyph, "talk")] += row.tokens
+            found[_KINDS.get(STYLES[row.type, row.has_calls].glyph, "talk")] += row.tokens
         found["talk"] += self.overhead
         return found
 
@@ -393,7 +393,7 @@ class CallPage:
 
 
 def _name(row: MessageView) -> str:
-    look = LOOKS[row.type, row.has_calls]
+    look = STYLES[row.type, row.has_calls]
     if look.glyph == "system":
         return "the system message"
     return _number(row.seq) or f"a message that is {NEVER_SAID}"
@@ -425,11 +425,11 @@ def _text(message: ChatMessage) -> str:
 
 def _change(kind: str, row: MessageView) -> Change:
     text = " ".join(_text(row.message)[: 2 * LINE].split())[:LINE]
-    return Change(kind, text, row.tokens, max(row.seq, 0), LOOKS[row.type, row.has_calls].glyph)
+    return Change(kind, text, row.tokens, max(row.seq, 0), STYLES[row.type, row.has_calls].glyph)
 
 
 def _shown_message(row: MessageView, is_after_break: bool) -> ShownMessage:
-    look = LOOKS[row.type, row.has_calls]
+    look = STYLES[row.type, row.has_calls]
     text = _text(row.message)
     more = max(0, len(text) - TEXT)
     return ShownMessage(

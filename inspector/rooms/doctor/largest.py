@@ -81,7 +81,7 @@ def _sized_history(memory: Memory, policy: Policy) -> Sequence[SizedMessage]:
 
 
 @dataclass(frozen=True)
-class ShortWindow:
+class TooSmallLimit:
     """A conversation whose limit is smaller than its largest recorded turn needs."""
 
     memory_id: str
@@ -96,13 +96,13 @@ class ShortWindow:
         return replace(self.policy, limit=self.needed)
 
 
-def short_windows(id_prefix: str = "", most: int = 20_000) -> list[ShortWindow]:
+def short_windows(id_prefix: str = "", most: int = 20_000) -> list[TooSmallLimit]:
     """Return the conversations whose limit is too small, the newest case first."""
     rows = Memory.objects.beginning_with(id_prefix)
     rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))
     rows = rows.select_related("keptdiagnosis").order_by("-keptdiagnosis__short_at", "-id")[:most]
     return [
-        ShortWindow(
+        TooSmallLimit(
             row.pk,
             row.policy,
             row.keptdiagnosis.needed_limit,

@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 from chatmemory.lint import PROVIDERS, RULES
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
-from inspector.rooms.doctor.largest import ShortWindow, short_windows
+from inspector.rooms.doctor.largest import TooSmallLimit, short_windows
 from inspector.rooms.doctor.reads import (
     IllConversation,
     Issue,
@@ -141,7 +141,7 @@ class ShortLine(Line):
 
     id, title = "short-windows", words.SHORT
 
-    def __init__(self, found: Sequence[ShortWindow], midnight: datetime) -> None:
+    def __init__(self, found: Sequence[TooSmallLimit], midnight: datetime) -> None:
         super().__init__(midnight)
         self.found, self.count = found, len(found)
         self.times = [each.at for each in found if each.at]

@@ -14,7 +14,7 @@ from chatmemory.messages.texts import named
 from inspector.rooms.doctor.choosing import Choices
 from inspector.rooms.doctor.diagnosing import KnownDiagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
-from inspector.rooms.doctor.largest import ShortWindow
+from inspector.rooms.doctor.largest import TooSmallLimit
 from inspector.rooms.doctor.reads import Issue
 from inspector.rooms.doctor.using import InUse
 
@@ -236,7 +236,7 @@ def place_of(found: Recognized) -> str:
 # Windows smaller than their largest turn
 
 
-def raised_words(each: ShortWindow) -> str:
+def raised_words(each: TooSmallLimit) -> str:
     """`5 → 7 messages`"""
     return f"{each.policy.limit:,} → {in_unit(each.needed, each.policy)}"
 
@@ -244,12 +244,12 @@ def raised_words(each: ShortWindow) -> str:
 SHORT = "A window smaller than its largest recorded turn"
 
 
-def short_verb(found: Sequence[ShortWindow]) -> str:
+def short_verb(found: Sequence[TooSmallLimit]) -> str:
     """Return the verb, whose preview says what other limits, or sending everything, would cost."""
     return f"Make room for {'this turn' if len(found) == 1 else 'these turns'}…"
 
 
-def short_why(newest: ShortWindow) -> str:
+def short_why(newest: TooSmallLimit) -> str:
     """Return a sentence about the limit that the newest one needs, and the limit that it has."""
     needed = in_unit(newest.needed, newest.policy)
     return (

@@ -62,7 +62,7 @@ class Evidence(room.SiteRoom):
 
         return overview.badges(rows)
 
-    def news(self, size: int) -> Iterable[room.News]:
+    def news(self, size: int) -> Iterable[room.FeedEntry]:
         from inspector.rooms.evidence import overview
 
         return overview.news(size)

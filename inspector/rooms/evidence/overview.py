@@ -13,7 +13,7 @@ from inspector.rooms.evidence.lists import (
     latest_incidents,
     newest_incidents,
 )
-from inspector.shell.room import Badge, News
+from inspector.shell.room import Badge, FeedEntry
 
 FOLDER = "rooms/evidence"
 
@@ -37,13 +37,13 @@ def _badge(found: NewestIncident) -> Badge:
     return Badge(f"{FOLDER}/_again_row.html", context, words=words)
 
 
-def news(size: int) -> Iterator[News]:
+def news(size: int) -> Iterator[FeedEntry]:
     """Yield news about unreadable rows, then about the latest facts that users had to repeat."""
     latest = latest_incidents(size)
     for memory_id, words in latest.unreadable.items():
         context = {"memory_id": memory_id, "unreadable": words}
-        yield News(f"{FOLDER}/_unreadable_news.html", context, is_first=True)
+        yield FeedEntry(f"{FOLDER}/_unreadable_news.html", context, is_first=True)
     for again in latest.by_id.values():
         fact = {"again": again, "came_up_again": came_up_again(again)}
         moment = microseconds(again.at)
-        yield News(f"{FOLDER}/_again.html", fact, moment=moment, step=again.incident.step)
+        yield FeedEntry(f"{FOLDER}/_again.html", fact, moment=moment, step=again.incident.step)

@@ -27,7 +27,7 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Totals
 from inspector.conversation.history import without_escapes
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import STYLES
 from inspector.conversation.measures import Measure
 from inspector.rooms.evidence_file.incidents import WHOLE, Shown, advice_in, incident_cards
 from inspector.rooms.evidence_file.masking import Masker
@@ -167,11 +167,11 @@ def _stubs(memory_id: str, seqs: Sequence[int]) -> Mapping[int, Sequence[Stay]]:
 
 
 def _is_whole(row: MessageDetail, masker: Masker) -> bool:
-    return masker.is_whole(row.seq, LOOKS[row.type, row.has_calls].glyph)
+    return masker.is_whole(row.seq, STYLES[row.type, row.has_calls].glyph)
 
 
 def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> dict[str, Any]:
-    look = LOOKS[row.type, row.has_calls]
+    look = STYLES[row.type, row.has_calls]
     is_whole = _is_whole(row, masker)
     said = without_escapes(row.readable)
     text = WHOLE if is_whole else masker.text(said, TEXT_MAX)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from chatmemory.access.roles import actor_of
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading import conversations
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import STYLES
 from inspector.forms.fields import STEP_MAX, first_problem
 from inspector.rooms.evidence_file.incidents import step_of_incident
 from inspector.rooms.evidence_file.kinds import KINDS
@@ -23,12 +23,12 @@ from inspector.rooms.evidence_file.masking import WORD_LENGTH, WORDS_MAX, Choice
 from inspector.rooms.evidence_file.reads import Evidence, as_json, evidence
 from inspector.shell.one_file import inlined
 
-STYLES = ("inspector/css/tokens.css", "rooms/evidence_file/file.css")
+STYLESHEETS = ("inspector/css/tokens.css", "rooms/evidence_file/file.css")
 SCRIPT = "rooms/evidence_file/file.js"
 SEQS_MAX = 200
 PREVIEWED = 30  # messages with marks in the preview
 _NO_FILE_NAME = declared_pattern(r"[^A-Za-z0-9_.-]")
-ROLES = sorted({(look.glyph, look.role) for look in LOOKS.values() if look.role != "Custom"})
+ROLES = sorted({(look.glyph, look.role) for look in STYLES.values() if look.role != "Custom"})
 
 
 class EvidenceForm(forms.Form):
@@ -121,7 +121,7 @@ def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:
 def file_of(found: Evidence, masker: Masker, actor: str) -> str:
     """Return the HTML of a file. It opens from disk and requests nothing from any server."""
     context: dict[str, Any] = {
-        **inlined(STYLES, SCRIPT),
+        **inlined(STYLESHEETS, SCRIPT),
         "evidence": found,
         "data": found.data,
         "incident": found.incident,

@@ -28,7 +28,7 @@ from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.chart import PHONE, TABLET, WIDE, Frontier
 from inspector.rooms.lab.frameworks import Frameworks, Mark, frameworks
-from inspector.rooms.lab.reads import OTHERS, Fleet, Loser, is_label, needs_of
+from inspector.rooms.lab.reads import OTHERS, Fleet, LossExample, is_label, needs_of
 from inspector.shell.advice import AdviceCard, Preview, goals_in_use, models_in_use, preview_of
 from inspector.shell.prices import Preset
 from inspector.shell.rooms import page_url
@@ -121,7 +121,7 @@ class FleetPage:
         self.known_context = smallest_prompt(self.models)
         self.context = address.context or self.known_context
         self.kind = found.tried.kind
-        self.losers_of: Sequence[Loser] = ()
+        self.loss_examples: Sequence[LossExample] = ()
         measured = (each for members in found.groups.values() for each in members)
         self.advice, self.of_groups = advise_groups(measured, self.goals, address.prices.named)
         self.card = AdviceCard(self.advice, address.prices)
@@ -339,9 +339,9 @@ class FleetPage:
     # The list
 
     @property
-    def losers(self) -> Iterator[tuple[Loser, str]]:
+    def linked_examples(self) -> Iterator[tuple[LossExample, str]]:
         """The conversations that lose most, each with the address that shows it."""
-        for each in self.losers_of:
+        for each in self.loss_examples:
             yield each, self._compared(each)
 
     @property
@@ -353,7 +353,7 @@ class FleetPage:
         options = (self.advice.pick, self.advice.today)
         return next((each.policy for each in options if each and each.policy), None)
 
-    def _compared(self, each: Loser) -> str:
+    def _compared(self, each: LossExample) -> str:
         """Return the address that compares a conversation, or shows it."""
         address = page_url("compare", each.id)
         if not address:

@@ -98,7 +98,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loser:
+class LossExample:
     """A conversation that loses much: the number of lost recalls, and one of them."""
 
     id: str
@@ -229,7 +229,7 @@ def fleet(query: FleetQuery) -> Fleet:
 
 
 @one_snapshot()
-def losers(measured: Iterable[Measured], policy: Policy) -> list[Loser]:
+def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExample]:
     """Return the conversations that lose most under a policy. Only these are read again, and only a
     part of a very long one.
     """
@@ -241,7 +241,7 @@ def losers(measured: Iterable[Measured], policy: Policy) -> list[Loser]:
     )
     worst = [id for lost, id in heapq.nlargest(LISTED, losing) if lost]
     histories = (recall_history(id, policy.estimator, latest=COMPARED_MAX) for id in worst)
-    return [each for each in map(_loser, worst, histories, repeat(policy)) if each]
+    return [each for each in map(_loss_example, worst, histories, repeat(policy)) if each]
 
 
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
@@ -278,7 +278,7 @@ def answers(known: Measured, tried: TriedPolicies) -> bool:
     return is_alike and not tried.also and set(tried.variants) <= set(own.variants)
 
 
-def _loser(id: str, history: History, policy: Policy) -> Loser | None:
+def _loss_example(id: str, history: History, policy: Policy) -> LossExample | None:
     """Return the facts that a conversation loses under a policy; None if it loses nothing."""
     needed = list(needs(history, history.loads.departures(policy).of_texts))
     lost = [use for use in needed if not use.is_held]
@@ -286,4 +286,4 @@ def _loser(id: str, history: History, policy: Policy) -> Loser | None:
         return None
     shown = next(examples_first(lost), lost[0])
     source, at = history.numbers[shown.mention], history.numbers[shown.position]
-    return Loser(id, len(lost), len(needed), shown.fact, source, at, shown.position)
+    return LossExample(id, len(lost), len(needed), shown.fact, source, at, shown.position)

@@ -59,7 +59,7 @@ def _shown(request: HttpRequest, address: FleetAddress) -> HttpResponse:
     page = FleetPage(reads.fleet(address.query), address)
     if page.has_answer and page.shown_policy:
         measured = (each.measured for each in page.found.known)
-        page.losers_of = reads.losers(measured, page.shown_policy)
+        page.loss_examples = reads.loss_examples(measured, page.shown_policy)
     budget = BudgetBar(budget_of_all(page.found.ids), page.kind.estimator)
     context = {
         "page": page,

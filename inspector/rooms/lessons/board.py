@@ -12,7 +12,7 @@ from chatmemory.explain.causes import choice, reason_of
 from chatmemory.explain.receipts import ReceiptLine, receipt
 from chatmemory.explain.wording import counted
 from chatmemory.services import ChangeResult
-from inspector.conversation.looks import LOOKS, Look, css_of, pairing
+from inspector.conversation.looks import STYLES, MessageStyle, css_of, pairing
 from inspector.rooms.lessons.rehearsal import Line
 from inspector.rooms.lessons.stage import Happening, Verbs
 
@@ -35,8 +35,8 @@ class BoardMessage:
     is_right: bool | None = None
 
     @property
-    def look(self) -> Look:
-        return LOOKS[self.line.type, self.line.has_calls]
+    def look(self) -> MessageStyle:
+        return STYLES[self.line.type, self.line.has_calls]
 
     @property
     def role(self) -> str:

@@ -28,7 +28,7 @@ class Phrase(room.SiteRoom):
 
         return selected(parameters)
 
-    def marks(self, view: ConversationState) -> room.Marks | None:
+    def marks(self, view: ConversationState) -> room.Highlights | None:
         from inspector.rooms.phrase.page import marks
 
         return marks(view)

@@ -10,13 +10,13 @@ from chatmemory.reading.rows import MessageDetail
 from chatmemory.testing import snippets
 from inspector.conversation.as_test import copied_test
 from inspector.conversation.history import tag
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import STYLES
 from inspector.conversation.state import ConversationState
 from inspector.rooms.phrase import answers
 from inspector.rooms.phrase.answers import PhraseAnswer
 from inspector.rooms.phrase.matches import PhraseMatches
 from inspector.rooms.phrase.searching import PARAMETER, PhraseSearch, search_on
-from inspector.shell.room import Marks, Part, Place
+from inspector.shell.room import Highlights, Part, Place
 
 FOLDER = "rooms/phrase"
 LISTED_RANGES = 5
@@ -34,7 +34,7 @@ class FoundMention:
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
         state, _, matches = search
-        self.row, self.look = row, LOOKS[row.type, row.has_calls]
+        self.row, self.look = row, STYLES[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
         self.step = matches.left_at.get(row.seq)
         arrival = min((stay.entered_step for stay in row.stays), default=0)
@@ -104,14 +104,14 @@ class SearchResult:
         return answers.without([seq for seq, then in left_at.items() if then == step], phrase)
 
 
-def marks(view: ConversationState) -> Marks | None:
+def marks(view: ConversationState) -> Highlights | None:
     """Return the phrase, its most telling mentions, and the steps at which memory had it."""
     search = search_on(view)
     if search is None:
         return None
     _, phrase, matches = search
     kept = {PARAMETER: phrase}
-    return Marks(phrase, matches.rows, matches.spans, _band_words(matches), kept)
+    return Highlights(phrase, matches.rows, matches.spans, _band_words(matches), kept)
 
 
 def parts(view: ConversationState) -> Iterator[Part]:

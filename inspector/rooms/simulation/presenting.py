@@ -11,7 +11,7 @@ from chatmemory.explain.captions import Caption
 from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.reading.simulation import Outlook, Simulation
 from inspector.conversation import forecasts
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import STYLES
 from inspector.conversation.measures import unit_of
 from inspector.conversation.state import ConversationState
 from inspector.rooms.simulation.trials import WhatIf
@@ -57,7 +57,7 @@ class DraftRow:
 
     def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
         self.number, self.seq, self.text = number, -number, text_of(draft)
-        self.look = LOOKS[draft.type, draft.has_tool_execution_requests]
+        self.look = STYLES[draft.type, draft.has_tool_execution_requests]
         tokens = (each.tokens for each in state.drafts if each.seq == self.seq)
         self.tokens = next(tokens, None)
         self.css = "is-sel" if state.query.msg == self.seq else ""
