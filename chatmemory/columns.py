@@ -30,17 +30,17 @@ _DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
 
 @dataclass(frozen=True)
 class Column:
-    """What follows from a column.
+    """The declaration of a database column: its value, its digest, and where its value is shown.
 
-    `of` returns its value for a new row: of a message, given its `NewMessage`; of a stay, given its
-    `Entry`; of a step, given the `Memory` as it is after the step. Of messages, it also returns the
-    value that a redaction leaves, given the replacement; a column without words (`has_words`) keeps
-    its value then.
+    `of` returns the column's value for a new row: for a message, given its `NewMessage`; for a
+    stay, given its `Entry`; for a step, given the `Memory` after the step. For a redacted message,
+    `of` returns the new value, given the replacement; a column without words (`has_words`) keeps
+    its value.
 
-    `sealed_since` is the version of digests that covers it first: one more than the newest of
-    `inspector.rooms.integrity.chain`. A column that no digest covers says why in `unsealed`. One
-    that is neither on pages nor in the API says why in `hidden`. Rows of earlier versions have None
-    in it, unless the migration that made it has filled it in (`is_filled_in`).
+    `sealed_since` is the first version of digests that covers the column: one more than the newest
+    version of `inspector.rooms.integrity.chain`. `unsealed` is the reason why no digest covers the
+    column. `hidden` is the reason why neither pages nor the API show the column. Rows of earlier
+    versions have None in the column, unless its migration has filled them in (`is_filled_in`).
     """
 
     of: Callable[[Any], Any]

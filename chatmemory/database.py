@@ -100,9 +100,7 @@ def atomic(using: str | None = None) -> transaction.Atomic:
 
 @contextmanager
 def nowait() -> Iterator[None]:
-    """A transaction that raises OperationalError at once if another writer holds a lock that it
-    needs.
-    """
+    """A transaction that raises OperationalError at once if another writer holds a required lock."""
     db = connection()
     if db.vendor == "postgresql":
         with atomic(), db.cursor() as cursor:

@@ -27,7 +27,7 @@ def version_of(*rules: object) -> str:
 
 
 class Keeper(ABC):
-    """A keeper of one kind of rows."""
+    """Derives and stores one kind of row per conversation, such as its incidents."""
 
     model: ClassVar[type[KeptRow]]
     part: ClassVar[type[KeptPart] | None] = None  # of which a conversation has several rows
@@ -69,7 +69,10 @@ class Keeper(ABC):
         return memory.said_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:  # noqa: B027
-        """Send a signal. It is called after the commit that stored a row in place of `before`."""
+        """Hook, called after commit when a row was stored or replaced. The default does nothing.
+
+        `before` is the replaced row, None if there was none.
+        """
 
     def after_round(self) -> None:  # noqa: B027
         """Hook, called after each round over changed conversations, to sum up their rows."""

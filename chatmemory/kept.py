@@ -56,8 +56,10 @@ class KeptRow(models.Model):
 
 
 class KeptPart(models.Model):
-    """One of several rows that are derived from a conversation beside its `KeptRow`, in the same
-    transaction and by the same version. Its `key` names a row among those of its conversation.
+    """A row of derived data, of which a conversation has several beside its `KeptRow`.
+
+    The rows are stored in the same transaction and have the same version. `key` names a row among
+    the rows of its conversation.
     """
 
     key: ClassVar[str]

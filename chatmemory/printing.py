@@ -60,7 +60,7 @@ def add_json_argument(parser: ArgumentParser, row: str) -> None:
 
 
 def discard_unwritten() -> None:
-    """Discard what could not be printed, so that Python does not try it again when it ends."""
+    """Discard output that could not be printed, so that Python does not print it again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

@@ -1,8 +1,4 @@
-"""What `migrate` says before it rewrites large tables of a SQLite database.
-
-SQLite cannot change a column: Django copies the table into a new one. Meanwhile nobody else can
-write. PostgreSQL changes these columns in place.
-"""
+"""The notice that `migrate` prints before it rewrites large tables of a SQLite database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots, for reading many rows of one state of the database while others write."""
+"""Snapshots: many reads of one state of the database, while other connections write."""
 
 from __future__ import annotations
 

@@ -19,8 +19,9 @@ def main() -> None:
 
 @contextmanager
 def database_errors_explained() -> Iterator[None]:
-    """End with a sentence about the database, like this library's own commands, if it is the
-    cause.
+    """Explain an error of the database in a sentence and exit, as the commands of chatmemory do.
+
+    Other errors, and all errors with `--traceback`, are raised as they are.
     """
     try:
         yield

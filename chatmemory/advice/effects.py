@@ -25,8 +25,11 @@ from chatmemory.windows.policies import Policy
 
 @dataclass(frozen=True)
 class Effect:
-    """What is in force and what is previewed, of the same conversations, beside sending everything.
-    `dearer` of them would cost more than sending everything. All are None if none was measured.
+    """The measured effect of a policy preview on the same conversations.
+
+    `before` is the policy in force, `after` the previewed policy, and `everything` sending
+    everything; all three are None if no conversation was measured. For `dearer` conversations, the
+    previewed policy costs more than sending everything.
     """
 
     measured: Scope

@@ -27,8 +27,10 @@ def is_of_first_half(id: str) -> bool:
 
 
 class Counted(NamedTuple):
-    """A counted conversation: its half, 0 or 1, the prices of its tokens relative to the cost of
-    sending everything, and the share that one fact is of those that it needed.
+    """A counted conversation.
+
+    `half` is 0 or 1. `parts` are the prices of its tokens, relative to the cost of sending
+    everything. `per_fact` is the share of one fact among all its needed facts.
     """
 
     measured: Measured
@@ -138,7 +140,9 @@ class Options:
 
     @cached_property
     def today(self) -> Option | None:
-        """What is in force; None unless it is known of each conversation."""
+        """The policies in force, measured; None if the policy of any counted conversation is not
+        known.
+        """
         found = Sums()
         for each in self.counted:
             tally = each.measured.today
@@ -164,8 +168,9 @@ class Options:
 
     @cached_property
     def windows(self) -> list[Option]:
-        """The windows that were tried in each conversation, the cheapest first. Those are left out
-        that are smaller than the largest turn needs, and those that hold nothing.
+        """The limits that were tried in every conversation, the cheapest first.
+
+        Limits below the largest turn, and limits that hold no needed fact, are left out.
         """
         options = (
             self._option(policy, found, self._fits(policy)) for policy, found in self._tried()

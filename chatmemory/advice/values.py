@@ -1,4 +1,4 @@
-"""The values that advice is made of, and what it says."""
+"""The values of an advice: its scope, its options and its verdict."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ USUAL = Goals()
 
 
 class DecidedBy(StrEnum):
-    """Who decides what is in memory."""
+    """Whether a policy or a client decides the content of memory."""
 
     POLICY = "policy"
     CLIENT = "client"
@@ -56,7 +56,7 @@ class LeftOut(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What to do."""
+    """The action that an advice suggests, or the reason for suggesting none."""
 
     KEEP = "keep"
     CHANGE = "change"
@@ -113,7 +113,9 @@ class Measured(NamedTuple):
 
     @property
     def today(self) -> Tally | None:
-        """The tally of what is in force; None if it is not known, or if a client decides."""
+        """The tally of the policy in force; None if the policy is not known, or if a client
+        decides.
+        """
         if self.figures is None or self.decided_by is DecidedBy.CLIENT:
             return None
         return self.figures.everything if self.sends_everything else self.figures.today
@@ -151,7 +153,7 @@ class Option:
 
     @property
     def repeated(self) -> int:
-        """The messages in which users or calls repeat what has left."""
+        """The number of messages in which users or tool calls repeat evicted facts or results."""
         return self.tally.again
 
     @property
@@ -171,9 +173,10 @@ class Option:
 
 @dataclass(frozen=True)
 class Scope:
-    """What was measured: so many `conversations` of all, with so many messages of those that were
-    `said`, at these prices and by a version of the rules. `left_out` has the ids of the others, by
-    reason.
+    """The measured conversations: `conversations` of `of` were counted.
+
+    `messages` of the `said` messages of these conversations were replayed, at `prices` and by
+    version `rules` of the rules. `left_out` has the ids of the other conversations, by reason.
     """
 
     conversations: int = 0
@@ -200,8 +203,10 @@ class Scope:
 
 @dataclass(frozen=True)
 class Prefixes:
-    """The prompts under what is in force: `changed` ones do not begin with the whole prompt before,
-    and `short` ones are below the least length that the provider caches.
+    """The prompts under the policy in force.
+
+    `changed` prompts do not begin with the whole previous prompt. `short` prompts are below the
+    minimum length that the provider caches.
     """
 
     calls: int = 0
@@ -261,7 +266,7 @@ class Advice:
 
     @property
     def rivals(self) -> list[Option]:
-        """All options: what was tried, what is in force, and everything."""
+        """All options to compare: the tried policies, the policy in force, and sending everything."""
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:

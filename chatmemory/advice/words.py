@@ -31,7 +31,7 @@ def policy_short(policy: Policy | None) -> str:
 
 
 def policy_long(policy: Policy | None) -> str:
-    """Return a policy as what to do, such as `Set the limit to 80,000 tokens, trimmed to …`."""
+    """Return a policy as an instruction, such as `Set the limit to 80,000 tokens, trimmed to …`."""
     if policy is None or policy.meters_only:
         return "Send everything"
     return ", ".join([f"Set the limit to {policy.limit:,} {policy.unit}", *_options(policy)])
@@ -119,8 +119,8 @@ def more_or_less(cost: float) -> str:
 
 
 def cost_of_today(advice: Advice) -> str:
-    """Return the cost of what is in force compared with sending everything; empty if it is not
-    known, or if everything is sent.
+    """Return the cost of the policy in force compared with sending everything; "" if the cost is
+    not known, or if everything is sent.
     """
     today, prices = advice.today, advice.measured.prices
     if today is None or (today.policy is None and not today.mixed):
@@ -270,8 +270,8 @@ def _kept(advice: Advice, today: Option) -> str:
 
 
 def measured_words(scope: Scope, is_one: bool = False) -> str:
-    """Return what the advice was measured on, as a sentence; `is_one`: the page is about one
-    conversation.
+    """Return a sentence about the conversations that the advice was measured on. `is_one` is True
+    on the page of one conversation.
     """
     if not scope.conversations:
         return _apart(scope).strip()

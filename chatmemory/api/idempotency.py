@@ -175,9 +175,11 @@ def _forget_some(caller: str, key: str) -> None:
 def _stored_response(
     stored: IdempotentAnswer, request: Sequence[bytes], memory_id: str | None
 ) -> Response:
-    """Return the stored response. Raises KeyReused, or ResponseErased if the response was erased:
-    then the first request's fingerprint was, too, so that any request to the conversation gets this
-    error.
+    """Return the stored response of a repeated request.
+
+    Raises KeyReused if the key belongs to a different request. Raises ResponseErased if the
+    response was erased: the fingerprint of the first request was erased with it, so any request to
+    the conversation gets this error.
     """
     is_erased = not stored.request
     is_other = not is_erased and not is_fingerprint(stored.request, "request", request)

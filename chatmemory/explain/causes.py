@@ -271,8 +271,8 @@ def note_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
-    """Return what a receipt says behind a message that leaves. `is_first` is True for the first one
-    that leaves for want of room.
+    """Return the text of a receipt behind an evicted message. `is_first` is True for the first
+    message that leaves because the limit is reached.
     """
     line = cause_in(change, evicted).line
     if not line:

@@ -24,7 +24,7 @@ def results_of(call: InterruptedCall) -> str:
 
 
 def unseen(window: WindowView) -> list[str]:
-    """Return sentences about the interrupted calls of a window: what the model does not see."""
+    """Return sentences about the interrupted tool calls of a window, which the model does not see."""
     calls = window.interrupted
     if not calls:
         return []

@@ -87,9 +87,8 @@ def _step(name: str) -> str:
 
 
 class Account(Sequence[Any]):
-    """The records of one conversation, and what became of each.
-
-    Looking at a record, such as for the order of all, does not account for it.
+    """The records of one conversation, and whether each was used or lost. Reading a record, such as
+    for the order of all records, does not count as using it.
     """
 
     def __init__(self, records: Sequence[Any], places: Places | None = None) -> None:

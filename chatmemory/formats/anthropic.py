@@ -63,7 +63,9 @@ _OWN_BLOCKS = {
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of turns, an object that holds one under `messages`, or one answer."""
+    """Return the list of turns in a value: the list itself, the `messages` of an object, or one
+    answer.
+    """
     if isinstance(value, dict) and _is_answer(value):
         known = ("type", "role", "content")
         about = {k: each for k, each in value.items() if k not in known and each is not None}

@@ -52,7 +52,9 @@ _KINDS = (*_OF_MODEL, *_MEDIA, *_OTHERS)
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of turns, a request that holds one under `messages`, or one response."""
+    """Return the list of turns in a value: the list itself, the `messages` of a request, or one
+    response.
+    """
     output = dict_in(value, "output")
     if _are_turns([dict_in(output, "message")]):
         about = {name: each for name, each in value.items() if name != "output"}

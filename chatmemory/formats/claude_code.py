@@ -319,8 +319,8 @@ class _Tree:
         return any(self._turns[n].get("type") == "user" or n in self.kept for n in own)
 
     def _way(self, last: int) -> set[int]:
-        """Return the steps that lead to the last one, and the siblings that belong to their
-        answers, such as parallel calls.
+        """Return the records on the path to the last record, with parallel tool calls of the same
+        answer and their results.
         """
         found: set[int] = set()
         step: int | None = last
@@ -641,7 +641,7 @@ def content_of(record: Any) -> Any:
 
 
 def type_of(record: Mapping[str, Any]) -> str:
-    """Return the type of a record, with its subtype or that of what it holds."""
+    """Return the type of a record with its subtype, such as `progress/…` with the type of its data."""
     type = type_in(record)
     inner = {"progress": "data", "attachment": "attachment"}.get(type)
     sub = type_in(dict_in(record, inner)) if inner else record.get("subtype")

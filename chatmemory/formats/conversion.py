@@ -234,7 +234,7 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return a message whose attributes keep the details that it cannot hold."""
+        """Return a message whose attributes keep the details that have no field in a message."""
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
@@ -291,7 +291,7 @@ class Writer(_Conversion, ABC):
         return False
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
-        """Add a value beside the list. It replaces an earlier one of the same name."""
+        """Add a value beside the list of turns. An earlier value of the same name is replaced."""
         beside.update(value)
 
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:

@@ -69,8 +69,8 @@ _STEP_KINDS = (
 
 
 def content_of(request: Any) -> Any:
-    """Return what the user wrote, and what the model answered: in its rounds, else as it was
-    shown.
+    """Return the text of the user and the answer of the model. The answer is read from its rounds,
+    or without rounds, from the displayed response.
     """
     known = _without(request, _BESIDE)
     if not isinstance(known, dict):

@@ -95,7 +95,9 @@ _BESIDE = {
 
 
 def content_of(record: Any) -> Any:
-    """Return what people, models and tools said in an event. Calls are repeated when they start."""
+    """Return the content of an event from people, models or tools. Tool calls are repeated in the
+    event of their start.
+    """
     kind = type_in(record)
     if kind in SILENT:
         return NOTHING

@@ -64,7 +64,9 @@ _CODE = "code_execution"
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of turns, an object that holds one under `contents`, or one response."""
+    """Return the list of turns in a value: the list itself, the `contents` of an object, or one
+    response.
+    """
     if is_list_of(value, "candidates") and _is_stream(value):
         return _response(_joined(value))
     candidates = value.get("candidates") if isinstance(value, dict) else None

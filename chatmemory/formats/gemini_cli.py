@@ -34,7 +34,9 @@ _CHANGES = ("$set", "$patch", "$rewindTo")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file, or the messages of an older one, which is one object."""
+    """Return the records of a file, or the messages of a file in the older format, which is one
+    object.
+    """
     records = records_in(value)
     head = next(filter(is_head, records), None)
     if head is None or not all(isinstance(each, dict) for each in records):

@@ -82,7 +82,9 @@ def detail_level(detail: Any) -> DetailLevel:
 
 
 def detail_of(content: ImageContent) -> str:
-    """Return the detail of an image as OpenAI names it: "high" for one that it does not have."""
+    """Return the detail level of an image in OpenAI's words: "high" for levels that OpenAI does not
+    have.
+    """
     detail = content.detail_level.value.lower()
     return detail if detail in _DETAILS else "high"
 
@@ -300,7 +302,11 @@ class TurnWriter(PartWriter):
             self.lose("an empty message")
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Join messages of one turn, and results in a row, which must be in one turn."""
+        """Join two values of the same role, and return whether they were joined.
+
+        Values are joined if `joins` is True, or if both are tool results in a row, which must be in
+        one turn.
+        """
         name = self.within_turn
         parts, more = last.get(name), value.get(name)
         if last.get("role") != value.get("role") or not (

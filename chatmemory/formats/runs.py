@@ -139,8 +139,10 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests that find a run: the last one, and the one before it, for an answer that
-    came back with changes.
+    """Return the digests by which a run is found: the last digest, and the digest before it.
+
+    The second digest finds a run whose answer came back changed. Runs of up to two messages are
+    only found by the last digest.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 

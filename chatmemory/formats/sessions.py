@@ -190,7 +190,7 @@ def whole(value: Any) -> int | None:
 
 
 def part_texts(parts: Any) -> list[str]:
-    """Return the texts of a list of parts that have one."""
+    """Return the texts of a list of parts. Parts without a text are left out."""
     listed = parts if isinstance(parts, list) else ()
     found = [part.get("text") for part in listed if isinstance(part, dict)]
     return [text for text in found if isinstance(text, str) and text]

@@ -147,7 +147,7 @@ def _contents(part: Mapping[str, Any]) -> Iterator[Content]:
 
 
 def content_of(turn: Any) -> Any:
-    """Return what a message says. What the program asked the user is not said."""
+    """Return the content of a message, without what the program asked the user."""
     content = turn.get("content") if isinstance(turn, dict) else None
     if not isinstance(content, list):
         return content

@@ -124,7 +124,9 @@ class Words:
 
     @property
     def missing(self) -> str:
-        """What is known of a text that was not found."""
+        """The end of a sentence about texts that were not found. It says so if the search was
+        incomplete.
+        """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"
         return "are not read"

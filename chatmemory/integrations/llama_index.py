@@ -55,7 +55,7 @@ class LlamaIndexMemory(BaseMemory):
 
     @property
     def tools(self) -> list[BaseTool]:
-        """The tools that the agent gets: `search_history`, if it was asked for."""
+        """The tools for the agent: `search_history` if it was requested, otherwise none."""
         return [_search_tool(self.memory)] if self.search_history else []
 
     @classmethod

@@ -101,7 +101,12 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         return FunctionToolset([Tool(search, name=TOOL, description=DESCRIPTION)])
 
     async def for_run(self, ctx: RunContext[Any]) -> ChatMemoryCapability:
-        """Return a capability that remembers the messages it has added in one run."""
+        """Return a copy of the capability for one run, which remembers the messages added in this
+        run.
+
+        Raises InvalidValue if the run has no conversation id and the capability has several
+        memories.
+        """
         if isinstance(self.memory, ChatMemory):
             return replace(self)
         if ctx.conversation_id == _NO_CONVERSATION:

@@ -1,4 +1,4 @@
-"""The results of changes, the same for stored and for simulated ones."""
+"""The results of changes. Stored and simulated changes have the same results."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ class ChangeResult:
 
     @cached_property
     def misfit(self) -> Eviction | None:
-        """The message that left in the step that added it, or None."""
+        """The eviction of an oversized message in the step that added this message; None without
+        one.
+        """
         return next((each for each in self.evicted if each.misfit), None)
 
     @property

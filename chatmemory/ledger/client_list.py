@@ -157,9 +157,7 @@ class Replacement:
         return self._with_arrivals(changed, window)
 
     def _as_they_left(self, returning: Mapping[int, Entry], window: Window) -> Replacement:
-        """Return the replacement in which messages that return get back their attributes, and
-        redacted ones their tokens.
-        """
+        """Restore the attributes of returning messages, and the token counts of redacted ones."""
         sent = self.transition.arrivals
         is_same = all(
             each.message is sent[position].message and each.tokens == sent[position].tokens
@@ -391,7 +389,9 @@ def _payload(message: ChatMessage) -> Payload:
 
 
 def remember_payload(message: ChatMessage) -> None:
-    """Keep the payload of a message with it, because it will be in lists that are compared."""
+    """Store the payload of a message with the message, so that comparisons of lists do not compute
+    it again.
+    """
     message.__dict__["_payload"] = _payload(message)
 
 

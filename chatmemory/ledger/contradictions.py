@@ -1,4 +1,4 @@
-"""Contradictions: stored rows that differ from what a replay expects."""
+"""Contradictions: differences between stored rows and the rows that a replay expects."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class LedgerCheck:
         self.memory = memory
 
     def message(self, row: Message) -> None:
-        """Check a message, with the step that stored it."""
+        """Check a message during the replay of the step that stored this message."""
 
     def stay(self, row: Stay) -> None:
-        """Check a stay, with the step that began it."""
+        """Check a stay during the replay of the step that began this stay."""
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
         """Check a step, after its messages and the stays that it began.
@@ -64,8 +64,8 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
 
 
 def expect_any(row: object, what: str, found: object, expected: Sequence[object]) -> None:
-    """Raise Contradicted if a column of a row is none of the values that versions had for it, the
-    present one first.
+    """Raise Contradicted if the value of a column is not among the values of any version. The value
+    of the current version comes first.
     """
     if found not in expected:
         expect(row, what, found, expected[0])

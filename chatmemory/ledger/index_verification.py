@@ -1,4 +1,6 @@
-"""Verification of an index: it is made again from the index before, what left, and the window."""
+"""Verification of an index message: the index is computed again from the previous index, the
+evicted messages, and the window.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,20 @@ AT_ONCE = 500  # messages
 
 
 class Made(NamedTuple):
-    """The place in the window at which the rule puts an index, and what leaves for it."""
+    """The position in the window at which the rule puts an index message, and the resulting
+    evictions.
+    """
 
     place: int
     evictions: tuple[Eviction, ...]
 
 
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
-    """Return what left in the change of an index: in the step before, and in the clearing of
-    results before that, if the index says that it belongs to it. `before` are the kinds of the
-    last two steps with what left, the newest first.
+    """Return the messages whose eviction changed an index: those evicted by the previous step, and
+    by the clearing of tool results before it if the index lists them too.
+
+    `before` has the kinds of the last two steps and the messages that they evicted, the newest step
+    first.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []
@@ -49,10 +55,10 @@ def made_again(
     policy: Policy,
     estimator: TokenCountEstimator,
 ) -> Made | None:
-    """Compare an index with the one that its inputs make. Return how the rule puts it into the
-    window; None if one of the inputs was redacted, so that nobody can make it again.
+    """Compute an index again from its inputs, and compare it with the stored index.
 
-    Raises Contradicted.
+    Returns how the rule puts the index into the window; None if an input was redacted, because the
+    index cannot be computed then. Raises Contradicted if the indexes differ.
     """
     seqs = {each.seq for each in (*window, *left, entry)}
     rows = {

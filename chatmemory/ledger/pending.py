@@ -14,7 +14,7 @@ from chatmemory.rooms import seal
 
 
 class PendingRows:
-    """The new rows of one conversation, which are written together."""
+    """The new rows of one conversation, to be written together."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory

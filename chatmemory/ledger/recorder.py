@@ -123,8 +123,9 @@ class Recorder:
         """Record a whole new list. Messages that stay in order keep their stays.
 
         With `by_client` the list comes from a client that decides its window (the store's
-        `update_messages`). It is an add if exactly one add explains it. A summary that it puts in
-        the place of messages is a step of its own, before what it appends.
+        `update_messages`). It is an add if exactly one add explains it. If the client's list
+        replaces messages with a summary, that compaction is recorded as a separate step before any
+        appended messages.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
         old = self.window.with_messages()

@@ -49,7 +49,7 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
 
 
 def is_redacted(message: ChatMessage) -> bool:
-    """Return whether a message is a redacted one, or a copy of one in a branch."""
+    """Return whether a message was redacted, or is a branch's copy of a redacted message."""
     mark = TOMBSTONE.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 

@@ -38,7 +38,9 @@ class PastStay(NamedTuple):
 
     @property
     def was_seen(self) -> bool:
-        """Whether the message was in a window: it may have left in the step that added it."""
+        """Whether the message was in memory after its step. A message can be evicted by the step
+        that added it.
+        """
         return self.left is None or self.left > self.entered
 
     @property

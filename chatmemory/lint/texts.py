@@ -1,4 +1,4 @@
-"""The texts of a provider's error, which is a text, or JSON that contains it."""
+"""The texts of a provider's error: the error itself, or the strings of its JSON."""
 
 from __future__ import annotations
 

@@ -41,15 +41,7 @@ Json = Mapping[str, Any]
 
 
 class Turn(NamedTuple):
-    """One message as far as rules need it.
-
-    `position` is its index in the window, and `number` its number for people: #12. `calls` are the
-    ids of its tool calls and `answers` the id of the call that a result answers; None means no id.
-    Calls of tools that run at the provider are `optional`: the client need not answer them, and
-    their results are turns of the AI. A turn that `joins` is part of the same turn as the one
-    before it. `values` are the message in the provider's format; they are its `own` if the message
-    keeps JSON of that format. A turn that `continues` follows turns that the provider has stored.
-    """
+    """A message with the fields that provider rules check."""
 
     position: int
     number: int
@@ -106,12 +98,12 @@ class Waiting:
 
     @property
     def ids(self) -> list[str | None]:
-        """The calls that wait, in order."""
+        """The ids of the tool calls without a result, in order."""
         return [id for place, id in enumerate(self._ids) if place not in self._settled]
 
     @property
     def open(self) -> list[str | None]:
-        """The calls that must be answered."""
+        """The ids of the tool calls that still must be answered; [] if there are none."""
         return [id for id in self.ids if id not in self.call.optional] if self.is_open else []
 
     @property

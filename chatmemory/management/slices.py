@@ -27,8 +27,10 @@ class Verified:
 
 
 class Slice:
-    """One slice of a verification. Without a file it begins with the first conversation, and
-    without `seconds` it goes on to the last.
+    """A part of a verification of all conversations.
+
+    A slice with a `file` continues after the previous slice, otherwise with the first conversation.
+    A slice ends after `seconds`, or at the last conversation if `seconds` is None.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:

@@ -54,9 +54,10 @@ def squashed(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sought:
-    """What a text must have: each of `words` as it is, and each of `codes` without separators.
+    """The words and codes that a text must contain to match a search.
 
-    Both are folded. Each of `letters` is one or two letters with accents, which are compared, too.
+    Each of `words` must occur as written, and each of `codes` with or without separators; both are
+    folded. Each of `letters`, one or two letters with accents, must occur with its accents.
     """
 
     words: tuple[str, ...] = ()
@@ -77,19 +78,21 @@ class Sought:
 
     @property
     def parts(self) -> list[str]:
-        """What a squashed text must have, the longest first."""
+        """The words and codes without separators, each of which a squashed text must contain, the
+        longest first.
+        """
         parts = {*self.codes, *(word.translate(_SQUASH) for word in self.words)}
         return sorted(filter(None, parts), key=lambda part: (-len(part), part))
 
     @property
     def key(self) -> str:
-        """A text that `sought_by_key` reads."""
+        """The search as a JSON text, which `sought_by_key` reads."""
         return json.dumps([self.words, self.codes, self.letters])
 
 
 @lru_cache(64)
 def sought_by_key(key: str) -> Sought:
-    """Return what a key stands for."""
+    """Return the search whose `key` is given."""
     return Sought(*map(tuple, json.loads(key)))
 
 
@@ -107,7 +110,9 @@ def sought_words(text: str) -> Sought:
 
 @lru_cache(64)
 def sought_phrase(phrase: str) -> Sought:
-    """Return a phrase, which a text must have as it is, or as a code if it is one word."""
+    """Return the search for a phrase. A text must contain the phrase as written, or with other
+    separators if the phrase is a code.
+    """
     return _sought([phrase])
 
 

@@ -1,5 +1,5 @@
-"""The clearing of a tool result: the step at which it became a stub, and the message that had no
-room beside it.
+"""The clearing of a tool result: the step that replaced the result by a placeholder, and the
+message for which it made room.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ class PastWindow:
         self.broken = None
 
     def apply(self, ended: Sequence[Held], begun: Sequence[Held]) -> None:
-        """Take out stays that ended with a step, and put in those that began with it and lasted."""
+        """Apply a step to the window: remove the stays that ended with the step, and add the stays
+        that began with the step and did not end with it.
+        """
         for each in ended:
             if self.held.pop(each.n, None) is not None:
                 self.tokens -= each.tokens

@@ -1,4 +1,4 @@
-"""Quoting: the messages of one conversation that match a model's query, what left memory first."""
+"""Quoting: the messages of one conversation that match a model's query, evicted messages first."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ class StoredState:
         return self.view(self.rows)
 
     def view(self, rows: Iterable[MessageView]) -> WindowView:
-        """Return the window of these rows, which belong to the stays."""
+        """Return a window of `rows`, at the step and under the policy of this state."""
         step = self.memory.last_step if self.at is None else self.at
         return view_of(step, self.policy, rows)
 

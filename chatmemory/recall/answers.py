@@ -70,8 +70,10 @@ _CLAUSES_END = "\n"
 
 
 class Answer(NamedTuple):
-    """A value that a user gives again: because a request of the assistant asks for it, or reminding
-    the assistant that it was given. Without either, it is a repetition that nobody forced.
+    """A value that a user repeats.
+
+    `is_requested` means that the assistant asked for it, and `is_reminded` that the user reminds
+    the assistant of having given it. Without either, nobody forced the repetition.
     """
 
     value: Value

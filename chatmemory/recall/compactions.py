@@ -170,7 +170,7 @@ def dropped_and_beside(
     *,
     words: Words = NO_WORDS,
 ) -> tuple[list[str], int]:
-    """Return the `dropped_terms`, and the number of those that messages which stay mention, too."""
+    """Return the `dropped_terms`, and how many of them occur in messages that stay in memory."""
     ranked, lexicon = _ranked(replaced, summary, limit, words)
     texts = chain.from_iterable(map(texts_with_facts, stay))
     held = lexicon.mentioned_in(["\n".join([summary, *texts])])
@@ -243,8 +243,8 @@ class CompactionId(NamedTuple):
 
 
 def boundary_of(session: Session, compaction: Compaction) -> str:
-    """Return what tells a compaction from others of its session, on each path: a digest of its
-    summary, and the number of messages that it replaced.
+    """Return the key of a compaction, the same on each path of its session: a digest of its
+    summary, and the number of replaced messages.
     """
     import hashlib  # with it comes OpenSSL, which nothing else here needs
 

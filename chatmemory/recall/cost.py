@@ -196,8 +196,8 @@ class Prices:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """The prices of a token that is neither read from the cache nor written to it, of one that
-        is read, and of one that is written, each relative to the input price.
+        """The prices of a token relative to the input price: of a token outside the cache, of a
+        token read from the cache, and of a token written to the cache.
         """
         if self.cached is None or not self.input:
             return 1.0, 1.0, 1.0

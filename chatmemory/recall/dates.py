@@ -80,7 +80,7 @@ def without_times(text: str) -> str:
 
 
 class Dates:
-    """Names dates in the order in which they are said, so that equal ones have one name."""
+    """Assigns each distinct date a name, in order of first mention."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}

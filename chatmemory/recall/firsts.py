@@ -35,8 +35,11 @@ def is_common(policy: Policy) -> bool:
 
 
 class Places(NamedTuple):
-    """The places of a history: for each message the place behind it and the messages that leave
-    with it, and the first user message from it on; the place behind all if none follows.
+    """The positions in a history at which a window may begin.
+
+    `ends` has, for each message, the index after it and after the messages evicted with it. `users`
+    has, for each message, the index of the first user message from there on, or the index after the
+    last message.
     """
 
     ends: Sequence[int]

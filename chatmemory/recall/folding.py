@@ -1,4 +1,4 @@
-"""Folding: messages are added one by one to a window, as live adds do; every replay uses it."""
+"""Folding: adds messages one by one to a window, as live adds do. All replays use it."""
 
 from __future__ import annotations
 

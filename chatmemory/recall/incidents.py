@@ -55,11 +55,13 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Incident:
-    """The facts or the call that came up again in message `again`, which arrived at `step`:
-    `facts`, the best known first. The incident of a user `is_forced` if the assistant asked for the
-    fact, in the message `asked`, or the user says that it was said before. For a call, `result` is
-    the result of the equal call before, `tokens` the size of the new result, and `is_same` tells
-    whether both are equal. `tool` is the name of the tool.
+    """A message that repeats facts, or a tool call, that had left memory.
+
+    `again` is the seq of this message, added by `step`. `facts` are the repeated facts, the best
+    known first. A user's incident `is_forced` if the assistant asked for the fact in message
+    `asked`, or if the user says that it is a repetition. For a tool call, `tool` is the tool's
+    name, `result` the earlier result of the same call, `tokens` the size of the new result, and
+    `is_same` whether both results are equal.
     """
 
     kind: IncidentKind
@@ -99,7 +101,7 @@ class Incident:
 
     @property
     def happened(self) -> str:
-        """What happened to `what`, with its verb in the right number."""
+        """The verb phrase for `what`, singular or plural, such as that a fact was asked for again."""
         several = self.words.to_several if self.are_several else ""
         return several or self.words.happened
 

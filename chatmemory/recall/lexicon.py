@@ -1,7 +1,8 @@
-"""The facts of a conversation: the ones that each message names, and the ones that it mentions.
+"""The facts of a conversation, by message: facts that the message names, and facts that it
+mentions.
 
-A message has a fact that it names itself. It mentions any fact of the conversation that it
-contains as a whole, or whose identifying part it contains.
+A message names the facts that were found in its own text. A message mentions every fact of the
+conversation that its text contains, whole or by the identifying part of the fact.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Lexicon:
 
     @cached_property
     def answers(self) -> Answers:
-        """What users say again because they were asked for it, or with a reminder."""
+        """The values that users repeat because the assistant asked for them, or as a reminder."""
         return Answers(self._messages, self._words)
 
     def _facts(

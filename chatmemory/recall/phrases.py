@@ -171,9 +171,11 @@ def _singulars(word: str) -> tuple[str, ...]:
 
 
 class Request(NamedTuple):
-    """A request of an assistant: the kinds of facts that it asks for. Without any, it asks for
-    something that phrases.toml has no noun for, which `words`, the words of its sentence, name;
-    or `is_again`: for whatever it was once more. `is_which`: it asks which of such things it is.
+    """A request of an assistant for facts.
+
+    `kinds` are the requested kinds of facts. If they are empty, `words` are the words of the
+    sentence, which name something without a noun in phrases.toml. `is_again` asks for the same
+    thing once more. `is_which` asks which of several such things is meant.
     """
 
     kinds: frozenset[str]
@@ -333,7 +335,7 @@ def refusals() -> re.Pattern[str]:
 
 @cache
 def introductions() -> re.Pattern[str]:
-    """Return the pattern of what stands before one's own name, in a folded text."""
+    """Return the pattern of the words before a speaker's own name, in a folded text."""
     found = (_any_of(name, _data()[name]["names"]).pattern for name in LANGUAGES)
     beginnings = (each.replace(r"(?![^\W_])", "") for each in found)
     return declared_pattern("|".join(beginnings), family="phrases")
@@ -341,7 +343,7 @@ def introductions() -> re.Pattern[str]:
 
 @cache
 def introductions_behind() -> re.Pattern[str]:
-    """Return the pattern of what stands behind one's own name, in a folded text."""
+    """Return the pattern of the words after a speaker's own name, in a folded text."""
     found = (_any_of(name, _data()[name].get("names_behind", ())) for name in LANGUAGES)
     return declared_pattern("|".join(each.pattern for each in found), family="phrases")
 

@@ -38,5 +38,7 @@ def index() -> TextIndex:
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the index of a database, or one that reads every text."""
+    """Return the text index of a database. The index of a database without an own kind reads every
+    text.
+    """
     return INDEXES.get(connection.vendor, TextIndex)(connection)

@@ -187,7 +187,7 @@ class TextIndex:
         """Create the triggers again: a migration that rebuilds a table drops them."""
 
     def rebuild(self) -> None:
-        """Build the index again, so that it contains no erased text."""
+        """Build the index again, without erased texts."""
 
     def repair(self, memory_id: str) -> int:
         """Put what is missing of a conversation into the index, and return how much it was."""

@@ -101,7 +101,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return what the history of a conversation has for a query, and nothing of others."""
+        """Return the messages of a conversation's history that match a query. Other conversations
+        are not searched.
+        """
         try:
             return quoting.search_history(memory_id, query)
         except MemoryNotFound:

@@ -1,4 +1,4 @@
-"""The strategies: those of frameworks, our own windows, and those that packages add."""
+"""The catalog of strategies: of frameworks, of chatmemory's own windows, and of plug-ins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Strategy:
 
     @property
     def version(self) -> str:
-        """The installed version of the package; empty without one, or if it is not installed."""
+        """The installed version of the strategy's package; "" without a package, or if it is not
+        installed.
+        """
         if not self.package:
             return ""
         try:
@@ -196,7 +198,7 @@ functions: Registry[Function] = Registry(GROUP, {}, callable)
 
 
 def all_strategies() -> tuple[Strategy, ...]:
-    """Return the strategies of this package, and behind them those of entry points by name."""
+    """Return the strategies of chatmemory, followed by the strategies of entry points, by name."""
     known = {each.name for each in STRATEGIES}
     own = (own_strategy(name, functions[name]) for name in functions if name not in known)
     return (*STRATEGIES, *own)

@@ -1,4 +1,4 @@
-"""A run: one strategy on its way through one conversation."""
+"""A run: one strategy applied to one conversation, message by message."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Run:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return what a model call would be sent now; nothing lasts of it if no answer follows."""
+        """Return the messages that a model call would get now. The run is unchanged unless an
+        answer follows.
+        """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]
 
@@ -61,7 +63,7 @@ class Run:
         raise NotImplementedError
 
     def memory(self) -> Sequence[Sent]:
-        """Return what is sent behind the system message."""
+        """Return the messages that are sent after the system message."""
         raise NotImplementedError
 
     def end_turn(self) -> None:

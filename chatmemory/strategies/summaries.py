@@ -17,14 +17,14 @@ _SENTENCE = declared_pattern(r"[^.!?\n]{1,400}[.!?]?")
 
 
 class StandIn(StrEnum):
-    """What stands in for a summary.
+    """The text that replaces a summary, because measurements call no model.
 
-    `nothing` is a text of 500 words that holds no fact. `sentences` are the first sentences of the
-    messages that are not sent any more, the latest ones if there are many. `recorded` is the latest
-    summary that the session itself had recorded by then, or the text that holds no fact.
+    `nothing` is a text of 500 words without any fact. `sentences` are the first sentences of the
+    messages that are not sent any more, the latest sentences if there are many. `recorded` is the
+    latest summary that the session had recorded by then, or the text without facts.
 
-    The library always gets the 500 words, also to count; the stand-in takes their place in the
-    prompt.
+    The framework always gets the text of 500 words, also for its token counts. In the measured
+    prompt, the stand-in replaces this text.
     """
 
     NOTHING = "nothing"

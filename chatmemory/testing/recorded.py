@@ -27,11 +27,11 @@ from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy
 
 @dataclass(frozen=True)
 class Recorded:
-    """One conversation of a file, replayed from an empty window under one policy.
+    """A conversation of a file, replayed from an empty window under one policy.
 
-    The policy None keeps everything. `words` are terms that count as facts. Messages are numbered
-    from 1, and steps too: a message that the policy ignores or refuses makes no step. `root` is the
-    name of the session from which this one was made by a rewind; "" for others.
+    The policy None keeps everything. `words` are terms that count as facts. Messages and steps are
+    numbered from 1; a message that the policy ignores or refuses makes no step. `root` is the name
+    of the session from which a rewind made this session, "" without a rewind.
     """
 
     name: str

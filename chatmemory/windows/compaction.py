@@ -35,8 +35,10 @@ _MARK = {"chatmemory": {"summary": True}}
 
 
 class SummaryOptions(TypedDict, total=False):
-    """The messages that a summary covers, by one of the first three fields, and the number of exact
-    terms that are appended to it.
+    """The options of a compaction.
+
+    One of `covering`, `keep_last` and `keep_tokens` selects the messages to replace. `append_terms`
+    is the number of exact terms to append to the summary.
     """
 
     covering: Collection[int] | None
@@ -155,7 +157,7 @@ def _check_numbers(name: str, value: object) -> None:
 
 
 def messages_of(entries: Iterable[Entry]) -> list[ChatMessage]:
-    """Return the messages of entries that all have one."""
+    """Return the messages of entries. Entries without a message are left out."""
     return [entry.message for entry in entries if entry.message is not None]
 
 
@@ -298,10 +300,10 @@ def appended_terms(terms: Iterable[str]) -> str:
 
 
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
-    """Return the message of a summary, with the terms that it must not lose after its text.
+    """Return the summary as a message: its text, followed by the exact terms to preserve.
 
-    An attribute marks it as a summary, so that stores which only know messages keep it in its
-    place. Raises InvalidMessage for a blank text.
+    An attribute marks the message as a summary. Stores that only know messages then keep its
+    position. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")

@@ -147,9 +147,11 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 def rest_of_question(head: Head) -> Iterator[Eviction]:
-    """Evict what followed the user message that left last, up to the next one or to the end.
+    """Evict the messages after the last evicted user message, up to the next user message or the
+    end.
 
-    Beside pinned user messages there may be no next one. An arrival has come without its question.
+    Beside pinned user messages there may be no next user message. An arriving message then has come
+    without its question.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:

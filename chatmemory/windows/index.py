@@ -70,9 +70,11 @@ class Left(NamedTuple):
 
 @dataclass(frozen=True)
 class Index:
-    """What an index message has: `rows` are all terms that it remembers, of which the message lists
-    the `shown` ones. It stands for `left` messages in all; `of` are the numbers of those that left
-    in its own change.
+    """The content of an index message.
+
+    `rows` are all terms of the index, of which the message lists the first `shown`. The index
+    stands for `left` evicted messages in all; `of` are the seqs of the messages that its own change
+    evicted.
     """
 
     rows: tuple[Row, ...] = ()
@@ -213,8 +215,8 @@ def replaced(
     new: Entry | None,
     policy: Policy | None,
 ) -> Transition:
-    """Return the transition in which one index takes the place of another, in a window that has the
-    `others` besides.
+    """Return the transition that replaces one index message by another. `others` are the other
+    messages of the window.
     """
     place = place_of(others, policy)
     after = [*others[:place], *([new] if new else []), *others[place:]]
@@ -232,8 +234,8 @@ def replaced(
 
 
 def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
-    """Return the place before the first message that can leave: behind the leading system message,
-    pins and summaries.
+    """Return the position before the first message that can leave: after the leading system
+    message, pinned messages and summaries.
     """
     if policy is None:
         return 0
@@ -243,9 +245,9 @@ def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
 def renewed(
     before: Index, left: Sequence[Left], stay: Sequence[ChatMessage], policy: Policy
 ) -> Index:
-    """Return the index after messages have left, which shows as many terms as its policy allows.
+    """Return the index after evictions, showing as many terms as the policy allows.
 
-    Its rows are the best ones first: those that no message of the window mentions, then the others.
+    The best terms come first: terms that no message of the window mentions, then all other terms.
     """
     left = sorted(left, key=attrgetter("number"))
     shown_messages = [each for each in stay if not is_index(each)]

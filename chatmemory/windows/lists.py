@@ -60,7 +60,9 @@ class Payload(NamedTuple):
         return False
 
     def counts_as(self, known: Payload) -> bool:
-        """Return whether a message that a client sent is a known one, as far as it says."""
+        """Return whether a client's message is a known message. If its source does not say which
+        attributes it has, attributes are not compared.
+        """
         return self == known or (self.is_open and self.bare == known.bare)
 
     def changes(self, known: Payload) -> bool:

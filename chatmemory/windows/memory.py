@@ -114,13 +114,13 @@ class ChatMemory(ABC):
 
     @property
     def store(self) -> ChatMemoryStore:
-        """The store that keeps the messages."""
+        """The store of the messages of this memory."""
         return self._store
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
-        """Add messages one by one, evicting older ones as needed.
+        """Add messages one by one, evicting older messages as needed.
 
-        If one of them cannot be added, the messages before it stay added.
+        If a message cannot be added, the messages before it stay added.
         """
         for new in (message, *more):
             self._add(new)
@@ -283,7 +283,9 @@ class ChatMemory(ABC):
         await self.in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add every message of an iterable in one write: if one cannot be added, none is."""
+        """Add every message of an iterable in one write. If a message cannot be added, no message
+        is added.
+        """
         await self.in_thread(self._extend_at_once, messages)
 
     async def aset(self, messages: Iterable[ChatMessage]) -> None:
@@ -333,7 +335,7 @@ class ChatMemory(ABC):
         """Return the policy with the limit that is valid now. Raises InvalidValue."""
 
     def current_limit(self) -> int:
-        """Return the limit; if it is a callable, the limit that it returns now."""
+        """Return the limit. A callable limit is called with the memory id."""
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
@@ -392,7 +394,9 @@ class ChatMemory(ABC):
 
     @cached_property
     def _change_lock(self) -> Any:
-        """The lock that a change holds. A store with `transact` locks the memory itself."""
+        """The lock that serializes changes to this memory. It does nothing for a store with
+        `transact`: such a store locks the memory itself.
+        """
         return nullcontext() if self._transact_by else change_lock_of(self._store, self.id)
 
     def _read_window(self) -> Window:
@@ -608,7 +612,8 @@ def _check_methods(what: str, value: object, names: tuple[str, ...]) -> None:
 
 
 class ChatMemoryProvider:
-    """One memory for each id. Threads may share it.
+    """Creates a memory for each id, and returns the same memory for the same id. Threads may share
+    it.
 
         memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
         memories.get("order-7741").add(UserMessage("Where is my parcel?"))

@@ -297,7 +297,9 @@ class Policy(ABC):
         return self.load(totals) > self.low_mark
 
     def sliding(self, limit: int) -> Self:
-        """Return the policy with another limit, from which only what exceeds it leaves."""
+        """Return the policy with another limit and without `low_water`: each change evicts only the
+        excess.
+        """
         return replace(self, limit=limit, low_water=WHOLE)
 
     def metering(self) -> Self:

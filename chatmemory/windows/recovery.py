@@ -33,10 +33,10 @@ _BLANK = "".join(map(chr, range(33)))  # what Java's String.trim removes
 
 
 class InterruptedCall(NamedTuple):
-    """A tool call that was not answered completely: its entry, and those of its results.
+    """A tool call with missing results: its entry, and the entries of the results that came.
 
-    `calls` is the number of results that it needs. If it `is_last`, nothing is behind it, so that
-    the missing results may still come: it is in flight.
+    `calls` is the number of results that it needs. `is_last` means that no other message follows.
+    The call is then in flight, and its missing results may still come.
     """
 
     call: Entry

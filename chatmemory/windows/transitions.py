@@ -114,7 +114,7 @@ class Transition(NamedTuple):
         )
 
     def apply_to(self, window: Window) -> None:
-        """Apply the transition to the window on which it was decided."""
+        """Apply the transition to the window for which it was decided."""
         if self.ignored or self.change is Change.KEEP:
             return
         if self.change is Change.ADD:
@@ -312,7 +312,7 @@ def set_pinned(
 
 
 def unchanged(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition that changes nothing."""
+    """Return a transition without any change."""
     totals = totals_under(policy, window)
     return Transition(Change.KEEP, totals, totals, policy, policy)
 

@@ -11,8 +11,9 @@ from chatmemory.testing import snippets
 def copied_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
 ) -> str:
-    """Return the text of a test under a policy, or "" if no policy decides, since a test replays
-    the history.
+    """Return the text of a test under a policy; "" if no policy decides the window.
+
+    The test replays the history, which needs a policy that evicts.
     """
     if not can_decide(policy):
         return ""

@@ -66,8 +66,10 @@ class Covering:
 
     @cached_property
     def cells(self) -> list[tuple[str, str]]:
-        """The CSS classes and the words of each cell of memory. If there are more than CELLS
-        messages, a cell represents several of them, and leaves if its first message does.
+        """The CSS classes and the words of each cell of memory.
+
+        With more than CELLS messages, a cell represents several messages. Such a cell is shown as
+        leaving if its first message leaves.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)

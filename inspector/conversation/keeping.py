@@ -1,4 +1,4 @@
-"""What would have kept a message: the limit, computed from the history, and its words."""
+"""Which limit would have kept a message: its computation from the history, and its sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory pane: the messages that the model sees, and those that just left."""
+"""The memory pane: the messages in memory, and the messages that the last step evicted."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class MemoryPane:
 
     @property
     def system(self) -> list[MemoryPaneRow]:
-        """The row that stays at the top: a system message that is the first, if there is one."""
+        """The row at the top of the pane: the leading system message; empty without one."""
         first = self._window.system_at_head
         return self._rows((first,), self._measure.overhead, is_system=True) if first else []
 

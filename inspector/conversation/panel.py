@@ -68,7 +68,9 @@ class Life:
 
 @dataclass(frozen=True)
 class Moved:
-    """A part of the messages that came or left, with the numbers of those before and after it."""
+    """Some of the messages that came or left. `before` and `more` count the messages before and
+    after these.
+    """
 
     seqs: tuple[int, ...]
     before: int
@@ -113,7 +115,7 @@ class IndexTerms:
 
     @property
     def groups(self) -> dict[str, list[Row]]:
-        """The listed terms by label, the best label first; those without one are under "terms"."""
+        """The listed terms by label, the best label first. Terms without a label are under "terms"."""
         found: dict[str, list[Row]] = {}
         for row in self.listed:
             found.setdefault(row.label or "terms", []).append(row)
@@ -176,8 +178,10 @@ class Why:
 
     @cached_property
     def index(self) -> IndexTerms | None:
-        """The terms of an index, if the message is one; else those of it that the index in memory
-        has, if the message left.
+        """The terms of the selected message in an index; None without such terms.
+
+        For an index message, these are all its terms. For an evicted message, these are its terms
+        that the index in memory lists.
         """
         if self.row.index is not None:
             return IndexTerms(self.row.index)
@@ -229,7 +233,9 @@ class Why:
 
     @property
     def can_replay(self) -> bool:
-        """Whether that limit needs a replay that nobody has requested yet."""
+        """Whether the limit that would have kept the message needs a replay which nobody has
+        requested yet.
+        """
         return bool(self._state.would_keep and self._state.would_keep.deferred)
 
     @property
@@ -269,7 +275,7 @@ class Why:
 
     @property
     def draft(self) -> int:
-        """The number of the draft, if it is one."""
+        """The number of a draft message, from 1; 0 for stored messages."""
         return max(0, -self.row.seq)
 
     @property
@@ -358,7 +364,7 @@ class Panel:
 
     @cached_property
     def changes(self) -> Changes | None:
-        """The difference between this step and the one it is compared with."""
+        """The difference between the shown step and the step compared with it."""
         other = self._state.compared
         return Changes(self._state, other) if other else None
 

@@ -16,7 +16,8 @@ from inspector.conversation.forecasts import would_become_stubs
 
 @dataclass(frozen=True)
 class PinPreview:
-    """The effect of pinning or unpinning a message. `seqs` are pinned together.
+    """The effect of pinning or unpinning a message. `seqs` are the messages pinned together: a tool
+    call and its results.
 
     `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit,
     and `room` the size of the largest message that still fits beside them, below 1 if none does.

@@ -170,13 +170,13 @@ class ConversationState:
 
     @cached_property
     def in_window(self) -> frozenset[int]:
-        """The messages that the model sees."""
+        """The seqs of the messages that the model sees."""
         return frozenset(self.window.seqs)
 
     @cached_property
     def evicted(self) -> dict[int, int]:
-        """The messages that the change evicts: their positions in it by seq. One that it clears
-        keeps its place.
+        """The messages that the change evicts: their positions in the eviction, by seq. Empty if
+        the change clears tool results: a cleared tool result keeps its position.
         """
         evicted = () if self.change is None or self.change.clears else self.change.evicted
         return {each.seq: position for position, each in enumerate(evicted)}

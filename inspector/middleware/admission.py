@@ -1,9 +1,8 @@
-"""Admits requests to Django, a few at a time, so that threads and connections stay few.
+"""Limits the requests that Django handles at a time, so that threads and connections stay few.
 
-Django's ASGI handler starts a thread for each request at once, and the thread opens a connection to
-the database. If many writers waited for one conversation, they would hold all connections, and
-nothing else would be answered. A request that waits here has neither. All methods belong to one
-event loop.
+Without a limit, writers waiting for one conversation could occupy all database connections:
+Django's ASGI handler starts a thread for each request at once, and the thread opens a connection. A
+request that waits here has neither. All methods belong to one event loop.
 """
 
 from __future__ import annotations
@@ -135,7 +134,9 @@ class _Visit:
 
 
 class QueueFull(Exception):
-    """Too many requests are waiting, or one has waited too long. The text says for what."""
+    """Raised if too many requests wait, or if a request has waited too long. The text names the
+    resource.
+    """
 
 
 class Job(NamedTuple):
@@ -149,9 +150,10 @@ class Job(NamedTuple):
 
 
 class Places:
-    """`most` places, one of which is reserved for reads. Writers of one conversation take turns:
-    otherwise they would wait for each other in the database, and nobody else would get a place.
-    Long jobs take turns, too.
+    """At most `most` requests at a time; one place is reserved for reads.
+
+    Writers of one conversation take turns. Otherwise they would wait for each other in the
+    database, and no other request would get a place. Long jobs take turns, too.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -201,7 +203,7 @@ class Places:
             self._waiting.remove(job)
 
     async def take_again(self) -> AsyncExitStack:
-        """Wait for a place to continue an answer that has begun. It is never refused."""
+        """Wait for a place to continue an answer that has begun. This wait is never refused."""
         return await _passed([self._free])
 
     @contextmanager

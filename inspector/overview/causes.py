@@ -69,7 +69,7 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """The words of its line, and that it is there again."""
+        """The title of the cause, with ", again" if new cases came after the cause was closed."""
         return f"{self.flag.title}, again" if self.told.is_again else self.flag.title
 
 
@@ -190,7 +190,7 @@ def kept_seconds(took: float) -> float:
 def counted_headlines(
     moment: int, query: OverviewQuery | None = None, with_strip: bool = True
 ) -> Headlines:
-    """Count all conversations, or those of a filter, in one state of the database."""
+    """Count all conversations, or the conversations of a filter, in one state of the database."""
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", sort="activity", q="")
     among = None if unflagged.is_all else unflagged.which.rows()

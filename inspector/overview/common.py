@@ -32,10 +32,12 @@ NamedValue = tuple[str, str]  # the name of a filter, and its value
 
 @dataclass(frozen=True)
 class Common:
-    """What most cases share: the values of the smallest group, with the number of cases that have
-    them. Without values, the cases have nothing in common; `tenants` is how many tenants they have.
-    `since` is the beginning of the oldest of these cases, or of all, and `newest` the conversation
-    with the newest case, if all of them were read.
+    """The values that most cases share, such as a tenant or a model.
+
+    `values` are the values of the smallest group with such values, and `count` of the `cases` are
+    in this group; without `values`, the cases have nothing in common. `tenants` is the number of
+    tenants of the cases. `since` is the beginning of the oldest case of the group, or of all cases.
+    `newest` is the conversation with the newest case, if all cases were read.
     """
 
     cases: int

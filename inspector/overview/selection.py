@@ -40,8 +40,8 @@ ALWAYS_OFFERED = (("active", "1"),)
 
 @dataclass(frozen=True)
 class Chip:
-    """A filter with the number of conversations that it shows, if known. Its link sets or removes
-    it.
+    """A button that sets or removes a filter. `count` is the number of conversations that the
+    filter shows, None if not known.
     """
 
     label: str

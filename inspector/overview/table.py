@@ -42,7 +42,7 @@ NO_ROOM = {
 
 
 class HitPart(NamedTuple):
-    """A part of a hit's line. It is marked if it is a searched word."""
+    """A part of the line of a search result. `is_marked` is True for a searched word."""
 
     text: str
     is_marked: bool
@@ -53,9 +53,10 @@ def _marked(part: HitPart) -> str:
 
 
 class Hit:
-    """The search result of a conversation: one line that begins shortly before the words.
+    """A search result of the overview: the best match of a conversation, as one line.
 
-    Messages that a lowered limit hides do not leave if there is `no_room` for any message.
+    The line begins shortly before the first match. With `no_room`, a message that a lowered limit
+    hides is described as over the limit, because no add evicts it.
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -65,7 +66,9 @@ class Hit:
 
     @cached_property
     def parts(self) -> list[HitPart]:
-        """The line in parts, words and what is around them. What is far from words is left out."""
+        """The parts of the line: the matched words, and the text around them. Text far from any
+        match is left out.
+        """
         text, parts, end = self._text, list[HitPart](), 0
         for place in self._places:
             begin = max(end, place.start - BEFORE_HIT) if place.start - end > BETWEEN_HITS else end
@@ -98,7 +101,7 @@ class Hit:
 
     @property
     def times(self) -> str:
-        """Said once, said 4 times, said 100+ times."""
+        """The number of matching messages in words: said once, said 4 times, said 100+ times."""
         count, most = self.mention.count, MENTIONS_COUNTED
         if count > most:
             return f"said {most}+ times"
@@ -198,8 +201,8 @@ class Row:
 
 
 class FeedRow:
-    """An entry of the feed: the latest departures from a conversation's memory. It is new if the
-    last one was later than `last_seen`.
+    """An entry of the feed: the latest evictions from one conversation. It is new if the last of
+    them is later than `last_seen`.
     """
 
     is_first = False

@@ -53,11 +53,11 @@ class AdminSite(admin.AdminSite):
 
 
 class CommonMiddleware(common.CommonMiddleware):
-    """Redirects to the address with a trailing slash by 308: after Django's 301, clients repeat a
-    POST as a GET.
+    """Redirects to the URL with a trailing slash by status 308. After Django's 301, clients would
+    repeat a POST as a GET.
 
-    Monitors may use any host name for their URLs: a load balancer, a kubelet and Prometheus name
-    the server by its IP address. None of these answers contains the host.
+    The URLs for monitors accept any host name: a load balancer, a kubelet and Prometheus name the
+    server by its IP address. The responses of these URLs do not contain the host name.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]  # narrower than the base class

@@ -146,7 +146,7 @@ class AdviceCard:
 
     @property
     def keeps(self) -> str:
-        """The cost of the limit that was asked for, beside today's; empty if it is not known."""
+        """The cost of the requested limit, beside the cost today; "" if it is not known."""
         keeps, today = self.advice.keeps, self.advice.today
         if keeps is None:
             return ""
@@ -169,7 +169,7 @@ class AdviceCard:
 
     @property
     def others(self) -> list[OtherWay]:
-        """The other options that are offered."""
+        """The further options on offer."""
         return [OtherWay(self.advice, each) for each in self.advice.others]
 
     @property

@@ -21,7 +21,9 @@ TEXT = 400  # characters of a message in an answer
 
 
 class Answer:
-    """An answer in words, with the URL where people see the same, and the same as JSON."""
+    """An answer for a coding agent: in words, with the URL of the page with the same content, and
+    as JSON.
+    """
 
     def __init__(self, words: Iterable[str], url: str | None, **values: Any) -> None:
         self.words, self.url, self.values = words, url, values

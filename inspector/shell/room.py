@@ -95,8 +95,9 @@ class Highlights:
 
 
 class Place(StrEnum):
-    """A place for parts of rooms on the conversation page. What is above or below the words of a
-    step is shown with these, or with a room's panel in place of them.
+    """Positions on the conversation page where rooms can add parts.
+
+    Parts above or below the text of a step stay there when a room's panel replaces this text.
     """
 
     FIELDS = "fields"  # hidden fields of the room's forms: the step, the selection
@@ -140,8 +141,8 @@ class Badge(Fragment):
 
 @dataclass(frozen=True)
 class FeedEntry(Fragment):
-    """An entry in the feed of the overview: it happened at a `moment`, in microseconds, at a step.
-    One that `is_first` comes before all others.
+    """An entry in the feed of the overview, of an event at a `moment` (in microseconds) and a step.
+    Entries with `is_first` are sorted before all others.
     """
 
     moment: int = 0
@@ -161,7 +162,7 @@ class NextNeed(NamedTuple):
 
 @dataclass(frozen=True)
 class Muted:
-    """A cause that somebody folded on the overview, at a number of conversations."""
+    """A muted cause: who muted it, when, and its conversation count at that time."""
 
     count: int
     by: str
@@ -193,10 +194,10 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """What a room tells of a cause: a sentence about the change before it.
+    """The effect of the change before a cause, as a room found it.
 
-    A cause that `is_closed` has no case since a change, and one that is there `again` had been
-    closed before.
+    `effect` is a sentence. `is_closed` means that the cause has no case since the change, and
+    `is_again` that new cases came after it was closed.
     """
 
     effect: str = ""
@@ -206,8 +207,10 @@ class Told:
 
 @dataclass(frozen=True)
 class OverTime:
-    """What the overview shows above and below its causes: a `strip`, the causes that the room found
-    itself, and what it tells of the causes of flags, by their names.
+    """The parts of the overview that a room draws over time.
+
+    `strip` is shown above the causes. `causes` are causes that the room found itself. `told` has
+    the effects of changes on the causes of flags, by the flag's name.
     """
 
     strip: Fragment
@@ -285,14 +288,16 @@ class SiteRoom(kernel.Room):
         return ()
 
     def narrowing(self, name: str, value: str) -> Q | None:
-        """Return the condition of a filter of the overview that the room knows, such as the
-        provider; None for others.
+        """Return the condition of an overview filter that the room provides, such as the provider;
+        None for other filters.
         """
         return None
 
     def over_time(self, listed: Listed, at_once: bool = False) -> OverTime | None:
-        """Return what the room knows of the listed conversations over time; None if nothing. What
-        is not kept ready is only computed `at_once` if a page asks for it alone.
+        """Return the figures of the listed conversations over time; None without any.
+
+        Figures that are not kept ready are only computed with `at_once`, for a page that asks for
+        nothing else.
         """
         return None
 

@@ -66,7 +66,7 @@ def _drawn(template_name: str, **context: object) -> SafeString:
 @register.simple_tag
 @cache
 def icon(name: str, css: str = "i") -> SafeString:
-    """An icon. It is cached: a page draws hundreds of icons, but only a few different ones."""
+    """An icon. Icons are cached, because a page draws hundreds of icons of a few kinds."""
     return _drawn("_icon.html", name=name, css=css)
 
 
@@ -135,7 +135,7 @@ def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, 
 
 @register.simple_tag
 def manage_command(command: str) -> str:
-    """A command as one types it where the site runs."""
+    """A management command as typed where the site runs."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
@@ -153,7 +153,7 @@ def chosen_display(context: Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def other_theme(context: Context) -> str:
-    """The theme that the button offers."""
+    """The theme to which the button changes."""
     request = getattr(context, "request", None)
     return "light" if request is not None and theme_of(request) == "dark" else "dark"
 
@@ -168,7 +168,7 @@ def to(
 
 @register.simple_tag(takes_context=True)
 def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
-    """The items of the main menu, each with whether it is the current one."""
+    """The items of the main menu, each with whether it is the current item."""
     request = getattr(context, "request", None)
     return [] if request is None else list(menu_of(request))
 
@@ -295,7 +295,7 @@ def ends(text: str) -> tuple[str, str]:
 
 @register.filter
 def middle(text: str, most: int) -> str:
-    """Shorten an id in the middle: both ends distinguish it from others."""
+    """Shorten an id in the middle, because both ends distinguish ids."""
     if len(text) <= most:
         return text
     tail = most // 3

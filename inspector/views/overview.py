@@ -100,8 +100,9 @@ def over_time(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def add_demo(request: HttpRequest) -> HttpResponse:
-    """Store the example conversations that an empty overview offers. Lead to the one that was
-    opened and not found, if it was one.
+    """Store the example conversations that an empty overview offers.
+
+    Redirects to the example in the form field `example`, otherwise to the overview.
     """
     demo.load()
     example = request.POST.get("example", "")

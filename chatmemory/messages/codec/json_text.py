@@ -125,7 +125,7 @@ def _within(level: list[Any]) -> list[Any]:
 
 
 class JsonObject(dict[str, Any]):
-    """A decoded JSON object that remembers the properties it had `twice`."""
+    """A decoded JSON object. `twice` has the property names that occurred more than once."""
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]

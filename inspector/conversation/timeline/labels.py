@@ -48,7 +48,7 @@ class Label:
 
 
 class LabelRow:
-    """A row of labels, at least `width` pixels wide, that takes those for which it has room."""
+    """A row of labels, at least `width` pixels wide. Labels without room are left out."""
 
     def __init__(self, width: float) -> None:
         self.width = width

@@ -65,7 +65,7 @@ class ListBeside:
 
     @property
     def sent(self) -> list[ChatMessage]:
-        """The messages, as the request is rebuilt from them."""
+        """The messages that the call sent, in the order of its list."""
         return [each.message for each in self.messages]
 
     @property
@@ -79,7 +79,7 @@ class ListBeside:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a text that it refers to may have been redacted since."""
+        """Whether a message of the list may have been redacted after step `at`."""
         later = Step.objects.filter(memory_id=self.memory_id, n__gt=self.at)
         return later.filter(kind=Step.Kind.REDACT).exists()
 
@@ -226,7 +226,7 @@ def redact_own(memory_id: str, holds: Callable[[str], bool]) -> set[int]:
 
 
 def forget_unsent(memory_id: str) -> None:
-    """Delete the messages that no call has sent that is still stored."""
+    """Delete the stored messages of model calls that no stored call refers to any more."""
     calls = ModelCall.objects.filter(memory_id=memory_id).exclude(places="")
     sent = {
         -each.seq

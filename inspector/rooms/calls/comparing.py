@@ -36,7 +36,7 @@ class Place(NamedTuple):
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Return whether this is the same message in the same form."""
+        """Return whether both are the same message in the same form."""
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 
 

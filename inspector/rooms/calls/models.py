@@ -171,7 +171,9 @@ class CallMessage(_OfConversation):
 
 
 class KnownMessage(_OfConversation):
-    """A digest of the content of a message, by which a call that sent it finds it."""
+    """A digest of the content of a message, by which a model call that sent this content is matched
+    to the message.
+    """
 
     pk = models.CompositePrimaryKey("memory_id", "seq")
     seq = models.BigIntegerField()

@@ -174,7 +174,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class ListedCall:
-    """A call of the list, and what stands out in it."""
+    """A row of the list of model calls. `stands_out` is its error, or its prefix change."""
 
     call: ModelCall
     cost: str

@@ -122,7 +122,7 @@ def totals(memory_id: str) -> dict[str, int]:
 
 
 def call_before(call: ModelCall) -> ModelCall | None:
-    """Return the call that began before this one in its conversation."""
+    """Return the previous model call of the conversation, by start time; None for the first."""
     return _before(call).order_by("-at", "-n").first()
 
 
@@ -223,8 +223,9 @@ class RebuiltCall:
 
     @cached_property
     def rows(self) -> Sequence[MessageView]:
-        """The messages that were sent, with those that a lowered limit hides in the window. The seq
-        of one that was never said in the conversation is below 0, or that of an injected message.
+        """The messages that were sent, with the messages of the window that a lowered limit hides.
+
+        The seq of a message that is not in history is below 0, or the seq of an injected message.
         """
         if self.row.places:
             return views_of(self.row)
@@ -233,7 +234,7 @@ class RebuiltCall:
 
     @property
     def seqs(self) -> list[int | None]:
-        """The seqs of its messages, with None for those that were never said here."""
+        """The seqs of the sent messages, with None for messages that are not in history."""
         return [row.seq if row.seq > 0 else None for row in self.rows]
 
     @cached_property

@@ -61,7 +61,7 @@ def intake(request: HttpRequest) -> HttpResponse:
 
 @runtime_checkable
 class CallSource(Protocol):
-    """A room that receives calls."""
+    """A room that records model calls."""
 
     def how_to_send(self, site: str, token: str) -> Fragment:
         """Return instructions for an app to send its calls to this site with a token."""

@@ -369,8 +369,8 @@ def compare_again(call: ModelCall) -> None:
 def _compare(
     call: ModelCall, prompt: Prompt, tokens: int, prompt_before: Prompt | None = None
 ) -> None:
-    """Fill in the columns that compare a call with the one that began before it, whose prompt may
-    be known.
+    """Fill in the columns that compare a model call with the previous one. `prompt_before` is the
+    previous prompt, if the caller knows it.
     """
     if prompt_before is None and call.has_list and (before := call_compared_with(call)):
         prompt_before = prompt_of(before)

@@ -58,7 +58,9 @@ class AnsweredError:
 
     @property
     def cure(self) -> str:
-        """What would help, in sentences."""
+        """Sentences about how to avoid the error; "" unless it is a rate limit or a too long
+        prompt.
+        """
         if self._rate:
             wait = f"Wait {self._rate.wait}, then" if self._rate.wait else "Wait, then"
             return f"{wait} send the same request again. No message has to change."

@@ -1,4 +1,4 @@
-"""The flag of refused windows in parts: one for each rule, with the providers that have it."""
+"""The flag of refused windows, by rule: each rule with the providers that would reject the windows."""
 
 from __future__ import annotations
 

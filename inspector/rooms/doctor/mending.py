@@ -1,4 +1,6 @@
-"""The lines of the doctor's page: what one mend would cure, and what only a client can change."""
+"""The lines of the doctor's page: problems that one repair would solve, and problems that only a
+client can solve.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,10 @@ def client_written(memory_ids: Iterable[str]) -> set[str]:
 
 
 class MendLine(Line):
-    """A line for what one mend would cure: rules and providers with the same cure share it.
+    """A line of problems with the same repair. Rules and providers with the same repair share a
+    line.
 
-    A line that is `by_client` has no mend: its windows are lists that clients write.
+    `by_client` means that clients write these windows, so that the line has no repair.
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class MendLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """What prevents it; nothing for a list that a client writes."""
+        """Advice on how to prevent the problem; "" for windows that a client decides."""
         if self.by_client:
             return ""
         rules = [rule for rule in self.rules if not self.verb or RULES[rule].by_policy]
@@ -120,8 +123,8 @@ class MendLine(Line):
 
     @cached_property
     def to_copy(self) -> str:
-        """The newest list that a client wrote, for its developer: what is wrong, and each message
-        with its place.
+        """The newest list written by a client, as a text for its developer: the problems, and each
+        message with its position.
         """
         return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
 

@@ -74,7 +74,7 @@ class Line(ABC):
 
     @property
     def prevention(self) -> str:
-        """Advice about what prevents it, or ""."""
+        """Advice on how to prevent the problem, or ""."""
         return ""
 
     @property
@@ -118,7 +118,9 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """What prevents it. A button that repairs it says enough, unless a memory could do so."""
+        """Advice on how to prevent the problem; "" if the line has a repair button and no policy
+        prevents the problem.
+        """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""
         return prevention_in(self.issue.rule, (case.memory_id for case in self.issue.cases))

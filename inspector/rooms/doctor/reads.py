@@ -246,8 +246,9 @@ class Issue:
 
 
 def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
-    """Return what prevents the fault of a rule; "" if it is an option of a policy, and none of
-    these conversations has a policy.
+    """Return advice that prevents the fault of a rule.
+
+    The advice is "" if it is a policy option and none of these conversations has a policy.
     """
     found = RULES[rule]
     if found.by_policy:

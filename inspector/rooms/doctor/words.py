@@ -196,8 +196,8 @@ def in_use(made: Choices) -> str:
 
 @dataclass(frozen=True)
 class ProviderRow:
-    """A checkbox of a provider with its models, the number of conversations in which it was seen,
-    and the number that it would refuse.
+    """A checkbox of a provider with its models, the number of conversations that use it, and the
+    number of windows that it would reject.
     """
 
     name: str
@@ -250,7 +250,7 @@ def short_verb(found: Sequence[TooSmallLimit]) -> str:
 
 
 def short_why(newest: TooSmallLimit) -> str:
-    """Return a sentence about the limit that the newest one needs, and the limit that it has."""
+    """Describe the newest short window: the limit it needs and the limit it has."""
     needed = in_unit(newest.needed, newest.policy)
     return (
         f"Not refused yet. {newest.memory_id[:60]}: with the system message its largest turn needs "

@@ -71,7 +71,7 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level that pages show first."""
+        """The level of terms that pages show first."""
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
@@ -113,7 +113,7 @@ def _root(memory_id: str, parents: Mapping[str, str | None]) -> str:
 
 
 def corpus_now() -> Corpus:
-    """Return the corpus. It is counted again after one of its conversations has changed."""
+    """Return the corpus, counted again if one of its conversations has changed."""
     state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
     return _corpus(state["newest"], state["count"]) if state["count"] else NONE
 

@@ -45,7 +45,7 @@ class NewestIncidents:
 
 
 def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
-    """Return the newest incident of each of these conversations that has one, by one query."""
+    """Return the newest incident of each given conversation that has an incident, by one query."""
     messages = Message.objects.select_related("memory__keptincidents").filter(
         memory__in=list(memory_ids),
         seq=F("memory__keptincidents__newest_seq"),

@@ -69,7 +69,12 @@ class KeptTerm(NamedTuple):
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
-        """Return the term, with its words if they are given. It is rare or not by the corpus."""
+        """Return the values of the term for display. `term` is its text, "" if the text is not
+        known.
+
+        The term is rare if a user or a tool gave it to the assistant and few conversations of the
+        corpus contain it.
+        """
         back = ReturnedBy.UNKNOWN
         if self.came is not None:
             back = ReturnedBy.USER if self.by_user else ReturnedBy.TOOL

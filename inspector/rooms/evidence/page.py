@@ -122,7 +122,7 @@ class CompactionsPage:
 
     @property
     def losing(self) -> Iterator[LosingCompaction]:
-        """The 50 compactions that lost most."""
+        """The 50 compactions that lost the most terms."""
         found = [(len(self._sum([each]).lost(self.level)), each) for each in self.found.measured]
         found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
         for lost, each in found[:LISTED]:

@@ -39,8 +39,8 @@ def settled_part(
 ) -> Known | None:
     """Return the findings up to the last settled message; None if no message is settled.
 
-    They are read from the previous row, if it is readable and was made with the same last settled
-    message. Otherwise `find` finds them again, up to the seq that it gets.
+    If the previous row has the same last settled message, its findings are read by `read`.
+    Otherwise, or if the row is not readable, `find` computes them up to the seq that it gets.
     """
     settled = settled_until(memory.last_seq)
     if not settled:

@@ -97,5 +97,7 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
 
 
 def came_back(back: ReturnedBy) -> str:
-    """Return the way in which a lost term came back. Never claim that it was invented."""
+    """Return how a lost term came back, in words. The words never claim that the model invented the
+    term.
+    """
     return _BACK[back]

@@ -1,4 +1,4 @@
-"""Incidents that are found at once, for one conversation."""
+"""Finds the incidents of one conversation at once."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ _ORDER = {kind: n for n, kind in enumerate((WORD, *KINDS))}
 
 
 def _apart(found: list[_Found]) -> Iterator[_Found]:
-    """Yield terms that do not overlap: those that do become one, like the longest."""
+    """Yield terms without overlaps. Overlapping terms are merged, with the kind of the longest."""
     last: _Found | None = None
     for each in sorted(found, key=lambda each: each.start):
         if last is not None and each.start < last.end:

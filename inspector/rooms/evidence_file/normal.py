@@ -33,8 +33,10 @@ _STRAIGHT = str.maketrans("‘’‚‛“”„‟«»′", '\'\'\'\'""""""\'')
 
 
 class NormalText(NamedTuple):
-    """A text in its normal form. `starts` are the places at which a part of another length begins
-    in the form, each with the ends of the part in the form and in the text.
+    """A text in its normal form, with the parts whose length the normal form changes.
+
+    `starts` and `ends` are the indexes of these parts in the normal form, `of_starts` and `of_ends`
+    in the original text.
     """
 
     text: str

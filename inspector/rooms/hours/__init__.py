@@ -1,1 +1,1 @@
-"""Hours: what was said, sent and found in each hour, for all conversations and for groups."""
+"""Hours: messages, prompts and cases in each hour, for all conversations and for groups."""

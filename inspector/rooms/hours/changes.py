@@ -50,7 +50,7 @@ class Change:
 
     @property
     def changed(self) -> frozenset[str]:
-        """The conversations that it is about."""
+        """The conversations that the change affected."""
         return frozenset(self.hours) | self.after
 
 
@@ -116,7 +116,7 @@ def newest_change_of(changes: Sequence[Change], members: set[str]) -> Change | N
 
 @dataclass(frozen=True)
 class Side:
-    """The cases and the turns that could have had one, on one side of a change."""
+    """The number of cases, and of turns that could have had a case, before or after a change."""
 
     cases: int = 0
     turns: int = 0

@@ -37,12 +37,7 @@ def past_flags() -> list[Flag]:
 
 @dataclass
 class State:
-    """What is known of a conversation up to a step.
-
-    The last prompt was the window after the step `prompt_step`, sent at `prompt_at` (seconds since
-    1970). `found` are the states of flags, and `cases` their cases: the step, the hour and the
-    detail of each.
-    """
+    """The state of a conversation after a step, from which the next hours are derived."""
 
     has_evicted: bool = False
     has_compacted: bool = False

@@ -30,10 +30,11 @@ AT_ONCE = 400
 
 
 class Spent(NamedTuple):
-    """What a conversation has in an hour; `cost` is in thousandths of a token at the input price.
+    """The turns, tokens, cost and cases of a conversation in an hour. `cost` is in thousandths of a
+    token at the input price.
 
-    It `is_counted` if the tokens are those of recorded calls. `cases` are pairs of a flag and a
-    detail.
+    `is_counted` is True if the tokens are those of recorded model calls. `cases` are pairs of a
+    flag and a detail.
     """
 
     memory_id: str
@@ -92,8 +93,8 @@ def tenant_of(memory_id: str) -> str:
 
 @dataclass(frozen=True)
 class Known:
-    """What groups a conversation: its labels, policy in words, provider and model; and when it was
-    created, in seconds since 1970.
+    """The properties by which a conversation is grouped: labels, policy in words, provider and
+    model. `created` is its creation time, in seconds since 1970.
     """
 
     labels: dict[str, str] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""What the first screen shows over time: the strip, the causes found in it, and what it tells of
-causes of flags.
+"""The part of the first screen that shows hours: the strip, its causes, and the effect of changes
+on the causes of flags.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the hours tell of a cause: whether the change before it helped."""
+"""Tells whether the change before a cause helped, from the figures by hour."""
 
 from __future__ import annotations
 

@@ -42,8 +42,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Sealed:
-    """The columns of a table that digests cover, in their order: those of the first version, which
-    never change, and then those that the table declares, by the version that covers them first.
+    """The columns of a table that digests cover, in order.
+
+    The columns of the first version come first and never change. They are followed by the declared
+    columns, by the version that first covers them.
     """
 
     def __init__(self, model: type[Model], *first: str) -> None:

@@ -57,7 +57,7 @@ class ChainCheck(LedgerCheck):
         self._begun.append(row)
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step and the rows that it wrote; see `digest_of`."""
+        """Check the digest of a step and of the rows that the step wrote; see `digest_of`."""
         if not stored(step.digest):
             raise Contradicted(_without_digest(step), "was recorded without the room integrity")
         if step.kind == Step.Kind.REDACT:

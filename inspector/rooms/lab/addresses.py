@@ -45,7 +45,7 @@ class FleetAddress(ChosenConversations):
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> FleetAddress:
-        """Read the parameters of an address, with usual values in place of wrong ones."""
+        """Read the parameters of an address. Invalid values are replaced by the defaults."""
         chosen = ChosenConversations.read(parameters)
         names = ("limit", "sample", "seed", "context")
         numbers = {name: number_in_text(parameters.get(name, ""), DIGITS) for name in names}

@@ -120,8 +120,10 @@ def decided_by_clients() -> Q:
 
 
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
-    """Return the conversations that have another policy than this one, by id; for None those that
-    do not send everything. Those whose clients decide their windows are left out.
+    """Return the conversations with a policy other than `policy`, by id.
+
+    For None, these are the conversations that do not send everything. Conversations whose clients
+    decide the window are left out.
     """
     rows: MemoryQuerySet = which.rows().exclude(decided_by_clients()).order_by("id")
     if policy is None:

@@ -111,7 +111,7 @@ def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
 
 
 class FleetPage:
-    """The presenter of a fleet: its advice, its chart, its panel and its tables."""
+    """Presents the lab page for many conversations: advice, chart, controls and tables."""
 
     def __init__(self, found: Fleet, address: FleetAddress) -> None:
         self.found, self.address = found, address
@@ -184,7 +184,7 @@ class FleetPage:
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """What the memory of each framework held and cost, of the conversations that count."""
+        """The recalls held and the cost of each framework's memory, for the counted conversations."""
         if self.frameworks is None:
             return []
         out = [id for ids in self.advice.measured.left_out.values() for id in ids]
@@ -204,7 +204,7 @@ class FleetPage:
 
     @property
     def figures(self) -> Iterator[Figure]:
-        """Yield the figures of what is in force beside those of the advice."""
+        """Yield the figures of the policy in force, each with the figure of the advice."""
         pick, today, everything = self.advice.pick, self.advice.today, self.everything
         if pick is None or everything is None:
             return
@@ -261,8 +261,8 @@ class FleetPage:
 
     @cached_property
     def ways(self) -> list[Way]:
-        """What is in force, the advice, the other ways, and everything; and the limit that the
-        address asks for.
+        """The rows of the table: the policy in force, the advice, other policies, the limit in the
+        address, and sending everything.
         """
         advice, rows, named = self.advice, list[Way](), set[str]()
         for option, note, css in self._named():
@@ -340,7 +340,7 @@ class FleetPage:
 
     @property
     def linked_examples(self) -> Iterator[tuple[LossExample, str]]:
-        """The conversations that lose most, each with the address that shows it."""
+        """The conversations with the most lost recalls, each with a link to its comparison."""
         for each in self.loss_examples:
             yield each, self._compared(each)
 

@@ -99,7 +99,11 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class LossExample:
-    """A conversation that loses much: the number of lost recalls, and one of them."""
+    """A conversation with many lost recalls: their number, and one example.
+
+    `lost` of the `recalls` are lost. The example `fact` was last mentioned in the message `source`,
+    and was needed again in `needed`, at position `at`.
+    """
 
     id: str
     lost: int
@@ -230,8 +234,9 @@ def fleet(query: FleetQuery) -> Fleet:
 
 @one_snapshot()
 def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExample]:
-    """Return the conversations that lose most under a policy. Only these are read again, and only a
-    part of a very long one.
+    """Return the conversations with the most lost recalls under a policy, each with one example.
+
+    Only these conversations are read again, and only a part of a very long conversation.
     """
     tallies = ((each, each.tally(policy)) for each in measured)
     losing = (

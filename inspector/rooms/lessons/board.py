@@ -1,4 +1,4 @@
-"""The board: the cells, the history and the memory of a scene, and what happens to it."""
+"""The board: the cells, the history and the memory of a scene, and the change that happens to them."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Board:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """What was said, summaries, and what arrives next."""
+        """The messages of the history, the summaries, and until the answer, the arriving messages."""
         return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """The messages that leave now; none until it is revealed."""
+        """The messages that leave memory now; empty until the answer is revealed."""
         leaving = (*self.happening.leaving, *self.happening.lost)
         return frozenset(leaving if self.is_revealed else ())
 
@@ -108,7 +108,7 @@ class Board:
 
     @cached_property
     def cells(self) -> list[BoardMessage]:
-        """All messages, with those that arrive next. A frame is around those in memory."""
+        """All messages, also the arriving ones. A frame surrounds the messages in memory."""
         framed = [line.seq in self.scene.in_memory for line in self.lines]
         begins = [is_in and not before for before, is_in in pairwise([False, *framed])]
         ends = [is_in and not after for is_in, after in pairwise([*framed, False])]
@@ -134,7 +134,7 @@ class Board:
 
     @cached_property
     def history(self) -> list[BoardMessage]:
-        """What was said, each message with a tag if it is not in memory."""
+        """The messages in history. A tag says since when a message is not in memory."""
         said = self.scene.history
         return [
             self._message(
@@ -159,7 +159,7 @@ class Board:
 
     @cached_property
     def memory(self) -> list[BoardMessage]:
-        """The messages of the memory, with those that leave now and those that arrive next."""
+        """The messages in memory, with the messages that leave now or arrive next."""
         rows = self._rows_of_memory()
         return [
             replace(

@@ -49,7 +49,7 @@ _LONG_TEXT = declared_pattern(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
 class Ask(StrEnum):
-    """The kinds of questions that a step asks before it explains."""
+    """The kinds of questions that a step asks before its explanation."""
 
     LEAVES = "leaves"  # click the messages that leave
     CHOOSE = "choose"  # choose one answer

@@ -58,7 +58,7 @@ class LessonLinks:
 
     @property
     def query(self) -> str:
-        """What follows the URL of another page of lessons."""
+        """The query string of links to other pages of lessons, with "?"; "" without parameters."""
         return self.more and f"?{self.more[1:]}"
 
 

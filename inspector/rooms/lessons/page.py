@@ -26,7 +26,7 @@ _PLACES = {"simulate": ("conversation", "#composer")}
 
 
 class Offer(NamedTuple):
-    """A possible answer: its value, its letter, its text, and once judged, whether it is right."""
+    """A possible answer: value, letter, text, and after checking, whether it is correct."""
 
     value: int
     letter: str

@@ -35,8 +35,8 @@ from chatmemory.windows.written_policies import measured
 class Line:
     """A message of a rehearsal, with its number and its tokens.
 
-    A summary has the numbers of the messages that it `covered`, and the exact `terms` that were
-    appended to it. Other messages were said.
+    A summary has the numbers of the messages that it `covered`, and the exact `terms` appended to
+    its text. All other messages are in history.
     """
 
     seq: int
@@ -117,7 +117,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """A summary that takes the place of all messages but the last ones."""
+    """A summary that replaces all messages but the last few."""
 
     text: str
     keep_last: int

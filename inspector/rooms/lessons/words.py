@@ -209,7 +209,7 @@ def right_choice(moment: LessonMoment) -> str:
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
-    """Compare the messages that somebody picked with those that leave."""
+    """Judge the learner's picks: whether they are exactly the messages that leave memory."""
     key, verbs = frozenset(happening.leaving), happening.verbs
     right = what_leaves(happening)
     missing, surplus = sorted(key - picked), sorted(picked - key)

@@ -157,7 +157,7 @@ def problems_found(new: tuple[str, ...], **_: Any) -> None:
 
 
 def begin_cases() -> None:
-    """Let each red cause begin at 0, so that its first case is an increase."""
+    """Set the metric of each red cause to 0, so that its first case is counted as an increase."""
     for flag in flags():
         if flag.line and flag.is_fault:
             _cases.labels(flag.name)

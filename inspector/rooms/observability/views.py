@@ -1,4 +1,4 @@
-"""The page that Prometheus reads."""
+"""The page of metrics for Prometheus."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class PhraseMatches:
         return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
     def visible_mentions(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
-        """Return the mentions that the model sees: those in memory that a limit does not hide."""
+        """Return the mentions that the model sees: in memory, and not hidden by a limit."""
         found = {
             who: tuple(seq for seq in seqs if seq not in hidden)
             for who, seqs in self.present.items()

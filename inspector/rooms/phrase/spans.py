@@ -10,7 +10,7 @@ Span = tuple[int, int]  # the first and the last of some steps
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return ranges that cover the same steps, in order, with gaps between them."""
+    """Return sorted ranges for the same steps. Ranges that overlap or touch are joined."""
     found: list[Span] = []
     for first, last in sorted(span for span in spans if span[0] <= span[1]):
         if found and first <= found[-1][1] + 1:

@@ -41,8 +41,8 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set policies, one step each. A conversation that is not at its version in `versions` keeps
-    its policy.
+    """Set policies, one step each. A conversation that changed since `versions` was read keeps its
+    policy.
     """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}
@@ -59,7 +59,9 @@ def change_policies(
 
 
 def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
-    """Give conversations their former policies, except those that have changed since."""
+    """Restore the former policies of conversations, except of conversations that have changed
+    since.
+    """
     old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
     return change_policies(
         {memory_id: policy for memory_id, policy in old.items() if policy is not None},

@@ -1,4 +1,4 @@
-"""Services that repair a window, so that a provider accepts it, and undo a repair."""
+"""Services that repair windows which a provider would reject, and undo repairs."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def repair_all(
     """Repair some conversations, each in one transaction. Conversations deleted meanwhile are left
     out.
 
-    A conversation that is not at its version in `versions`, from a preview, is refused.
+    A conversation that changed since `versions` was read, for a preview, is refused.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}

@@ -135,7 +135,7 @@ class PostgresqlIndex(TextIndex):
         self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
 
     def remove(self) -> None:
-        """Remove the index. The extension is kept, because others may use it."""
+        """Remove the index. The extension is kept, because other applications may use it."""
         for name in _INDEXES:
             self.run(f"DROP INDEX IF EXISTS {name}")
 

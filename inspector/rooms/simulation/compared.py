@@ -58,10 +58,10 @@ class ValueRow(NamedTuple):
 
 
 class ComparedColumn:
-    """One policy of the page: its name, its line in the chart, its losses and its links.
+    """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
-    `keeps` is the smallest limit of its kind that holds the phrase, and `try_it` the address with
-    that limit.
+    `keeps` tells the smallest limit of this kind of policy that holds the phrase. `try_it` is the
+    address of the page with that limit added.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:

@@ -1,4 +1,4 @@
-"""One conversation under several policies, and taking one of them over."""
+"""Compares policies for one conversation, and changes the conversation to a compared policy."""
 
 from __future__ import annotations
 

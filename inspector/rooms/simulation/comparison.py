@@ -1,4 +1,4 @@
-"""One conversation under several policies."""
+"""Replays one conversation under several policies."""
 
 from __future__ import annotations
 

@@ -122,8 +122,8 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The losses with their counts, most frequent first. Each has the place of the first one,
-        if known.
+        """The losses with their counts, the most frequent first. Each has the place of its first
+        occurrence, if known.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]

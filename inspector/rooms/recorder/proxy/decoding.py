@@ -18,7 +18,7 @@ AT_ONCE = 2**16  # bytes that a decoder returns at a time
 
 
 class Undecodable(Exception):
-    """Bytes that are not what their header says."""
+    """Raised for bytes that do not have the encoding named by their header."""
 
 
 class _Decoder(Protocol):

@@ -93,8 +93,8 @@ class ClientRequest:
 
     @property
     def passed_name(self) -> str:
-        """The name under which it is counted if it passes unrecorded; "" for a request that is no
-        call of any kind, because it only reads.
+        """The name under which an unrecorded request is counted; "" for requests that only read,
+        which are no model calls.
         """
         return name_of("POST", self.path) if self.method == b"POST" else ""
 

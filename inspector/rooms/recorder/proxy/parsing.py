@@ -147,7 +147,7 @@ class AnswerReader:
 
 
 def head(first: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return a head with its first line, without the end of this line."""
+    """Return the bytes of an HTTP head. `first` is its first line, without a line end."""
     return b"\r\n".join([first, *(b"%s: %s" % each for each in headers), b"\r\n"])
 
 

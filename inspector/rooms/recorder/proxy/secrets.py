@@ -88,7 +88,7 @@ def secrets_of(headers: Headers, target: bytes = b"") -> Secrets:
 
 
 def secrets_of_answer(headers: Headers, known: Secrets) -> Secrets:
-    """Return the secrets that are known, and those that an answer gives: cookies, tokens."""
+    """Return the known secrets and the new secrets of an answer: its cookies and tokens."""
     found: set[str] = set()
     for name, value in headers:
         if name.lower() == b"set-cookie":
@@ -214,7 +214,7 @@ _made = lru_cache(maxsize=64)(Secrets)
 
 
 class Cleaner:
-    """Removes secrets from a stream of bytes, and counts the places."""
+    """Removes secrets from a stream of bytes. `removed` counts the removals."""
 
     def __init__(self, secrets: Secrets) -> None:
         self.secrets, self.removed = secrets, 0

@@ -104,8 +104,10 @@ class Command(DatabaseCommand):
                     tell(report)
 
     def leave_out(self, file: TranscriptFile, report: Report, error: str) -> None:
-        """Report a file that cannot be read; the others are imported. One that was named, or of
-        which a part was imported, counts as refused.
+        """Report a file that cannot be read; all other files are imported.
+
+        The file counts as refused if it was named on the command line, or if a part of it was
+        imported.
         """
         is_rest = bool(report.stored_count or report.already)
         report.refused_count += is_rest or not file.is_in_folder
