@@ -103,7 +103,7 @@ def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type
 def fill_in(
     row: object, model: type[Model], source: object, known: Mapping[str, Any] | None = None
 ) -> None:
-    """Give a new row the values of its declared columns: known ones, or what they are of."""
+    """Set the declared columns of a new row: from `known`, otherwise computed from `source`."""
     for name, column in columns_of(model).items():
         setattr(row, name, known[name] if known and name in known else column.of(source))
 

@@ -100,7 +100,9 @@ def atomic(using: str | None = None) -> transaction.Atomic:
 
 @contextmanager
 def nowait() -> Iterator[None]:
-    """A transaction that raises OperationalError at once if another writer holds a required lock."""
+    """A transaction that raises OperationalError at once if another writer holds a required
+    lock.
+    """
     db = connection()
     if db.vendor == "postgresql":
         with atomic(), db.cursor() as cursor:

@@ -74,7 +74,8 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
 
 
 def distribute(*, single_node: bool = False) -> list[Placement]:
-    """Distribute the tables that are not distributed yet, in one transaction, and return them.
+    """Distribute the tables that are not distributed yet, in one transaction, and return these
+    tables.
 
     Raises NotDistributable, also for a cluster of one node unless `single_node` allows it.
     """

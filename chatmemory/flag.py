@@ -104,7 +104,7 @@ class Flag:
 
     @property
     def title(self) -> str:
-        """The words of its line, which may be others than in a row."""
+        """The title of the flag's line. It may differ from the words in a row."""
         return (self.line and self.line.title) or self.words
 
     @property

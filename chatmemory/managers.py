@@ -65,7 +65,7 @@ class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ign
 
 
 class MemoryManager(AnyMemoryManager):
-    """Conversations, except those whose deletion has begun: nobody can read or change them."""
+    """All conversations except those being deleted, which nobody can read or change."""
 
     def get_queryset(self) -> MemoryQuerySet:
         found: MemoryQuerySet = super().get_queryset()

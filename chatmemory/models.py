@@ -155,7 +155,7 @@ class Message(models.Model):
 
     @property
     def size(self) -> int:
-        """The bytes of its JSON, and of the attributes beside it."""
+        """The size of the message in bytes: its JSON and its separate attributes, in UTF-8."""
         return len(f"{self.payload}{self.attributes or ''}".encode(errors="surrogatepass"))
 
 

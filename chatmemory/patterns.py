@@ -20,10 +20,10 @@ ANY = 2**30  # characters: as many as a text may have
 
 
 class Declared(NamedTuple):
-    """A declared pattern, and the most characters of the texts over which it runs.
+    """A declared pattern, and the maximum length of its texts in characters.
 
-    A pattern that is built from words, such as those that somebody typed, is of a `family`, of
-    which the newest is remembered.
+    Patterns built from words, such as typed words, have a `family`, of which the newest pattern is
+    remembered.
     """
 
     pattern: re.Pattern[str] | re.Pattern[bytes]
@@ -51,9 +51,9 @@ class _Later(Generic[AnyStr]):
 def declared_pattern(
     source: AnyStr, flags: int = 0, *, most: int = ANY, family: str = ""
 ) -> re.Pattern[AnyStr]:
-    """Return a pattern that runs over texts of at most so many characters.
+    """Return a pattern for texts of at most `most` characters.
 
-    What uses it first raises re.error if it cannot be compiled.
+    The pattern is compiled at its first use, which raises re.error if it is not valid.
     """
     pattern = cast("re.Pattern[AnyStr]", _Later(source, flags))
     DECLARED[family or f"{source!r} {int(flags)}"] = Declared(pattern, most, family)

@@ -31,8 +31,8 @@ _known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
-    """Return the providers that get a conversation, or any conversation, from the room that knows
-    them.
+    """Return the providers of a conversation, or of all conversations; None without a room that
+    knows them.
     """
     found = (room.in_use(memory_id) for room in rooms())
     return next((each for each in found if each is not None), None)

@@ -65,7 +65,7 @@ def try_to_empty_log(wait: float = 0) -> bool:
 
 
 def empty_log_after_erasure() -> None:
-    """Empty the log without waiting for readers. If one needs it, a warning says so."""
+    """Empty SQLite's log without waiting for readers. If a reader needs the log, log a warning."""
     if not try_to_empty_log():
         logger.warning(
             "a reader needs SQLite's write-ahead log, which still has erased data: it is emptied "

@@ -46,7 +46,7 @@ PARAMETERS: dict[str, Any] = {
 
 
 class HistoryTool(Protocol):
-    """A function that searches one conversation, with its schema for providers."""
+    """A search function for the history of one conversation, with its tool schema for providers."""
 
     __name__: str
     schema: Callable[[str], dict[str, Any]]

@@ -32,7 +32,7 @@ _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Whether a request comes from this machine, and not through a proxy that runs on it."""
+    """Whether a request comes directly from this machine, not through a proxy on it."""
     is_proxied = any(name in request.headers for name in _PROXY_HEADERS)
     return request.META.get("REMOTE_ADDR") in _LOOPBACK and not is_proxied
 

@@ -38,10 +38,11 @@ def switched_on(request: HttpRequest) -> dict[str, str]:
 def render_page_or_fragment(
     request: HttpRequest, page: str, context: dict[str, Any]
 ) -> HttpResponse:
-    """Render a template's title and its block `fragment` for an HTMX request, all for any other.
+    """Render the title and the block `fragment` of a template for an HTMX request, and the whole
+    page for other requests.
 
-    One address and one context serve both; the template extends its `layout`. A boosted link and a
-    restored history entry replace the whole page, so they get it too.
+    One address and one context serve both; the template extends its `layout`. Boosted links and
+    restored history entries replace the whole page, so they also get the whole page.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

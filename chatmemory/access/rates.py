@@ -126,8 +126,8 @@ class SharedThrottle(SimpleRateThrottle):
 
 
 class PerCaller(SharedThrottle):
-    """Counts the requests of a token, or of a signed-in user, so that one runaway client does not
-    block the others.
+    """Counts the requests per token or signed-in user, so that a runaway client does not block
+    other clients.
     """
 
     scope = "caller"

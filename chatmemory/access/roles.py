@@ -71,7 +71,9 @@ def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
 
 
 def roles_within(user: Any) -> list[Role]:
-    """Return the roles that a user may assign: those whose permissions the user has."""
+    """Return the roles that a user may assign. A user may assign a role if the user has all its
+    permissions.
+    """
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]
 
 

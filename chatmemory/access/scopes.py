@@ -11,7 +11,7 @@ from chatmemory.messages.ids import check_text
 
 @dataclass(frozen=True)
 class Scope:
-    """The conversations whose ids begin with `prefix`, as far as the token allows them, if any."""
+    """The conversations whose ids begin with `prefix`, and that the token, if any, allows."""
 
     prefix: str = ""
     token: str = ""

@@ -266,7 +266,9 @@ class Advice:
 
     @property
     def rivals(self) -> list[Option]:
-        """All options to compare: the tried policies, the policy in force, and sending everything."""
+        """All options to compare: the tried policies, the policy in force, and sending
+        everything.
+        """
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:

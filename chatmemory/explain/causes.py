@@ -262,7 +262,7 @@ def own_choice(change: ChangeResult) -> str:
 
 
 def note_of(change: ChangeResult, evicted: Eviction) -> str:
-    """Return a few words for a list of messages that just left: `oldest`, or the cause."""
+    """Return a note of a few words about an evicted message, such as `oldest` or the cause."""
     if change.by_client:
         return cause_in(change, evicted).short
     if evicted.reason is Reason.CAPACITY and not evicted.misfit:
@@ -282,8 +282,9 @@ def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
 
 
 def detail_of(change: ChangeResult, evicted: Eviction) -> str:
-    """Return the sentence behind the cause. For want of room it has a sum, which
-    `explain.reasons` says.
+    """Return the sentence after the cause of an eviction.
+
+    For an eviction because the limit was reached, the sentence has a sum (see `explain.reasons`).
     """
     would, cause, then = change.is_of_draft, cause_in(change, evicted), at_step(change)
     message = named(evicted.seq)

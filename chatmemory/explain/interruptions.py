@@ -16,7 +16,7 @@ def state_of(call: InterruptedCall) -> str:
 
 
 def results_of(call: InterruptedCall) -> str:
-    """Return how many results of a call came, such as `1 of 2 results came`."""
+    """Return how many results of a tool call came, such as `1 of 2 results came`."""
     if len(call.results) == call.calls:
         return "its results have other ids"
     came = len(call.results) or "none"
@@ -24,7 +24,9 @@ def results_of(call: InterruptedCall) -> str:
 
 
 def unseen(window: WindowView) -> list[str]:
-    """Return sentences about the interrupted tool calls of a window, which the model does not see."""
+    """Return sentences about the interrupted tool calls of a window, which the model does not
+    see.
+    """
     calls = window.interrupted
     if not calls:
         return []

@@ -136,7 +136,7 @@ class Account(Sequence[Any]):
         self._set(NAMED, records)
 
     def leave(self, *records: int) -> None:
-        """Account for records that belong to another account, such as that of a branch."""
+        """Mark records that belong to another account, such as the account of a branch."""
         self._set(ELSEWHERE, records)
 
     def _set(self, state: int, records: Iterable[int]) -> None:
@@ -148,7 +148,9 @@ class Account(Sequence[Any]):
         self.left_out.append(SkippedTurn(record, why))
 
     def take_over(self, inner: Account, records: Sequence[int]) -> None:
-        """Account for records as an inner account did, which had the n-th of them as its n-th."""
+        """Mark records as an inner account did. Record n of the inner account is `records[n]`
+        here.
+        """
         for n, state in enumerate(inner._states):
             self._states[records[n]] = max(state, self._states[records[n]])
         self.left_out += [SkippedTurn(records[each.turn], each.why) for each in inner.left_out]
@@ -219,9 +221,7 @@ _ABOUT = {
 
 
 def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property of a conversation that has words beside its turns, which are
-    in no message.
-    """
+    """Yield a loss for each property beside the turns that contains words which are in no message."""
     known = Words(read)
     inner = {id(unwrapped(each)) for each in turns}
     waiting: list[tuple[str, Any]] = [("", value)]

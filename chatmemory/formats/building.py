@@ -43,7 +43,7 @@ class SessionBuilder:
         )
 
     def replace(self, position: int, message: ChatMessage) -> None:
-        """Put a message that was written again in its place."""
+        """Replace the message at a position by its newer version in the file."""
         self.messages[position] = message
 
     def count_prompt(self, position: int, tokens: int) -> None:

@@ -107,8 +107,8 @@ def _may_be_record(value: Any) -> bool:
 
 
 def find_each(value: Any) -> list[RawTranscript]:
-    """Return the sessions of a file. A session whose records name a parent in another one continues
-    it.
+    """Return the sessions of a file. A session continues another session if its records name a
+    parent there.
     """
     found = find(value)
     records = found.turns if found else ()

@@ -369,10 +369,10 @@ def find_turns(
     names: Collection[str] = ("id",),
     beside: Collection[str] = (),
 ) -> RawTranscript | None:
-    """Return the turns of a list, or of an object that holds one; None for any other value.
+    """Return the turns of a list, or of an object with such a list; None for any other value.
 
-    The object has the list under a name of `within`, its id under one of `names`, and turns that
-    come before the others under names of `beside`.
+    The object has the list under a name of `within`, its id under a name of `names`, and leading
+    turns under names of `beside`.
     """
     if are_turns(value):
         return RawTranscript(None, value)
@@ -436,7 +436,7 @@ def list_in(value: Any, name: str) -> list[Any]:
 
 
 def dicts_in(value: Any, name: str) -> list[dict[str, Any]]:
-    """Return the objects of a property that is a list, without its other values."""
+    """Return the objects in the list under a name. Other values of the list are left out."""
     return [each for each in list_in(value, name) if isinstance(each, dict)]
 
 

@@ -65,7 +65,7 @@ def sessions_of(
 
 
 def unwritten_log(content: bytes | IO[bytes]) -> bool:
-    """Return whether a database has a write-ahead log beside it, which is not read."""
+    """Return whether a database file has a write-ahead log with data. The log is not read."""
     name = getattr(content, "name", None)
     try:
         return isinstance(name, str) and os.path.getsize(f"{name}-wal") > 0

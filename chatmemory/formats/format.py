@@ -27,7 +27,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class SkippedTurn:
-    """A turn that cannot be read, by its index, and why. The other turns are read."""
+    """A turn that cannot be read: its index, and the reason. The other turns are read."""
 
     turn: int
     why: str
@@ -43,7 +43,9 @@ class Response:
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a tree, as its site stores it. `is_shown`: it is on the path to the last one."""
+    """A message of a tree, as its site stores it. `is_shown` means that it is on the path to the
+    last message.
+    """
 
     id: str
     parent: str | None

@@ -363,7 +363,9 @@ class BlockWriter(TurnWriter):
         return None
 
     def beside_turns(self, message: SystemMessage) -> str:
-        """Return the text of a system message. It loses its place among the turns."""
+        """Return the text of a system message, for `system`. The message loses its position among
+        the turns.
+        """
         if self.last:
             self.lose("the place of a system message: its text is in `system`")
         return message.text

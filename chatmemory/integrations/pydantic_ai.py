@@ -85,7 +85,10 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Name runs that are given no conversation, in place of a new id that nobody would know."""
+        """Return a fixed id for runs without a conversation, so that `for_run` recognizes them.
+
+        Returns None if the capability has one memory for all runs.
+        """
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 
     def get_toolset(self) -> FunctionToolset[Any] | None:

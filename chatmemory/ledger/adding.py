@@ -111,10 +111,10 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 
 
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Add messages of another conversation's history, so that this one has each of them.
+    """Add each message of another conversation's history to this conversation.
 
-    A message that equals the system message in force would be ignored. In the other conversation
-    memory was cleared or set before it; here memory is cleared before it.
+    An add of a message that equals the system message in force would be ignored. In the other
+    conversation, memory was cleared or set before this message, so memory is cleared here, too.
     """
     results = []
     for message in messages:
@@ -300,9 +300,8 @@ def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
 
 @dataclass(frozen=True)
 class Recount:
-    """A window with its messages, which another estimator has counted before the lock.
-
-    `memory` is the conversation's row as it was then.
+    """A window whose messages another estimator counted before the lock. `memory` is the
+    conversation's row at that time.
     """
 
     memory: Memory

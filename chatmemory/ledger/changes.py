@@ -18,8 +18,9 @@ from chatmemory.windows.window import NOTHING, SAID, Entry, Totals
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added, with the client's id for it and the time at which it was said. A
-    redaction keeps both. A copy has the declared `columns` of the message that it copies.
+    """A message to be added, with the client's id and the time of the message.
+
+    A redaction keeps both. A branch's copy has the declared `columns` of its original.
     """
 
     message: ChatMessage

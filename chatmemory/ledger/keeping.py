@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DerivedRow:
-    """A new kept row with its parts, and the row that it replaces."""
+    """A new row of derived data with its parts, and the replaced row (`before`)."""
 
     keeper: Keeper
     row: KeptRow

@@ -63,7 +63,7 @@ def numbered(
 
 
 def numbered_add(transition: Transition, memory: Memory, window: Window) -> Transition:
-    """Return an add with the numbers of the rows for its arrival, if it has one."""
+    """Return an add with the numbers of the rows for its arrival, if any."""
     n, seq = memory.last_stay + 1, memory.last_seq + 1
     first = next(iter(window), None) if transition.at_head else None
     rank = head_rank(first.rank) if first else appended_rank(n)
@@ -85,8 +85,8 @@ def head_rank(first: int) -> int:
 def rank_of_summary(transition: Transition, n: int) -> int:
     """Return the rank of a summary, whose stay gets the number `n`.
 
-    It is the rank of the first message that it covers, if the summary takes its place, else a rank
-    between its neighbours'. Raises NotCompactable if none is free between them.
+    It is the rank of the first covered message if the summary takes the position of that message,
+    otherwise a rank between its neighbours. Raises NotCompactable if no rank is free there.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)

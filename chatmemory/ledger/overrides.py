@@ -74,10 +74,10 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 
 def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
-    """Return what a stay may show, given its message as these overrides show it now.
+    """Return the possible contents of a stay, given its message as the overrides show it now.
 
-    If a client changed the attributes of a stub, earlier versions kept its size and its tokens, but
-    lost its text.
+    If a client changed the attributes of a placeholder, earlier versions kept the size and the
+    tokens of the placeholder, but lost its text.
     """
     if overrides is None or is_of_stub(overrides):
         return [message]

@@ -199,8 +199,9 @@ class Recorder:
         return self._redact(row, redacted(read_message(row), row.seq))
 
     def redact_index(self, row: Message, seqs: Collection[int]) -> ChangeResult | None:
-        """Blank the terms of an index that only these messages said, which are redacted. Another
-        redaction may blank more of it.
+        """Blank the terms of an index message that only the given redacted messages had.
+
+        Returns None if the index has no such term. A later redaction may blank further terms.
         """
         index = index_of(read_message(row))
         if index is None or index.without(seqs) == index:

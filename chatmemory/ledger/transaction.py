@@ -126,8 +126,10 @@ Result = TypeVar("Result")
 
 
 class Prepared(NamedTuple, Generic[Result]):
-    """A change that was prepared without a lock: its recorder, whose rows are not written yet, its
-    result, and the row of the conversation before it.
+    """A change prepared without a lock.
+
+    `recorder` has not written its rows yet. `before` is the row of the conversation before the
+    change.
     """
 
     recorder: Recorder

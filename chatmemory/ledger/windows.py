@@ -64,7 +64,7 @@ def unprotected(window: Window) -> Iterator[Entry]:
 
 
 class FramedRow(Protocol):
-    """A row that holds a message: the frame of its JSON, its text, and attributes beside them."""
+    """A stored message: the frame of its JSON, its text, and its attributes."""
 
     @property
     def memory_id(self) -> str: ...

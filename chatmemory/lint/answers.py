@@ -139,7 +139,7 @@ _STEP = declared_pattern(r"\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w)", most=1_000)
 
 
 def too_long(error: str) -> TooLong | None:
-    """Return what a provider says about a prompt that is too long, or None for another error."""
+    """Return the details of a provider's error about a too long prompt, or None for another error."""
     for text in texts_in(error):
         for pattern in _TOO_LONG:
             if found := pattern.search(text):
@@ -153,7 +153,7 @@ def too_long(error: str) -> TooLong | None:
 
 
 def rate_limited(error: str) -> RateLimited | None:
-    """Return what a provider says about a rate that is exceeded, or None for another error."""
+    """Return the details of a provider's rate limit error, or None for another error."""
     for text in texts_in(error):
         for pattern in _RATES:
             if found := pattern.search(text):

@@ -266,7 +266,7 @@ def _kind_of(media: Media) -> str | None:
 
 
 def media_left_out(sent: ProviderWindow) -> Iterator[Fault]:
-    """Media for which the format has no place, so that they are not sent."""
+    """Media that the format cannot express. They are not sent."""
     for turn in sent.turns:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
         if any(left):

@@ -91,7 +91,7 @@ class Limit:
 
 
 def limited(*limits: Limit) -> Any:
-    """Return a check for some limits. It yields at most one fault for each message."""
+    """Return a check for some limits. The check yields at most one fault per message."""
     names = {limit.parts[0][0] for limit in limits}
     is_needed = any(limit.is_needed for limit in limits)
 

@@ -147,7 +147,7 @@ _BEGINNINGS = {
 
 
 def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
-    """An image whose bytes are of another type than the declared one."""
+    """An image whose bytes do not have the declared media type."""
     for turn, block in _all_blocks(sent):
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, Mapping):

@@ -106,7 +106,7 @@ def system_first(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def drop_results(sent: ProviderWindow, bench: Bench) -> None:
-    """Drop results whose call is missing, and further results of a call that has one."""
+    """Drop tool results without a call, and further results of a call that has a result."""
     dropped: set[int] = set()
     for turn in sent.pairing.orphans:
         dropped.add(turn.position)

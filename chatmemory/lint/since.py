@@ -227,7 +227,9 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """The message that must follow another one never came, or has left."""
+    """Return the step since which a message lacks its follower, which never came or has left; None
+    if the step is not certain.
+    """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)
     following = min(behind, default=None)

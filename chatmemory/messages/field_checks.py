@@ -57,7 +57,8 @@ def check_mapping(**values: object) -> None:
 def check_json(values: Mapping[str, Any]) -> None:
     """Raise InvalidMessage for attributes or arguments that JSON cannot express.
 
-    They may contain themselves, so that this goes down to a fixed level, without recursion.
+    Values that contain themselves are possible, so the check goes down to a fixed level, without
+    recursion.
     """
     levels: list[Iterator[object]] = [iter((values,))]
     while levels:

@@ -89,8 +89,8 @@ class UserMessage(ChatMessage):
         _set(self, contents=contents, name=name, attributes=_attributes(attributes))
 
     def single_text(self) -> str:
-        """Return the text of a message that has only one text. Raises InvalidMessage for any
-        other.
+        """Return the text of a message whose only content is one text. Raises InvalidMessage for
+        other contents.
         """
         match self.contents:
             case (TextContent(text=text),):
@@ -194,7 +194,7 @@ class ToolExecutionResultMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class CustomMessage(ChatMessage):
-    """A message of a kind that only its provider knows; windows treat it like any other."""
+    """A message of a provider's own kind. Windows treat custom messages like other messages."""
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -211,9 +211,9 @@ def with_attributes(message: ChatMessage, attributes: Mapping[str, Any]) -> Chat
 
 
 class OpenAttributes(dict[str, Any]):
-    """No attributes, of a message whose source does not say which ones it has.
+    """The empty attributes of a message whose source does not say which attributes it has.
 
-    In a list that a store is given, such a message counts as a known one with any attributes.
+    In the list of a client, such a message equals a known message with any attributes.
     """
 
 

@@ -83,7 +83,9 @@ class Budget:
 
     @property
     def remaining(self) -> int:
-        """The tokens of the limit that are left beside the system message, if that counts."""
+        """The tokens left for messages: the limit minus the overhead, and minus the system message
+        if it counts.
+        """
         return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
 

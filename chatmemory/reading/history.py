@@ -109,7 +109,7 @@ def history_page(
 
 @one_snapshot()
 def message(memory_id: str, seq: int) -> MessageDetail:
-    """Return one message with its stays and the step that redacted it.
+    """Return one message with its stays and with the step that redacted the message.
 
     Raises MemoryNotFound, MessageNotFound.
     """

@@ -60,8 +60,8 @@ WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 class OverviewRow:
     """A conversation with its newest message.
 
-    `flags` are the flags of its window that a row shows. `window` is its window if it is over its
-    limit. `mention` is the best match in its messages, if they were searched.
+    `flags` are the flags of its window that a row shows. `window` is set if the window is over its
+    limit. `mention` is the best match in its messages, if a search was made.
     """
 
     memory: MemoryRow
@@ -300,7 +300,7 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
 
 
 def count_with_any(these: Iterable[Flag]) -> int:
-    """Return the number of conversations that have at least one of these flags."""
+    """Return the number of conversations with at least one of the given flags."""
     found: int = Memory.objects.filter(reduce(or_, (flag.where for flag in these))).count()
     return found
 

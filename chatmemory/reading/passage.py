@@ -37,13 +37,15 @@ class Held(NamedTuple):
 
     @property
     def is_eviction(self) -> bool:
-        """Whether the message left memory, and not only its place in it."""
+        """Whether the message left memory, rather than only changed its position."""
         return self.left is not None and self.reason not in _IN_HISTORY_OR_REPLACED
 
 
 class Said(NamedTuple):
-    """A message that a step added. `at` is when it was said; None if its source had no time, or if
-    it is a copy that a saved branch has of another conversation.
+    """A message that a step added.
+
+    `at` is the time of the message. It is None if the source had no time, or if the message is a
+    branch's copy from another conversation.
     """
 
     seq: int
@@ -54,8 +56,10 @@ class Said(NamedTuple):
 
 
 class PassageStep(NamedTuple):
-    """A step, with the messages that it added. `at` is the time of its newest message, else its
-    own; None if it was imported with no time.
+    """A step, with the messages that it added.
+
+    `at` is the time of its newest message, otherwise of the step; None if it was imported without a
+    time.
     """
 
     n: int

@@ -86,7 +86,7 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """The answers in some messages, which follow each other, by position."""
+    """The answers in consecutive messages, by position."""
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
         reader = _Reader(messages, words)
@@ -105,7 +105,7 @@ def is_written_by_user(message: ChatMessage) -> bool:
 
 
 def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
-    """Return all values of a user's text, and those that are left without its reminders."""
+    """Return all values of a user's text, and also the values of the text without its reminders."""
     read = _Text(text)
     rest = words_in(read.without(read.reminders(words.reminders))) if text else []
     return [*codes_in(text), *words_in(text), *rest]

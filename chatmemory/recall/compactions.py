@@ -261,9 +261,10 @@ def each_once(
     identity: Callable[[Found], CompactionId],
     weight: Callable[[Found], tuple[int, int]],
 ) -> list[Found]:
-    """Return each compaction once, although it is on several paths: on the heaviest one, by the
-    number of terms that were needed after it, and of later messages. They are in the order in which
-    they come first.
+    """Return each compaction once, although several paths contain it, in order of first occurrence.
+
+    A compaction is taken from the path with the most terms needed after it, and among such paths,
+    with the most later messages.
     """
     chosen: dict[CompactionId, Found] = {}
     for each in found:

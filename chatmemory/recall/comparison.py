@@ -46,7 +46,9 @@ class Replay:
 
     @property
     def held(self) -> int:
-        """The needs that messages of the window held. What an index names is not among them."""
+        """The number of needed facts that messages of the window held. Facts in an index message do
+        not count.
+        """
         return self.recalls - len(self.lost)
 
     @cached_property

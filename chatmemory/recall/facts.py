@@ -204,7 +204,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
 
 
 def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
-    """Return the facts that a message has of its own, as they are written."""
+    """Return the facts in a message's own text, as written."""
     found = found_in(message, words)
     return found.terms | found.named | frozenset(found.dates.values())
 
@@ -320,7 +320,7 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the plain values of JSON, each with its key if it has one."""
+    """Yield the plain values of JSON, each with its key; "" without a key."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         key, each = waiting.pop()

@@ -135,11 +135,11 @@ class StepMessage(NamedTuple):
 
 
 class MemoryTime(NamedTuple):
-    """The step at which a message entered memory, and the one at which it left, with the reason.
+    """The steps at which a message entered memory and left memory, with the reason.
 
-    A clearing of results is a step of its own in the ledger, before the step of the message that
-    had no room. The model had seen the results when it wrote that message, so they are `gone`
-    behind it.
+    In the ledger, a clearing of tool results is a separate step before the step of the message that
+    had no room. The model had seen the results when it wrote that message, so the results are
+    `gone` after it.
     """
 
     number: int
@@ -395,7 +395,7 @@ def path_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Describe in words where a fact came from, when it left memory, and the limit that would have
+    """Describe a fact in words: where it came from, when it left memory, and which limit would have
     kept it.
     """
     limit = fact.keeping.limit if fact.keeping else None

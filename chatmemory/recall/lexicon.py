@@ -48,7 +48,7 @@ class MessageFacts(NamedTuple):
 
 
 class Lexicon:
-    """The facts of some messages, which follow each other."""
+    """The facts of consecutive messages."""
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
         self._messages, self._words = messages, words
@@ -98,7 +98,7 @@ class Lexicon:
         return frozenset(found | said), frozenset(said)
 
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the facts that other texts mention, such as a summary."""
+        """Return the facts of this conversation that other texts mention, such as a summary."""
         read = list(texts)
         dates = (names_of(dates_in(text), self._dates) for text in read)
         answers = map(self.answers.search.found_in, read)
@@ -107,8 +107,9 @@ class Lexicon:
 
 
 def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
-    """Return all texts of a message that could be facts in some conversation, in order. Kept rows
-    store a fact as its place in this list.
+    """Return all texts of a message that could be facts in some conversation, sorted.
+
+    Stored rows refer to a fact by its index in this list.
     """
     found = found_in(message, words)
     values = nameable_values(text_of(message), words) if is_written_by_user(message) else ()

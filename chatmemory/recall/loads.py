@@ -47,8 +47,8 @@ def evicts_oldest_first(policy: Policy) -> bool:
 
 
 class Stub(NamedTuple):
-    """The stub of a tool result: the position of the message at whose arrival it came, and its
-    tokens.
+    """The placeholder of a tool result: its tokens, and the position of the message whose arrival
+    replaced the result.
     """
 
     at: int
@@ -56,8 +56,10 @@ class Stub(NamedTuple):
 
 
 class IndexSpan(NamedTuple):
-    """An index: the position of the message after which it came, its tokens, and its text; no
-    tokens if none took the place of the one before.
+    """The time of an index message in memory.
+
+    `at` is the position of the message after which the index came. Without `tokens`, the previous
+    index left and no index replaced it.
     """
 
     at: int
@@ -91,7 +93,9 @@ class Departures:
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
-        """The position at which each message left or became a stub, so that its text was gone."""
+        """For each message, the position at which its text left memory: by its eviction, or by a
+        placeholder.
+        """
         if not self.stubs:
             return self.at
         whole = list(self.at)
@@ -125,7 +129,7 @@ class Loads:
 
     @property
     def have_one_system(self) -> bool:
-        """Whether no system message replaces another one, so that loads never fall."""
+        """Whether the history has at most one system message. Loads then never fall."""
         return len({*self.systems} - {None}) <= 1
 
     def between(self, first: int, last: int, policy: Policy) -> int:

@@ -62,7 +62,9 @@ class Pairs:
         return set(self._found_in(_words(text))) if self._facts else set()
 
     def said_in(self, text: str, is_prose: bool) -> set[Pair]:
-        """Return the facts that a text says, in its sentences only if it is prose."""
+        """Return the facts that a text states: as values of its JSON, or in its sentences if it is
+        prose.
+        """
         value = json_of(text) if self._facts else None
         if value is not None:
             return self._facts.intersection(_pairs_of(value))

@@ -128,7 +128,9 @@ class Nouns:
         )
 
     def found_in(self, text: str) -> list[Noun]:
-        """Return the nouns of a folded text in order; of those at one place, the longest."""
+        """Return the nouns of a folded text in order. Where several nouns begin at one index,
+        return the longest.
+        """
         found = [*self._words_in(text)]
         if HAS_CJK.search(text):
             by_signs = self._sign_pattern.finditer(text)

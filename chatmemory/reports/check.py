@@ -36,7 +36,7 @@ ALL = "all conversations"
 
 @dataclass(frozen=True)
 class Check:
-    """A check of one conversation, or of all, with the sentences that say why it fails."""
+    """The result of one check, for one conversation or for all: sentences about each failure."""
 
     conversation: str
     name: str

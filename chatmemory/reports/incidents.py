@@ -1,4 +1,4 @@
-"""Facts in files that would have left memory and come up again."""
+"""Reports incidents in files: facts that would have been repeated after they left memory."""
 
 from __future__ import annotations
 

@@ -183,8 +183,10 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
 
 
 def best_policies(advice: Advice) -> list[Policy | None]:
-    """Return what is in force, the windows that no other option dominates and that hold nearly
-    enough, the cheapest first, and everything.
+    """Return the policies to print: the policy in force, the best windows, the cheapest first, and
+    sending everything.
+
+    The best windows are dominated by no other option and hold almost the goal's share of facts.
     """
     least = NEARLY * advice.goals.share
     found = [

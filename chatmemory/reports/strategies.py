@@ -192,7 +192,9 @@ HEADING = ("strategy", "version", "held", "of", "cost", "with summaries")
 def print_strategies(
     sums: Mapping[str, Measured], chosen: StrategyOptions, printer: Printer
 ) -> None:
-    """Print a row for each strategy: its facts held and its cost, or how it is installed."""
+    """Print a row for each strategy: its facts held and its cost. A strategy that is not installed
+    has its install command instead.
+    """
     known = [each for each in chosen.strategies if each.is_installed]
     rows = [_cells(each, sums[each.name], chosen.prices) for each in known]
     widths = [max(map(len, column)) for column in zip(HEADING, *rows, strict=True)]

@@ -19,7 +19,7 @@ from chatmemory.strategies.runs import Run, Sent, Settings, spoken
 
 
 def written(position: int, message: ChatMessage) -> Message:
-    """Return a message as the framework has it. Its id is its position."""
+    """Return a message in the form of the Agent Framework, with its position as the id."""
     text, id = spoken(message), str(position)
     match message:
         case AiMessage():

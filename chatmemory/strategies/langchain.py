@@ -41,7 +41,7 @@ RESULTS_KEPT = 3  # the default of ClearToolUsesEdit
 
 
 def written(position: int, message: ChatMessage) -> BaseMessage:
-    """Return a message as LangChain has it. Its id is its position."""
+    """Return a message in LangChain's form, with its position as the id."""
     id, text = str(position), spoken(message)
     match message:
         case AiMessage():
@@ -75,7 +75,9 @@ class LangChainRun(Run):
 
     @property
     def counter(self) -> Any:
-        """The function that counts tokens for the library: its own, or that of costs."""
+        """The function that counts tokens for the library: the library's own function, or the
+        function for costs.
+        """
         return self._count if self.settings.counts_alike else count_tokens_approximately
 
     def _count(self, messages: Sequence[Any]) -> int:

@@ -59,8 +59,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation to measure: its messages, the same as a history, and its session, if it is
-    one of an agent.
+    """A conversation to measure: its messages, the same messages as a history, and its session if
+    it comes from an agent.
     """
 
     messages: Sequence[ChatMessage]

@@ -112,7 +112,9 @@ class FunctionRun(Run):
 
 
 def spoken(message: ChatMessage) -> str:
-    """Return the text of a message without its tool calls, which frameworks have beside it."""
+    """Return the text of a message, without its tool calls, for which frameworks have a separate
+    field.
+    """
     return message.text or "" if isinstance(message, AiMessage) else text_of(message)
 
 

@@ -170,8 +170,8 @@ def compact(
 ) -> Transition:
     """Return the transition in which `summary` replaces the covered messages.
 
-    With a `place`, so many of the remaining messages come before it. Raises NotCompactable if the
-    window is over its limit afterwards.
+    With `place`, this number of remaining messages comes before the summary. Raises NotCompactable
+    if the window is over its limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)

@@ -109,7 +109,7 @@ class Eviction(NamedTuple):
 
     @property
     def because_seq(self) -> int | None:
-        """The number of the message that caused it. A result's own stub is not another message."""
+        """The seq of the message that caused the eviction; None if no other message did."""
         if self.because is None or self.reason is Reason.STUBBED:
             return None
         return self.because.seq or None
@@ -270,7 +270,9 @@ class Head:
         return self.at(behind) is None
 
     def evict_at(self, index: int) -> list[Eviction]:
-        """Evict the message at an index, and the results directly behind it if it calls tools."""
+        """Evict the message at an index. If it has tool calls, also evict the results directly
+        after it.
+        """
         victim = self.take(index)
         evictions = [Eviction(victim, Reason.CAPACITY)]
         while victim.has_calls and self._has_result(index):

@@ -42,8 +42,10 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1, as for summari
 
 
 class Row(NamedTuple):
-    """A term of an index as it is written, its label, its weight, and the numbers of the newest
-    messages that said it, oldest first; 0 for a message without a number.
+    """A term of an index: its text, its label, and its weight.
+
+    `sources` are the seqs of the newest messages with the term, oldest first; 0 for a message
+    without a seq.
     """
 
     term: str
@@ -98,11 +100,11 @@ class Index:
         return "\n".join([title, *lines_of(row.shown for row in self.listed)])
 
     def without(self, redacted: Collection[int]) -> Index:
-        """Return the index in which each term is blank that only redacted messages said."""
+        """Return the index with blank terms in place of terms that only redacted messages had."""
         return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Index:
-        """Return the index for a copy of its conversation, whose messages have other numbers."""
+        """Return the index for a copy of its conversation, in which messages have other seqs."""
 
         def known(old: Iterable[int]) -> tuple[int, ...]:
             return tuple(numbers[each] for each in old if each in numbers)
@@ -200,7 +202,9 @@ def indexed(
 
 
 def given_way(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition in which the index leaves, because a message has no room beside it."""
+    """Return the transition in which the index leaves, because a message has no room beside the
+    index.
+    """
     entries = window.with_messages()
     old = next((each for each in entries if each.pinned and is_index(each.message)), None)
     if old is None:

@@ -126,7 +126,7 @@ class ChatMemory(ABC):
             self._add(new)
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add every message of an iterable, one by one. `aextend` adds all of them or none."""
+        """Add every message of an iterable, one by one. `aextend` adds all messages or none."""
         for message in message_list(messages):
             self._add(message)
 

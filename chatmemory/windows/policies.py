@@ -290,7 +290,7 @@ class Policy(ABC):
         return evictions
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
-        """Evict the rest of a turn that has lost its beginning, if the options say so."""
+        """Evict the rest of a turn whose beginning was evicted, if the policy takes whole turns."""
         return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
     def _is_above_mark(self, totals: Totals) -> bool:

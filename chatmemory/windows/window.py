@@ -181,7 +181,7 @@ class Window:
         return [loaded.get(entry, entry) for entry in entries]
 
     def loaded(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return some entries with their messages, also ones that have left a stored window."""
+        """Return entries with their messages. Entries that left a stored window can be loaded, too."""
         return [*self._loaded(entries).values()]
 
     def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:
@@ -209,7 +209,7 @@ class Window:
         return self.totals
 
     def cost_after(self, arrived: Iterable[Entry], left: Iterable[Entry]) -> int:
-        """Return the costs once some entries have come and others have left."""
+        """Return the cost of the window after some entries have come and some have left."""
         if self.measured_by is None:
             return 0
         weigh = self.measured_by.weigh

@@ -23,10 +23,10 @@ def copied_test(
 def copied_incident(
     memory_id: str, policy: Policy | None, kind: str, fact: str, message_count: int, why: str
 ) -> str:
-    """Return assertions that memory keeps a fact, if there is one, and that no such incident
-    happens.
+    """Return a test which asserts that memory keeps a fact, if given, and that no incident of this
+    kind happens.
 
-    The history had `message_count` messages before the fact came up again.
+    The history had `message_count` messages before the fact was repeated.
     """
     assertions = [snippets.holds(fact, message_count)] if fact else []
     asserted = [*assertions, snippets.no_incident(kind)]

@@ -13,8 +13,8 @@ WIDTH = 1000
 
 
 class Segment(NamedTuple):
-    """A part of the bar: its name and glyph ("" without one), its class, its share, where it begins
-    and how wide it is.
+    """A part of the bar: its name and glyph ("" without a glyph), its class, its share, its start
+    and its width.
     """
 
     name: str

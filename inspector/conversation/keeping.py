@@ -121,7 +121,7 @@ def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
 
 
 def explain_keeping_limit(answer: KeepingLimit) -> Explanation:
-    """Explain which limit would have kept a message, and that a higher one now comes too late."""
+    """Explain which limit would have kept a message. A higher limit set now comes too late."""
     return Explanation("What would have kept it?", _cause(answer), " ".join(_details(answer)))
 
 

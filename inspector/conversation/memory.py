@@ -243,9 +243,7 @@ class MemoryPane:
 
     @property
     def beyond(self) -> str:
-        """Sentences about the messages that a lowered limit hides, below the ones that the model
-        sees.
-        """
+        """Sentences about the messages that a lowered limit hides, below the visible messages."""
         return beyond_limit(self._window)
 
     @property
@@ -267,7 +265,9 @@ class MemoryPane:
 
     @property
     def just_evicted(self) -> JustEvicted | None:
-        """The messages that left by the change, which may have been under another policy."""
+        """The messages that the change evicted; None without any. The change may have had another
+        policy.
+        """
         change = self._state.change
         is_leaving = change and change.evicted and not change.clears
         return JustEvicted(self._state, change) if change and is_leaving else None

@@ -33,7 +33,7 @@ def page_of(
 ) -> ConversationPage:
     """Return the page of a conversation, or of a room's view if the query asks for one.
 
-    `read` has the values that rooms have already read, and gets more of them. Raises
+    `read` has the values that rooms have already read; further values are added to it. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
     is_draft = (query.msg or 0) < 0

@@ -90,7 +90,7 @@ class Moved:
 
 
 class Changes:
-    """The difference between the window at this step and another one; both loads in words."""
+    """The difference between the windows at two steps, with both loads in words."""
 
     def __init__(self, state: ConversationState, other: WindowView) -> None:
         now, before, past = state.in_window, frozenset(other.seqs), state.query.past or 0
@@ -193,8 +193,9 @@ class Why:
 
     @cached_property
     def pin(self) -> PinPreview | None:
-        """The effect of pinning or unpinning the message; None if that is impossible: a summary
-        stays until another one covers it.
+        """The effect of pinning or unpinning the message; None if pinning is impossible.
+
+        A summary cannot be unpinned: it stays until another summary covers it.
         """
         state = self._state
         is_kept = self.row.is_summary or self.row.index is not None

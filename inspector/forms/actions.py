@@ -108,7 +108,7 @@ class CompactForm(forms.Form):
     )
 
     def chosen(self, name: str) -> int | None:
-        """Return one of these numbers, or None if it is missing or cannot be read."""
+        """Return the number in a field, or None if it is missing or not a number."""
         self.is_valid()
         number: int | None = getattr(self, "cleaned_data", {}).get(name)
         return number

@@ -208,8 +208,10 @@ class Places:
 
     @contextmanager
     def beside(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """Hold a place, but not the one that is reserved for reads, in a thread beside the loop of
-        these places. Raises QueueFull.
+        """Hold a place in a thread outside the event loop of these places. The place reserved for
+        reads is never taken.
+
+        Raises QueueFull.
         """
         taking = asyncio.run_coroutine_threadsafe(self.take(Job(is_write=True)), loop)
         place = taking.result()
@@ -254,10 +256,10 @@ def job_of(scope: Scope) -> Job:
 
 
 def callers_of(scope: Scope) -> frozenset[str]:
-    """Return the keys by which a caller is counted: its token, its session or both, else its
+    """Return the keys by which a caller is counted: its token and its session, otherwise its
     address.
 
-    A made-up token beside a valid session does not evade the count, since both are counted.
+    Both are counted, so that a made-up token beside a valid session does not evade the count.
     """
     address, _ = scope.get("client") or ("", 0)
     headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]

@@ -56,7 +56,7 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 
 def upload_limit() -> BodyLimit:
-    """Return the limit of a file. Its form may have other fields beside it."""
+    """Return the limit of an uploaded file, plus the limit for the other fields of its form."""
     return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 
 

@@ -9,8 +9,8 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its place, its top and its height. `is_new`: the day is today; `is_marked`:
-    a policy changed on it.
+    """The bar of a day: its position, its top and its height. `is_new` means today, and `is_marked`
+    that a policy changed on this day.
     """
 
     left: int

@@ -29,7 +29,7 @@ def json_file(rows: Rows, name: str) -> HttpResponse:
 
 
 def no_numbers(problem: str) -> HttpResponse:
-    """Answer with an error, because the numbers would not be the requested ones."""
+    """Return a plain-text error with status 422, in place of a file with numbers."""
     return HttpResponse(f"{sentence(problem)}\n", "text/plain; charset=utf-8", status=422)
 
 

@@ -170,8 +170,8 @@ class Muted:
 
 
 class Listed(Protocol):
-    """The conversations that the overview lists: the parameters of its address, its filter, and the
-    links to other lists.
+    """The list of conversations on the overview: its parameters, its filter, and links to other
+    lists.
     """
 
     @property

@@ -122,7 +122,9 @@ def measured(
     policies: Mapping[str, Policy] | None = None,
     rules: CacheRules | None = None,
 ) -> Sequence[Measured] | None:
-    """Return the figures of conversations from the room that measures them; None without it."""
+    """Return the figures of conversations from the room that measures them; None without such a
+    room.
+    """
     found = (room.measured(ids, policies, rules) for room in rooms())
     return next((each for each in found if each is not None), None)
 
@@ -134,7 +136,7 @@ def selected(parameters: Mapping[str, str]) -> int | None:
 
 
 def marks(view: ConversationState) -> Highlights:
-    """Return the marks of the first room that has some. A room that fails has none."""
+    """Return the highlights of the first room that has any. A failing room has none."""
     for room in rooms():
         try:
             if found := room.marks(view):
@@ -145,7 +147,7 @@ def marks(view: ConversationState) -> Highlights:
 
 
 def parts(view: ConversationState) -> list[Part]:
-    """Return the parts of all rooms. One that fails has a report instead."""
+    """Return the parts of all rooms. A failing room has a report instead."""
     return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
 
 

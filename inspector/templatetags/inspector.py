@@ -194,13 +194,13 @@ def fragment(context: Context, shown: Fragment) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, shown: Iterable[Fragment]) -> SafeString:
-    """Some templates of rooms, one after the other."""
+    """The rendered templates of rooms, in their order."""
     return SafeString("".join(fragment(context, each) for each in shown))
 
 
 @register.simple_tag(takes_context=True)
 def absolute(context: Context, address: str) -> str:
-    """A URL of this site as other programs need it, with its host."""
+    """A URL of this site with its host, as other programs need it."""
     request = getattr(context, "request", None)
     return address if request is None else str(request.build_absolute_uri(address))
 
@@ -279,7 +279,7 @@ def is_today(moment: datetime) -> bool:
 
 @register.simple_tag
 def query_with(query: Any, **changes: str) -> str:
-    """The query string of a list with other filters; its chips stay."""
+    """The query string of a list with `changes` to its filters. All other filters stay."""
     return str(query.link(**changes))
 
 

@@ -41,9 +41,8 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Properties:
-    """The properties of a JSON object, which are taken by name.
-
-    `what` is the object's name in errors, after its `type` if it has one.
+    """The properties of a JSON object, taken by name. `what` names the object in errors, by its
+    `type` if it has a type.
     """
 
     def __init__(self, values: Any, what: str) -> None:
@@ -93,8 +92,8 @@ class Properties:
         return value or {}
 
     def attributes_if_stated(self) -> dict[str, Any]:
-        """Return the attributes of a kind of message that LangChain4j always writes them for, even
-        empty ones: without them, they are open.
+        """Return the attributes of a message. Without a property for them, they are open, because
+        LangChain4j writes even empty attributes for this kind of message.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 

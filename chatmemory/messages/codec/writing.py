@@ -153,7 +153,9 @@ def attributes_beside(message: ChatMessage) -> str | None:
 
 
 def stored_json(message: ChatMessage) -> str:
-    """Return all stored JSON of a message: its own, then the JSON kept beside it."""
+    """Return all stored JSON of a message: the message, followed by the attributes stored
+    separately.
+    """
     return message_to_json(message) + (attributes_beside(message) or "")
 
 

@@ -186,8 +186,8 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return the name of the conversation that a request continues at its provider, or of the one
-    in its metadata, or "".
+    """Return the name of the conversation that a request continues at its provider, otherwise the
+    name in its metadata, or "".
     """
     if name := provider_conversation(request):
         return name

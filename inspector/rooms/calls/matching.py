@@ -55,7 +55,7 @@ def make_known(memory_id: str, known_seq: int) -> int:
 
 
 def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
-    """Delete the digests of some messages, or of all, which are then made known again."""
+    """Delete the digests of the given messages, or of all. The next call computes them again."""
     rows = KnownMessage.objects.filter(memory_id=memory_id)
     if seqs is not None:
         rows.filter(database.in_list("seq", [*seqs])).delete()

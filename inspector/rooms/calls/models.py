@@ -111,8 +111,8 @@ class ModelCall(_OfConversation):
 
 
 class ToolDefinition(models.Model):
-    """The definition of a tool, once for all conversations that had it. It is deleted with the last
-    of them.
+    """The definition of a tool, stored once for all its conversations. It is deleted with the last
+    of these.
     """
 
     digest = models.CharField(max_length=32, primary_key=True)

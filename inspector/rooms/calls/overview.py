@@ -136,7 +136,9 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
 
 @dataclass(frozen=True)
 class DayBar:
-    """The bar of a day: a link to its calls, its place, its height, and its value in words."""
+    """The bar of a day: a link to the calls of the day, its position, its height, and its value in
+    words.
+    """
 
     day: date
     left: float

@@ -137,7 +137,7 @@ class CallPage:
 
     @property
     def broke_after(self) -> str:
-        """The place after which the common beginning breaks, in words; "" if it does not break."""
+        """The position after which the shared prefix ends, in words; "" without a prefix change."""
         found = self.difference
         if found is None or not found.is_broken:
             return ""
@@ -212,7 +212,9 @@ class CallPage:
 
     @property
     def overhead(self) -> int:
-        """The tokens that a request with messages has beside them, by our count."""
+        """The tokens of a request beside its messages, by chatmemory's estimator; 0 without
+        messages.
+        """
         if not self.call.rows:
             return 0
         return count_overhead(estimator_for(configuration().ESTIMATOR))

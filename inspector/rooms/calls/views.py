@@ -84,9 +84,9 @@ def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
-    """Show one call beside all others of its conversation.
+    """Show one model call, with the list of all calls of its conversation.
 
-    `as=json` shows the raw request, `policy=token_window:4000` compares it with the window of
+    `as=json` shows the raw request. `policy=token_window:4000` compares the call with the window of
     another policy.
     """
     with one_snapshot():

@@ -1,10 +1,10 @@
 """Stores a call: its messages, and a row for the rest.
 
-In a conversation that calls began, the ledger has the messages, by the protocol of clients' lists.
-It is changed first, in a transaction of its own. In any other conversation nothing is changed, and
-the call has a list of its own (see `beside`). The difference between the request and its messages
-is computed without a lock, and the row is written in a second transaction. A call that comes again,
-after a failure in between or as another signal, changes nothing that is stored.
+In a conversation that was created by model calls, the messages are stored in the ledger, like the
+list of a client, in a first transaction. In any other conversation the ledger is unchanged, and the
+call has its own list (see `beside`). The difference between the request and its messages is
+computed without a lock, and the row is written in a second transaction. A repeated call, after a
+failure in between or as another signal, changes nothing that is stored.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ERROR = 20_000  # characters
 
 @dataclass(frozen=True)
 class Stored:
-    """The place of a stored call. It `is_new` unless it was stored before."""
+    """The key of a stored model call. `is_new` is False if the call had been stored before."""
 
     memory_id: str
     n: int
@@ -101,9 +101,9 @@ class Stored:
 
 
 def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
-    """Store a call in the conversation to which it belongs, and return its place.
+    """Store a model call in its conversation, and return its key.
 
-    Raises ChatMemoryError if it cannot be stored, for example while its conversation is being
+    Raises ChatMemoryError if the call cannot be stored, for example while its conversation is being
     imported, and DatabaseError.
     """
     key = key_of(call.key, prefix)
@@ -360,7 +360,7 @@ def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place
 
 
 def compare_again(call: ModelCall) -> None:
-    """Compare a call again, because another call is now the one before it."""
+    """Compare a model call again, because its previous call is another one now."""
     prompt = prompt_of(call)
     _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))
     call.save(update_fields=["shared", "again", "is_broken"])

@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """All choices by prefix. They are `fixed` if they come from the setting."""
+    """All choices by prefix. `fixed` means that they come from the setting."""
 
     by_prefix: Mapping[str, Choice]
     fixed: bool = False

@@ -162,7 +162,9 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
 def diagnosis_of_rows(
     memory_id: str, step: int, seqs: Sequence[int], known: Mapping[int, ChatMessage]
 ) -> KnownDiagnosis:
-    """Return the diagnosis of a window that is not stored. Some of its messages are `known`."""
+    """Return the diagnosis of a window that is not stored. `known` are its messages that need not
+    be read.
+    """
     if len(seqs) > AT_ONCE:
         return KnownDiagnosis(None, _too_many(len(seqs)))
     missing = [seq for seq in seqs if seq not in known]

@@ -31,7 +31,7 @@ CLIENT = "client"
 
 
 class Common(NamedTuple):
-    """The prefix that most cases share, as far as its last slash, and how many of all have it."""
+    """The id prefix that most cases share, up to its last slash: `cases` of the `of` cases have it."""
 
     prefix: str
     cases: int
@@ -130,8 +130,8 @@ class MendLine(Line):
 
 
 def list_to_copy(case: Case, providers: Sequence[str]) -> str:
-    """Return a list that providers refuse as lines for a developer: the fault, and each message
-    with its role and its place in the list, without its text.
+    """Return a list that providers reject as lines for a developer: the fault, and each message
+    with its role and its position, without its text.
     """
     problem = case.problem
     title = wording.decapitalized(words.problem_title(problem.rule))
@@ -153,7 +153,7 @@ def list_to_copy(case: Case, providers: Sequence[str]) -> str:
 
 
 class Mends(NamedTuple):
-    """The lines that are shown, and the further ones that are folded."""
+    """The lines of the page: `shown` lines, and folded `more` lines."""
 
     shown: Sequence[MendLine]
     more: Sequence[MendLine]

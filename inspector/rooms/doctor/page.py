@@ -47,10 +47,11 @@ class Row(NamedTuple):
 
 
 class Line(ABC):
-    """A line of the page: conversations that one change would repair. It opens to some of them.
+    """A line of the page: conversations that the same change would repair. It opens to some of
+    them.
 
-    `verb` is the label of that change, with the URL and the fields of its preview; it is "" if
-    there is no such change, or no room that makes it.
+    `verb` is the label of the button for this change, with the URL and the fields of its preview.
+    `verb` is "" if no such change exists, or if no room makes it.
     """
 
     is_red = False

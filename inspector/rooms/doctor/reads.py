@@ -46,7 +46,9 @@ class IllConversation:
 
     @property
     def ill_at(self) -> datetime:
-        """The time since which its window has a problem; without a problem, its last change."""
+        """The time since which the window has a problem. Without a problem, the time of its last
+        change.
+        """
         return self.diagnosis.ill_at or self.memory.updated_at
 
     @property

@@ -1,4 +1,4 @@
-"""The providers that a site uses, with their models: pure."""
+"""The providers that a site uses, with their models. Nothing here reads the database."""
 
 from __future__ import annotations
 

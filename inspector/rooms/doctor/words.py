@@ -245,7 +245,9 @@ SHORT = "A window smaller than its largest recorded turn"
 
 
 def short_verb(found: Sequence[TooSmallLimit]) -> str:
-    """Return the verb, whose preview says what other limits, or sending everything, would cost."""
+    """Return the label of the button. Its preview shows the costs of higher limits and of sending
+    everything.
+    """
     return f"Make room for {'this turn' if len(found) == 1 else 'these turns'}…"
 
 

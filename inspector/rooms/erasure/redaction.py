@@ -66,8 +66,8 @@ def redact(
 
 
 def indexes_naming(memory: Memory, seqs: Sequence[int]) -> list[Message]:
-    """Return the indexes, past ones too, with terms that only these messages and redacted ones
-    said.
+    """Return the index messages, past ones too, with terms from the given messages that no other
+    unredacted message has.
     """
     gone = {*redacted_seqs(memory), *seqs}
     rows = Message.objects.filter(memory=memory, text__startswith=f"[{TITLE}")

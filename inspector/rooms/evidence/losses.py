@@ -48,8 +48,10 @@ NAME_LENGTH = 80  # characters of the name of a model
 
 
 class KeptTerm(NamedTuple):
-    """The stored numbers of a needed term; see `NeededTerm`. `place` is its index among the terms
-    that the message which used it could name. `digest` finds it in other conversations.
+    """The stored numbers of a needed term; see `NeededTerm`.
+
+    `place` is the index of the term among the terms that the message which used it could name.
+    `digest` identifies the term in other conversations.
     """
 
     used: int
@@ -133,7 +135,7 @@ class StoredEvidence(NamedTuple):
 
     @property
     def not_needed(self) -> int:
-        """The number of terms that the summary lacks, and that were not needed so far."""
+        """The number of terms that the summary lost and that nobody has needed so far."""
         return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 

@@ -129,7 +129,9 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term, how it came back, and the words before the message that brought it back."""
+    """A lost term, how the term came back, and the words before the message with which it came
+    back.
+    """
 
     term: NeededTerm
     how: str

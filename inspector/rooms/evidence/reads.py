@@ -55,9 +55,11 @@ class ShownIncident:
 
 
 class UnseenUses(NamedTuple):
-    """The number of facts that the assistant used although memory did not mention them: terms, and
-    pairs, which are values that a call gave again, such as `membership=gold`. `are_imported` is
-    True if they came with an import, which does not record the contents of memory.
+    """The number of facts that the assistant used while no message in memory mentioned them.
+
+    `terms` are single terms. `pairs` are repeated values of tool calls, such as `membership=gold`.
+    `are_imported` means that the messages were imported, without a record of the contents of
+    memory.
     """
 
     terms: int = 0

@@ -71,7 +71,7 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """The words between the term and the message in which it came up again."""
+        """The words between the term and the message that repeats it."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "again in"
         return "in" if self.kind is IncidentKind.USER_SUPPLIED else "was called again in"
@@ -107,8 +107,9 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """Why no limit would have kept it, or that a client decides; else the card says what to
-        do.
+        """A sentence that says why no limit would have kept the fact; "" if a limit would have.
+
+        For a window that a client decides, the sentence says so.
         """
         keeping = self._shown.incident.shown.keeping
         if self._view.memory.policy is None:

@@ -53,9 +53,10 @@ def _has_card(incident: Incident) -> bool:
 
 
 def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[str, str]]:
-    """Return the advice about a conversation, and its sentences as its page has them: what to do,
-    the cost of today's window, the effect, the reason, and what was measured. Both are empty
-    without a room that measures.
+    """Return the advice about a conversation, and its sentences as on the page of the conversation.
+
+    The sentences say what to do, the cost of today's window, the effect, the reason, and what was
+    measured. Without a room that measures, return None and no sentences.
     """
     card = advice_on(memory_id)
     if card is None:

@@ -60,7 +60,9 @@ class Evidence:
 
     @property
     def incident(self) -> dict[str, Any] | None:
-        """The incident that the file opens with: the newest one whose term had left by then."""
+        """The incident at the top of the file: the newest incident whose term had left memory by
+        the chosen step; None without one.
+        """
         at = self.data["at"]
         found = [each for each in self.data["incidents"] if each["left"] <= at]
         return found[-1] if found else None

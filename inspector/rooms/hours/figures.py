@@ -151,7 +151,7 @@ def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> fl
 
 
 def kept_splits(known: Iterable[Known]) -> list[str]:
-    """Return the splits whose figures are kept: by tenant, and by one label."""
+    """Return the names of the splits whose figures are kept: by tenant, and by one label."""
     names = labels_with_few_values(known)
     return ["tenant", *(f"label:{name}" for name in names[:1])]
 
@@ -205,7 +205,7 @@ def _written(change: Change | None) -> list[Any] | None:
 
 
 def refresh() -> float:
-    """Compute and keep the figures of all splits that are kept. Return the seconds of CPU."""
+    """Compute and store the figures of all kept splits. Return the CPU time in seconds."""
     began, now = process_time(), timezone.now()
     known = known_of(Memory.objects.all())
     rows = list(spent(days_until(now, DAYS)[0]))

@@ -17,8 +17,10 @@ TENANT = "tenant"
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return what is shown of all conversations, from the kept figures. Those of a filter, or of a
-    split that is not kept, are computed `at_once`, or else the page asks for them afterwards.
+    """Return the parts of the overview over time, from the kept figures.
+
+    Figures of a filter, or of a split that is not kept, are computed `at_once`. Otherwise the page
+    requests them afterwards.
     """
     if at_once:
         made = compute(listed.split or TENANT, None if listed.is_all else listed.which.rows())

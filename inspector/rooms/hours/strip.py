@@ -25,7 +25,7 @@ _TURNS, _TOKENS, _COST, _CASES, _COUNTED = range(5)
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a cell: its place, its top and its height, and its link if it has one."""
+    """A bar of a cell: its position, its top, its height, and its link, if any."""
 
     left: int
     top: str

@@ -193,8 +193,10 @@ def digest_as_sealed(
     begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
-    """Return the digest of a step in the version of the given one: another digest if the step, or
-    what it wrote, differs from what was sealed.
+    """Return the digest of a step in the version of the given digest.
+
+    The result differs from the given digest if the step, or the rows that it wrote, were altered
+    since.
     """
     found = b""
     for version in VERSIONS_OF_STEPS:

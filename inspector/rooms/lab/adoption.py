@@ -31,11 +31,11 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """The changes of a policy: `differing` of the `matching` conversations have another one.
+    """The effect of a policy change on the `matching` conversations.
 
-    `over` of them have more in memory than it allows, so that their next add evicts. `recounted`
-    ones were counted by another estimator, so that it is not known in advance. `of_clients` ones
-    are left out of all these numbers.
+    `differing` of them have another policy. `over` of these have more in memory than the new limit
+    allows, so that their next add evicts. `recounted` were counted by another estimator, so that
+    their evictions are not known in advance. `of_clients` are left out of all these numbers.
     """
 
     matching: int
@@ -112,8 +112,10 @@ def adopt_policy(
 
 
 def decided_by_clients() -> Q:
-    """Return the condition for conversations whose windows are lists of their clients: they have no
-    policy, or one that only measures these lists. Another limit has no effect on them.
+    """Return the condition for conversations whose clients decide the window.
+
+    They have no policy, or a policy that only measures the client's lists. Another limit has no
+    effect on them.
     """
     lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
     return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")

@@ -241,8 +241,9 @@ class FleetPage:
 
     @property
     def apart(self) -> list[str]:
-        """The ids of the matching conversations that a change for all leaves as they are: those
-        that stand apart or count in another unit, and those outside of the group.
+        """The ids of matching conversations that a policy change for all does not change.
+
+        These are outliers, conversations with another unit, and conversations outside of the group.
         """
         reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
         left_out = self.advice.measured.left_out

@@ -55,8 +55,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return the tokens that the change of the shown step re-bills: the ones of the messages that
-    stayed behind the first departure.
+    """Return the tokens that the change of the shown step bills again: of the remaining messages
+    after the first evicted message.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

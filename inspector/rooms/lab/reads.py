@@ -70,9 +70,7 @@ class FleetQuery:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A conversation of the lab: the state of its ledger that figures must be of, its policy in
-    force, and its group.
-    """
+    """A conversation of the lab. Its figures must have been computed for the `state` of its ledger."""
 
     id: str
     state: str
@@ -275,7 +273,7 @@ def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Me
 
 
 def answers(known: Measured, tried: TriedPolicies) -> bool:
-    """Return whether the kept figures of a conversation are those of a question, or tell more."""
+    """Return whether the kept figures of a conversation include the requested figures."""
     own = known.tried
     if own is None:
         return False

@@ -61,8 +61,9 @@ def recall_of_stored(
 
 
 def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured]:
-    """Yield the conversations that match a filter with the figures that the lab shows of them. The
-    ones that are not known yet are computed, and not kept.
+    """Yield the matching conversations with the figures that the lab shows for them.
+
+    Missing figures are computed, but not stored.
     """
     kind = policies_from_text(f"{usual_kind(which) or TokenWindow.kind}:{ANY_LIMIT}")[0]
     assert kind is not None
@@ -83,8 +84,8 @@ def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured
 
 
 def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
-    """Yield the conversations that match a filter, to measure strategies with. One that is deleted
-    meanwhile is left out.
+    """Yield the matching conversations, for measuring strategies. Conversations deleted meanwhile
+    are left out.
     """
     for id in which.rows().order_by("id").values_list("id", flat=True):
         with suppress(MemoryNotFound):

@@ -25,9 +25,9 @@ Progress = Mapping[str, int]
 
 
 def is_framed(request: HttpRequest) -> bool:
-    """Whether a request comes from a frame of another site, where the settings allow it.
+    """Whether a request comes from a frame of another site, and the settings allow such frames.
 
-    Browsers say so for the first page of a frame; its links say it in their address.
+    Browsers say so for the first page of a frame. Links in the frame say it in their URL.
     """
     in_a_frame = EMBED in request.GET or request.headers.get("Sec-Fetch-Dest") == "iframe"
     return in_a_frame and bool(inspector_configuration().EMBED)

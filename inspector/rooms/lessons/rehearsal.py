@@ -89,7 +89,7 @@ class Scene:
         return any(line.seq == seq for line in self.lines)
 
     def remembers(self, phrase: str) -> bool:
-        """Return whether a message that the model sees has a phrase, whoever said it."""
+        """Return whether any message in memory contains a phrase."""
         in_memory = (line for line in self.lines if line.seq in self.in_memory)
         return any(has_phrase(line.readable, phrase) for line in in_memory)
 
@@ -128,10 +128,10 @@ Event = ChatMessage | Policy | WrittenSummary
 
 
 def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
-    """Return the scenes before and after each event, so that there is one more than events.
+    """Return the scenes: the scene before all events, and the scene after each event.
 
     Raises UnsupportedMessage for a message that the policy's estimator does not count, and
-    NotCompactable for a summary that cannot cover what it should.
+    NotCompactable for a summary that cannot cover its messages.
     """
     stage = _Stage(policy)
     return [stage.scene(), *(stage.after(event) for event in events)]

@@ -24,7 +24,7 @@ COOKIE = cookie("lessons")
 @require_safe
 @login_not_required
 def lessons(request: HttpRequest) -> HttpResponse:
-    """Show all lessons, and which of them are done. Operators see which files are left out."""
+    """Show all lessons, and which lessons are done. Operators also see which files are left out."""
     known = catalogue()
     begun = _progress_of(request, known)
     context = {**_path(known, begun), "left_out": _left_out(request, known)}

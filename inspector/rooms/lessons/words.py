@@ -67,7 +67,7 @@ def number_word(number: int) -> str:
 
 
 def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
-    """Return a text with its facts. Raises LookupError for one that does not exist."""
+    """Return a text with its facts filled in. Raises LookupError for an unknown fact."""
 
     def fact(found: re.Match[str]) -> str:
         name, argument = found[1], found[2]
@@ -163,8 +163,9 @@ class Answer:
 
 
 def picked_in(parameters: QueryDict) -> frozenset[int] | None:
-    """Return the messages that somebody picked, empty if they said that nothing leaves; None if
-    they did not answer: to pick nothing is no answer.
+    """Return the messages that the learner picked; None without an answer.
+
+    The set is empty if the learner said that nothing leaves. An empty selection is no answer.
     """
     if parameters.get("check") == NOTHING:
         return frozenset()

@@ -47,8 +47,10 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation, and the `moment` of its creation, None for all
-    conversations. `kept` is a number that grows with the steps up to which its kept rows are known.
+    """The newest step of a conversation.
+
+    `made` is the moment of its creation, None for all conversations. `kept` grows with the steps
+    for which derived rows are stored.
     """
 
     step: int

@@ -105,7 +105,7 @@ class SearchResult:
 
 
 def marks(view: ConversationState) -> Highlights | None:
-    """Return the phrase, its most telling mentions, and the steps at which memory had it."""
+    """Return the phrase, its most relevant mentions, and the steps at which memory had the phrase."""
     search = search_on(view)
     if search is None:
         return None

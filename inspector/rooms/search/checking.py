@@ -12,7 +12,7 @@ from inspector.rooms.search.sqlite import SqliteIndex
 
 
 class IndexCheck(LedgerCheck):
-    """The check of the index, which comes last: a gap in it hides no alteration."""
+    """The check of the search index. It comes last, so that a gap in the index hides no alteration."""
 
     def end(self) -> None:
         check_index(self.memory.pk)

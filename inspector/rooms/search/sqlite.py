@@ -232,7 +232,7 @@ class SqliteIndex(TextIndex):
         return self._first(_MISSING, memory_id)
 
     def wrong(self, memory_id: str) -> int | None:
-        """Return the first message that the index has although it was not said, or None."""
+        """Return the first message in the index that is not in history, or None."""
         return self._first(_WRONG, memory_id)
 
     def _first(self, sql: str, memory_id: str) -> int | None:

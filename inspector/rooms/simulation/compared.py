@@ -88,7 +88,7 @@ class ComparedColumn:
 
 
 class ComparePage:
-    """The presenter of a comparison: its answer, its chart, and its tables."""
+    """Presents a comparison of policies: its answer, its chart and its tables."""
 
     def __init__(
         self, found: Comparison, query: ComparisonQuery, card: AdviceCard | None = None

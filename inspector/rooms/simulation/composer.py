@@ -95,7 +95,7 @@ class DraftForm(forms.Form):
 
     @property
     def kept(self) -> dict[str, str]:
-        """The parameters of other rooms that the page keeps in its links."""
+        """The parameters of other rooms, which the links of the page keep."""
         names = parameters().keys() & self.data.keys() - self.fields.keys()
         return {name: searchable(self.data[name]) for name in sorted(names)}
 

@@ -8,9 +8,10 @@ from chatmemory.managers import TableManager
 
 
 class Trial(models.Model):
-    """Drafts and another limit that somebody tries on a conversation, without changing it.
+    """Drafts and a limit that somebody tries on a conversation, without changing the conversation.
 
-    The URL of a simulation names it by its key, so a row never changes, except for its time.
+    The URL of a simulation has the key of its trial. A row therefore never changes, except for its
+    time.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

@@ -81,7 +81,7 @@ class ComparisonQuery:
         return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:
-        """Return the address with another place, phrase, form or other policies."""
+        """Return the address with changes: another position, phrase or form, or other policies."""
         query = replace(self, **changes).query
         return f"{self.action}?{query}"
 
@@ -90,8 +90,10 @@ class ComparisonQuery:
         return self.link(policies=tuple(each for each in self.policies if each != policy))
 
     def plus(self, policy: Policy | None) -> str:
-        """Return the address with another policy, in place of the last one if there are four;
-        empty without one, or if it is there.
+        """Return the address with a further policy; "" without a policy, or if it is already
+        compared.
+
+        With four policies, the further policy replaces the last one.
         """
         if policy is None or policy in self.policies:
             return ""

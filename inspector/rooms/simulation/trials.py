@@ -37,7 +37,7 @@ KEPT_OF_A_PERSON = 50
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Drafts to add and another limit to try. `key` names a trial that is kept."""
+    """Drafts to add and a limit to try. `key` is the key of a stored trial, "" without one."""
 
     drafts: tuple[ChatMessage, ...] = ()
     limit: int | None = None

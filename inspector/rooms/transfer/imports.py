@@ -81,10 +81,10 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first conversations that were stored, that
-    were `known` already, and that were refused.
+    """The results of importing one file: counts, and the first conversations by outcome.
 
-    `places` has the place of the first loss of each kind.
+    Conversations were `stored`, `known` from an earlier import, or `refused`. `places` has the
+    position of the first loss of each kind.
     """
 
     format: str

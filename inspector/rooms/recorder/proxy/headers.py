@@ -62,8 +62,10 @@ def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 
 @dataclass(eq=False)
 class ClientRequest:
-    """A request of a client, with its headers as they came. `pieces` of its body have not been
-    passed on; `kept` ones can be sent again. It `is_old` if it is HTTP/1.0.
+    """A request of a client, with its headers as received.
+
+    `pieces` of its body have not been passed on yet. `kept` pieces can be sent again. `is_old`
+    means HTTP/1.0.
     """
 
     method: bytes = b""
@@ -99,8 +101,10 @@ class ClientRequest:
         return name_of("POST", self.path) if self.method == b"POST" else ""
 
     def take(self) -> bytes:
-        """Return what has come of the body since the last time, and keep it in case a connection
-        was closed meanwhile.
+        """Return the part of the body received since the last call.
+
+        The part is kept while the body is small, to be sent again if a connection was closed
+        meanwhile.
         """
         data = b"".join(self.pieces)
         self.pieces.clear()

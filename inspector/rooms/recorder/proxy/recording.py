@@ -64,10 +64,10 @@ class Unwritten:
 
 
 class SpoolFile:
-    """A file of the spool. If it cannot be written, its call goes on without it.
+    """A file of the spool, which can be opened before its call begins.
 
-    It can be opened before its call begins. `weight` is the number of calls that are unwritten if
-    it cannot be written.
+    If the file cannot be written, its call goes on without it. `weight` is the number of calls that
+    are then lost.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:

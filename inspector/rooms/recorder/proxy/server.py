@@ -26,7 +26,9 @@ logger = logging.getLogger("chatmemory.recorder")
 
 
 class Proxy:
-    """The proxy: its spool, and the upstream of all requests, or None for one each."""
+    """The proxy, with its spool. `upstream` serves all requests; None means that each request names
+    its own.
+    """
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
         self.spool, self.upstream = spool, upstream

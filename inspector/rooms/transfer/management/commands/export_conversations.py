@@ -96,7 +96,7 @@ class Command(DatabaseCommand):
         return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:
-        """Write lines to a new file that only its owner can read, or print them."""
+        """Write lines to a new file that only its owner can read. Without a path, print the lines."""
         if path is None:
             for line in lines:
                 self.stdout.write(line)
