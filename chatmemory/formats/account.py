@@ -221,7 +221,9 @@ _ABOUT = {
 
 
 def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property beside the turns that contains words which are in no message."""
+    """Yield a loss for each property beside the turns that contains words which are in no
+    message.
+    """
     known = Words(read)
     inner = {id(unwrapped(each)) for each in turns}
     waiting: list[tuple[str, Any]] = [("", value)]

@@ -641,7 +641,9 @@ def content_of(record: Any) -> Any:
 
 
 def type_of(record: Mapping[str, Any]) -> str:
-    """Return the type of a record with its subtype, such as `progress/…` with the type of its data."""
+    """Return the type of a record with its subtype, such as `progress/…` with the type of its
+    data.
+    """
     type = type_in(record)
     inner = {"progress": "data", "attachment": "attachment"}.get(type)
     sub = type_in(dict_in(record, inner)) if inner else record.get("subtype")

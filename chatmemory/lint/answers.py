@@ -139,7 +139,9 @@ _STEP = declared_pattern(r"\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w)", most=1_000)
 
 
 def too_long(error: str) -> TooLong | None:
-    """Return the details of a provider's error about a too long prompt, or None for another error."""
+    """Return the details of a provider's error about a too long prompt, or None for another
+    error.
+    """
     for text in texts_in(error):
         for pattern in _TOO_LONG:
             if found := pattern.search(text):

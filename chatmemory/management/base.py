@@ -102,7 +102,9 @@ def wrong_arguments(message: str) -> CommandError:
 
 
 def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
-    """Raise CommandError if an option is combined with options that the command would then ignore."""
+    """Raise CommandError if an option is combined with options that the command would then
+    ignore.
+    """
     for other in others:
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))

@@ -180,7 +180,9 @@ class MessageDetail:
 
     @property
     def is_summary(self) -> bool:
-        """Whether the message is a summary from a compaction, or a branch's copy of such a summary."""
+        """Whether the message is a summary from a compaction, or a branch's copy of such a
+        summary.
+        """
         return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
 
     @cached_property

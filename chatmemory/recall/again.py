@@ -62,7 +62,9 @@ class Recurrence(NamedTuple):
 
 
 class ReadMessage(NamedTuple):
-    """A message with its facts, and with the evicted facts and tool calls that it repeats, by kind."""
+    """A message with its facts, and with the evicted facts and tool calls that it repeats, by
+    kind.
+    """
 
     facts: MessageFacts
     again: tuple[Recurrence, ...] = ()

@@ -167,7 +167,9 @@ class Figures:
 
     @property
     def has_weight(self) -> bool:
-        """Whether any fact was needed, and the conversation has at least FEWEST_CALLS model calls."""
+        """Whether any fact was needed, and the conversation has at least FEWEST_CALLS model
+        calls.
+        """
         return self.recalls > 0 and self.calls >= FEWEST_CALLS
 
     def facts_held_at(self, variant: int, limit: int) -> int:

@@ -101,7 +101,9 @@ class Incident:
 
     @property
     def happened(self) -> str:
-        """The verb phrase for `what`, singular or plural, such as that a fact was asked for again."""
+        """The verb phrase for `what`, singular or plural, such as that a fact was asked for
+        again.
+        """
         several = self.words.to_several if self.are_several else ""
         return several or self.words.happened
 

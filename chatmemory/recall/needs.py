@@ -44,7 +44,9 @@ class Need(NamedTuple):
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the earliest mention that must be in memory; None if all facts are `known` anyway."""
+        """Return the earliest mention that must be in memory; None if all facts are `known`
+        anyway.
+        """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
 

@@ -395,7 +395,9 @@ def _parts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def place_key(text: str) -> str:
-    """Return the distinctive words of an address: without filler words, folded, joined by spaces."""
+    """Return the distinctive words of an address: without filler words, folded, joined by
+    spaces.
+    """
     words = _PLAIN_WORD.findall(folded(text))
     return " ".join(each for each in words if each not in fillers() or each.isdecimal())
 

@@ -427,7 +427,9 @@ def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
 def check_oversized(
     policy: Policy, system: Entry | None, message: Entry, index: int | None = None
 ) -> None:
-    """Raise OversizedMessage if a message is oversized. `index` is its index in a list of messages."""
+    """Raise OversizedMessage if a message is oversized. `index` is its index in a list of
+    messages.
+    """
     if not is_oversized(policy, system, message):
         return
     beside = [each for each in _with(system, message) if each != message]

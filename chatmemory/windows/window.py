@@ -181,7 +181,9 @@ class Window:
         return [loaded.get(entry, entry) for entry in entries]
 
     def loaded(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return entries with their messages. Entries that left a stored window can be loaded, too."""
+        """Return entries with their messages. Entries that left a stored window can be loaded,
+        too.
+        """
         return [*self._loaded(entries).values()]
 
     def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:

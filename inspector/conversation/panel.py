@@ -115,7 +115,9 @@ class IndexTerms:
 
     @property
     def groups(self) -> dict[str, list[Row]]:
-        """The listed terms by label, the best label first. Terms without a label are under "terms"."""
+        """The listed terms by label, the best label first. Terms without a label are under
+        "terms".
+        """
         found: dict[str, list[Row]] = {}
         for row in self.listed:
             found.setdefault(row.label or "terms", []).append(row)

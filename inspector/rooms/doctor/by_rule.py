@@ -1,4 +1,6 @@
-"""The flag of refused windows, by rule: each rule with the providers that would reject the windows."""
+"""The flag of refused windows, by rule: each rule with the providers that would reject the
+windows.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ CLIENT = "client"
 
 
 class Common(NamedTuple):
-    """The id prefix that most cases share, up to its last slash: `cases` of the `of` cases have it."""
+    """The id prefix that most cases share, up to its last slash: `cases` of the `of` cases have
+    it.
+    """
 
     prefix: str
     cases: int

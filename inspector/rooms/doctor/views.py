@@ -34,7 +34,9 @@ PAGE_SIZE = 25
 
 @require_safe
 def doctor(request: HttpRequest) -> HttpResponse:
-    """Show the causes for which providers would reject windows, or the conversations of one cause."""
+    """Show the causes for which providers would reject windows, or the conversations of one
+    cause.
+    """
     visit = Visit.read(request.GET.dict())
     if visit.parameters:
         return _cause(request, visit)

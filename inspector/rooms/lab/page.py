@@ -184,7 +184,9 @@ class FleetPage:
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """The recalls held and the cost of each framework's memory, for the counted conversations."""
+        """The recalls held and the cost of each framework's memory, for the counted
+        conversations.
+        """
         if self.frameworks is None:
             return []
         out = [id for ids in self.advice.measured.left_out.values() for id in ids]

@@ -70,7 +70,9 @@ class FleetQuery:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A conversation of the lab. Its figures must have been computed for the `state` of its ledger."""
+    """A conversation of the lab. Its figures must have been computed for the `state` of its
+    ledger.
+    """
 
     id: str
     state: str

@@ -1,4 +1,6 @@
-"""The board: the cells, the history and the memory of a scene, and the change that happens to them."""
+"""The board: the cells, the history and the memory of a scene, and the change that happens to
+them.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ class Board:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """The messages of the history, the summaries, and until the answer, the arriving messages."""
+        """The messages of the history, the summaries, and until the answer, the arriving
+        messages.
+        """
         return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
 
     @cached_property

@@ -105,7 +105,9 @@ class SearchResult:
 
 
 def marks(view: ConversationState) -> Highlights | None:
-    """Return the phrase, its most relevant mentions, and the steps at which memory had the phrase."""
+    """Return the phrase, its most relevant mentions, and the steps at which memory had the
+    phrase.
+    """
     search = search_on(view)
     if search is None:
         return None

@@ -12,7 +12,9 @@ from inspector.rooms.search.sqlite import SqliteIndex
 
 
 class IndexCheck(LedgerCheck):
-    """The check of the search index. It comes last, so that a gap in the index hides no alteration."""
+    """The check of the search index. It comes last, so that a gap in the index hides no
+    alteration.
+    """
 
     def end(self) -> None:
         check_index(self.memory.pk)

@@ -79,7 +79,9 @@ class DraftForm(forms.Form):
 
     @property
     def unknown_role(self) -> tuple[int, str] | None:
-        """The first line with an unknown role, and the unknown word; None if all roles are known."""
+        """The first line with an unknown role, and the unknown word; None if all roles are
+        known.
+        """
         data = self.cleaned_data
         return unknown_role(data.get("text", "")) if data.get("role") == "script" else None
 

@@ -96,7 +96,9 @@ class Command(DatabaseCommand):
         return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:
-        """Write lines to a new file that only its owner can read. Without a path, print the lines."""
+        """Write lines to a new file that only its owner can read. Without a path, print the
+        lines.
+        """
         if path is None:
             for line in lines:
                 self.stdout.write(line)
