@@ -1,6 +1,7 @@
-"""Data files of this library, which lie beside its modules.
+"""Data files of chatmemory, stored beside its modules.
 
-They are read by their paths: `importlib.resources` takes a twelfth of the import of this library.
+Files are read by their paths: `importlib.resources` would take a twelfth of the time to import
+chatmemory.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def known_model(name: str | None) -> KnownModel | None:
 
 
 def smallest_prompt(names: Iterable[str]) -> int | None:
-    """Return the most tokens of a prompt that each of some models accepts; None if one of them is
-    unknown, or no model is named.
+    """Return the largest prompt, in tokens, that all of the models accept; None if a model is
+    unknown, or none is named.
     """
     found = [known_model(name) for name in names]
     known = [each.prompt for each in found if each is not None]

@@ -59,8 +59,11 @@ class ListColumn:
 
 
 class Room(AppConfig):
-    """The configuration of a room. The last part of its module's name is its name, with the prefix
-    `chatmemory_` its label. Its methods import its modules, since it is loaded before the models.
+    """The configuration of a room.
+
+    Its name is the last part of the name of its module. Its label is this name with the prefix
+    `chatmemory_`. Methods import the modules of the room when called, because the configuration is
+    loaded before the models.
     """
 
     default_auto_field = "django.db.models.BigAutoField"

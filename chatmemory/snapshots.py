@@ -15,9 +15,10 @@ _READING: WeakSet[BaseDatabaseWrapper] = WeakSet()  # the connections that are w
 
 @contextmanager
 def one_snapshot() -> Iterator[None]:
-    """Let all reads of the block see one state. Writers need not wait, and are not seen.
+    """Let all reads of a block see one state of the database. Writers need not wait, and their
+    changes are not seen.
 
-    Within a transaction, or within another snapshot, the block reads as that one does.
+    Within a transaction, or within another snapshot, the block sees the state of the outer one.
     """
     connection = database.connection()
     connection.ensure_connection()

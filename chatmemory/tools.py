@@ -82,7 +82,9 @@ def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
 
 
 def found_in(memory: ChatMemory, query: Query) -> Quotes:
-    """Search the history of a memory: in its store, or in the messages that its store returns."""
+    """Search the history of a memory by its store, or search the messages of a store without a
+    search.
+    """
     search = memory.searched_by
     if search is not None:
         return search(memory.id, query)

@@ -77,7 +77,7 @@ def sign_in_link(username: str, port: int) -> str:
 def make_token(user: User) -> str:
     """Return a token that signs this user in once, within 15 minutes.
 
-    The token holds the user's `last_login`, so that any later sign-in makes it invalid.
+    The token holds the user's `last_login`, so that any later sign-in makes the token invalid.
     """
     return signing.dumps([user.pk, _last_login(user)], salt=_SALT)
 

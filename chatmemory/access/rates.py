@@ -74,8 +74,8 @@ def process_rates() -> Rates:
 def shared_rates() -> Rates:
     """Return the counts in CACHES["chatmemory"], or in CACHES["default"] without it.
 
-    The cache object is kept: with ASGI, Django gives each request another one, each with its own
-    connection to Redis.
+    The cache object is reused. With ASGI, Django would make a cache object for each request, each
+    with its own connection to Redis.
     """
     return SharedRates(caches[_alias()])
 

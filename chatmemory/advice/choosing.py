@@ -1,9 +1,10 @@
-"""The choice of a window: what to do about a conversation, or about several.
+"""Chooses a window: what to do about a conversation, or about several.
 
-Each conversation counts alike: the cost is the mean of relative costs, and what is held the mean of
-shares. So one long conversation decides no more than one short one. A conversation that needs, or
-has in tokens, far more than the others stands apart. The halves in which a window must save are
-chosen by a digest of the id, so that one more conversation moves no other one.
+Each conversation counts alike, so a long conversation decides no more than a short one. The cost is
+the mean of relative costs, and the share of facts held is the mean of shares. A conversation with
+far more needed facts or tokens than the rest is an outlier. A digest of the id puts each
+conversation into one of two halves, in both of which a window must save. A new conversation
+therefore moves no conversation to the other half.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ def advise(
     prices: Prices = NO_PRICES,
     keeps: Policy | None = None,
 ) -> Advice:
-    """Return the advice for conversations. If they are of several groups whose advice differs,
-    there is none for all of them. `keeps` is a policy whose option is asked for, such as the limit
-    that would have kept a fact.
+    """Return the advice for conversations. If their groups get different advice, the verdict for
+    all of them says so.
+
+    `keeps` is a policy whose option is also needed, such as the limit that would have kept a fact.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:

@@ -95,8 +95,10 @@ def effect_sums(effect: Effect) -> list[tuple[str, str]]:
 
 
 def effect_warning(effect: Effect) -> str:
-    """Return that sending everything would be better, or how many conversations would then cost
-    more than that; empty if neither is so.
+    """Return a warning: that sending everything is better, or how many conversations would cost
+    more than sending everything.
+
+    Returns "" if neither is true.
     """
     after, number = effect.after, effect.measured.conversations
     if after is None or after.cost < DEARER:

@@ -242,15 +242,16 @@ def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
 
 
 def choice(change: ChangeResult) -> str:
-    """Say which messages a change let leave for want of room, in words that follow "was": `the
-    oldest`, unless an older one that could have left may have stayed.
+    """Return which messages a change evicted to respect the limit, in words that follow "was".
+
+    The words are `the oldest`, unless an older message that could have left may have stayed.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest
 
 
 def own_choice(change: ChangeResult) -> str:
-    """Say which messages a policy's own rule chose, in words that follow "was"; empty if no such
+    """Return which messages a policy's own rule chose, in words that follow "was"; "" if no such
     rule decided.
     """
     for policy in filter(None, (change.policy, change.policy_before)):

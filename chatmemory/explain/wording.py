@@ -87,7 +87,9 @@ def is_of_turns(policy: Policy | None) -> bool:
 
 
 def load_words(policy: Policy | None, totals: Totals) -> str:
-    """Return the load of a window in words: in tokens where no policy can say."""
+    """Return the load of a window in words, in the policy's unit; in tokens without an installed
+    policy.
+    """
     if can_decide(policy):
         return in_unit(policy.load(totals), policy)
     return counted(totals.tokens, "token")

@@ -65,9 +65,10 @@ _ABOUT_TURNS = (
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file: each has a type and a payload, or is an item itself.
+    """Return the records of a file. Each record has a type and a payload, or is an item without a
+    payload.
 
-    The first version wrote one object, with the session and its items.
+    The first version of Codex wrote one object, with the session and its items.
     """
     if isinstance(value, dict) and dict_in(value, "session") and list_in(value, "items"):
         value = [value["session"], *value["items"]]

@@ -284,7 +284,7 @@ class Writer(_Conversion, ABC):
         return isinstance(value, dict)
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Add a value to the last one and return True if they are one value.
+        """Add a value to the previous value, and return whether both are one value now.
 
         `joins` is True if both were read from one value. Most formats never join values.
         """
@@ -515,9 +515,10 @@ def answer_of(
 
 
 def stand_in(kind: str, name: str | None) -> TextContent:
-    """Return a text for content that a message cannot hold, such as a file that the provider has.
+    """Return a text that replaces content without a field in messages, such as a file at the
+    provider.
 
-    If the message is sent back to the provider as it came, the content is restored.
+    The content is restored if the unchanged message is sent back to the provider.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 

@@ -22,8 +22,9 @@ _MODES = slice(18, 20)  # the bytes of the header that say whether there is a wr
 
 @dataclass(frozen=True)
 class KnownDatabase:
-    """A database of a program. `sessions` yields the JSON of its sessions, for the format of that
-    name. It has all of these `tables`.
+    """A database of a program, recognized by its `tables`.
+
+    `sessions` yields the JSON of its sessions, for the format named by `format`.
     """
 
     format: str

@@ -1,8 +1,8 @@
-"""Files of other programs that are recognized but not read: the error names the program.
+"""Files of other programs that are recognized but not read. The error names the program.
 
-Each is one entry of `KNOWN`, or of `KNOWN_BEGINNINGS` if it is no JSON. They are tried before the
-formats, so that such a file is not mistaken for one that can be read: `is_like` must be True only
-for files of that program.
+Each program has an entry in `KNOWN`, or in `KNOWN_BEGINNINGS` if its files are not JSON. These
+entries are tried before the formats. `is_like` must be True only for files of its program, so that
+no readable file is refused.
 """
 
 from __future__ import annotations

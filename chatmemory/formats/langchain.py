@@ -80,7 +80,9 @@ _KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "f
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of messages, or an object that holds one, such as the state of an agent."""
+    """Return the list of messages in a value: the list itself, or the list in an object such as the
+    state of an agent.
+    """
     names = ("thread_id", "id")
     if values := dict_in(value, "values"):
         found = find_turns(values, _are_messages, names=names)

@@ -224,8 +224,8 @@ class TurnReader(Reader):
     def ai_message(self, parts: list[Any]) -> AiMessage: ...
 
     def joined(self, turn: dict[str, Any], found: Parts) -> Iterator[ReadMessage]:
-        """Yield the messages of a turn, each with its parts. The first one keeps the other
-        properties.
+        """Yield the messages of a turn, each with its parts. The first message keeps the other
+        properties of the turn.
         """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):

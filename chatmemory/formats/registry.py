@@ -128,7 +128,7 @@ def two_way_formats() -> dict[str, Format]:
 def parse_messages(
     values: Any, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
 ) -> Transcript:
-    """Read one list of messages. It may answer calls of the messages in `after`, which come before.
+    """Read a list of messages. They may answer tool calls of the earlier messages in `after`.
 
     Raises UnreadableTranscript with the `index` of the message at fault.
     """

@@ -21,9 +21,9 @@ LEFT = "messages on other branches, not reached from the last message"
 
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
-    """Return the messages of a tree by id: the path to the last one first, then all others.
+    """Return the messages of a tree by id: the path to `last` first, then all other messages.
 
-    If the last one is not in the tree, the newest one, which is the last in the file, is used.
+    If `last` is not in the tree, the last message in the file is used.
     """
     if not isinstance(last, str) or last not in values:
         last = next(reversed([*values]), None)

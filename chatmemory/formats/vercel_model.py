@@ -44,8 +44,9 @@ _APPROVALS = ("tool-approval-request", "tool-approval-response")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of messages, or an object that holds one under `messages`, if any part is one
-    that only the AI SDK has.
+    """Return the list of messages in a value: the list itself, or the `messages` of an object.
+
+    The messages must contain a part that only the AI SDK has.
     """
     return find_turns(value, _are_messages)
 

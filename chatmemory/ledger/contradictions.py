@@ -33,9 +33,9 @@ class Contradicted(Exception):
 
 
 class LedgerCheck:
-    """A check that runs along with the replay of a conversation, in the order of its ledger.
+    """A check of each row during the replay of a conversation, in the order of its ledger.
 
-    Its methods raise Contradicted for a row that is wrong.
+    Its methods raise Contradicted for a wrong row.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -48,9 +48,9 @@ class LedgerCheck:
         """Check a stay during the replay of the step that began this stay."""
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step, after its messages and the stays that it began.
+        """Check a step, after its messages and the stays that began with the step.
 
-        `ended` are the numbers and the reasons of the stays that it ended, by number.
+        `ended` has the number and the reason of each stay that ended with the step, by number.
         """
 
     def end(self) -> None:

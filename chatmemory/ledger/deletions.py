@@ -11,7 +11,9 @@ from chatmemory.models import AuditEntry, Memory
 
 
 class Deletion(NamedTuple):
-    """A deletion in an audit entry: the number of steps, and the head."""
+    """A deletion in an audit entry: the number of the conversation's steps, and the digest of the
+    last step.
+    """
 
     steps: int | str | None
     head: int | str | None

@@ -217,9 +217,10 @@ def newest_kept() -> int:
 
 
 class Rounds:
-    """The rounds of one process over changed conversations: first the ones that change now, then
-    the ones that had changed before the first round, newest change first. A conversation that fails
-    is logged once, and left to its next reader.
+    """The rounds of one process over changed conversations.
+
+    Conversations that change now come first, followed by those that changed before the first round,
+    newest change first. A failing conversation is logged once, and left to its next reader.
     """
 
     def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:

@@ -50,8 +50,8 @@ def numbered(
     origin: str = SAID,
     overrides: str | None = None,
 ) -> Entry:
-    """Return an entry with the numbers of its rows. An entry of another stay keeps the overrides of
-    that stay unless others are given.
+    """Return an entry with the numbers of its rows. An entry from another stay keeps the overrides
+    of that stay, unless overrides are given.
     """
     if entry.n and overrides is None:
         frame, size, overrides = entry.frame, entry.size, entry.overrides

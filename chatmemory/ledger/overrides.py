@@ -113,8 +113,8 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return overrides for another stay of the same message. Of erased ones, only the mark of a
-    stub is kept.
+    """Return overrides for a further stay of the same message. Of erased overrides, only the mark
+    of a placeholder is kept.
     """
     if overrides is None or not is_erased(overrides):
         return overrides

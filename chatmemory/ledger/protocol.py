@@ -46,7 +46,7 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
 
     Each message carries its stored token count, so that it need not be counted again. A redacted
-    message carries none, because the stored count is that of the erased words.
+    message carries no count, because the stored count includes the erased words.
     """
     return [message for _, message in _read(window_messages(storable_id(memory_id)))]
 

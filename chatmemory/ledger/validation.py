@@ -174,8 +174,8 @@ Item = TypeVar("Item")
 
 
 class Storable(list[Item]):
-    """Messages that have been checked, so that they need not be checked under the lock, and the
-    number of characters of their JSON.
+    """Messages that were checked before the lock was taken, and the number of characters of their
+    JSON.
     """
 
     def __init__(self, items: Iterable[Item], characters: int) -> None:

@@ -92,9 +92,8 @@ def read_message(row: FramedRow) -> ChatMessage:
 
 
 def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
-    """Return the message of a row as a stay with these overrides shows it.
-
-    Raises CorruptRow if it cannot be read.
+    """Return the message of a row with the overrides of a stay. Raises CorruptRow if the row cannot
+    be read.
     """
     message = read_message(row)
     if overrides is None:
@@ -262,8 +261,8 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the window of a Memory row, with its open stays unless others are given. The `cursor`
-    is that of the transaction.
+    """Return the window of a Memory row. Its stays are the open stays unless `stays` are given.
+    `cursor` belongs to the transaction.
     """
     source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)
     policy = memory.policy

@@ -17,8 +17,10 @@ _NUMBER = r"[\d,]{1,12}"  # in place of # in the patterns
 
 
 class ErrorPlace(NamedTuple):
-    """A place in a request that an error names: the list, the index in it, and the rest of the path
-    in one form, such as `messages`, 0 and `.content[1]`.
+    """A position in a request, as named by a provider's error.
+
+    It has the name of the list, the index in the list, and the rest of the path in one form, such
+    as `messages`, 0 and `.content[1]`.
     """
 
     list: str

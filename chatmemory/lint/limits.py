@@ -151,9 +151,10 @@ def _walked(place: JsonField, parts: Sequence[tuple[str, str | None]]) -> Iterat
 
 @dataclass(frozen=True)
 class Order:
-    """The order of roles in a provider's list: which follow each other, and which begin and end it.
+    """The order of roles in a provider's list: which role may follow a role, and which roles may
+    begin and end the list.
 
-    Consecutive results of tools are one turn. An empty set allows every role.
+    Consecutive tool results are one turn. An empty set allows every role.
     """
 
     after: Mapping[str, str]

@@ -48,7 +48,7 @@ def _list_in(value: Any, name: str) -> list[Any]:
 
 
 def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
-    """A text that is empty, or that is blank while the message has no other text.
+    """A text that is empty, or blank in a message without another text.
 
     A blank text beside another text was accepted, as
     https://github.com/LibreChat-AI/agents/pull/124 reports.
@@ -172,7 +172,7 @@ def _kind_of_bytes(data: Any) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """The first call of a step of the current turn, without the signature that it came with."""
+    """The first tool call of a step in the current turn, if its thought signature is missing."""
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
         if turn.position > current_turn:
@@ -350,9 +350,9 @@ def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Reasoning of OpenAI needs the item that it led to, which also has an id of OpenAI.
+    """Reasoning of OpenAI without the item that it led to, which also has an id of OpenAI.
 
-    Other hosts of this API make ids of another form, and do not require the item.
+    Other hosts of this API make different ids, and do not require the item.
     """
     for turn, following in zip_longest(sent.turns, sent.turns[1:]):
         for item, after in zip_longest(turn.own, turn.own[1:]):

@@ -1,4 +1,4 @@
-"""The repairs of a window, in the order in which they are tried. A clean window stays as it is."""
+"""The repairs of a window, in the order in which they are tried. A clean window is unchanged."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ LONGEST = 100_000  # characters of an error that are read
 
 
 def texts_in(error: str) -> Iterator[str]:
-    """Yield the error as it is, and the texts of its JSON, which may be JSON again."""
+    """Yield the error itself, and the strings of its JSON, which may contain JSON again."""
     error = error[:LONGEST]
     yield error
     try:

@@ -79,9 +79,9 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The calls of a turn that have no result yet, and the results of its other calls by id.
+    """The tool calls of a turn without a result, and the results of its other calls by id.
 
-    `before` is the turn that came while they waited; None means the end of the window.
+    `before` is the turn that came while these calls waited; None means the end of the window.
     """
 
     def __init__(self, call: Turn = NO_CALL) -> None:
@@ -118,8 +118,10 @@ class Waiting:
             self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
-        """Take a result that answers one of the calls; return False if it answers none of them. A
-        result without an id answers the first call without one, or else the first that waits.
+        """Take a result, and return whether it answers one of the calls.
+
+        A result without an id answers the first call without an id, otherwise the first call
+        without a result.
         """
         id = result.answers
         if id is None and None not in self._places:

@@ -17,8 +17,8 @@ _EVERY = 1.0  # seconds between two writes of the file
 
 @dataclass
 class Verified:
-    """The conversations that were verified so far, in the order of their ids, up to `after`, and
-    the contradictions that were found in them.
+    """The number of conversations verified so far, in the order of their ids, up to `after`, and
+    their contradictions.
     """
 
     after: str = ""

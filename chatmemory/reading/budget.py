@@ -139,10 +139,10 @@ def budget_at(memory_id: str, view: WindowView) -> Budget:
 def with_media(
     memory_id: str, rows: Iterable[MessageView], frames: Mapping[int, str] | None = None
 ) -> frozenset[int]:
-    """Return the seqs of the messages among these that have images, audio, video or files.
+    """Return the seqs of messages with images, audio, video or files.
 
-    The frame of a message whose content is one text has a gap; only the others are searched.
-    `frames` are those that the caller has read, by seq.
+    The frame of a message whose content is one text has a gap; only messages without such a gap are
+    searched. `frames` are frames that the caller has read, by seq.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]

@@ -1,7 +1,7 @@
 """A passage: the part of a ledger after a step, from which derived rows are continued.
 
-It has the messages that were said in it, and the windows between its steps, which are built from
-the stays: no rule decides anything again.
+A passage has its messages in history, and the windows between its steps. These windows are built
+from the stays: no policy decides anything again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rows that queries return, and functions that make them from stored rows.
 
-A message has its stays in the window. A stay that ended in its own first step has the reason why
-the message did not fit.
+A message row has the stays of the message in the window. A stay that ended in its own first step
+has the reason why the message did not fit.
 """
 
 from __future__ import annotations

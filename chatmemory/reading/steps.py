@@ -78,7 +78,9 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 
 def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
-    """Return the step of a row with its change. The step before it is read unless it is given."""
+    """Return the step of a row with its change. The previous step is read unless `previous` is
+    given.
+    """
     if previous is None and row.n > 1:
         previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
@@ -121,10 +123,12 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
 
 
 def step_at_time(memory_id: str, moment: datetime) -> int:
-    """Return the last step up to a moment; before the first step, that one. Without steps, 0.
+    """Return the last step up to a moment; the first step for an earlier moment, and 0 without
+    steps.
 
-    It is found by bisection, since steps are in order of time. If a clock went back, several steps
-    were the last one at that moment, and one of them is returned. Raises MemoryNotFound.
+    The step is found by bisection, because steps are in order of time. If a clock went back,
+    several steps were the last step at that moment, and one of these is returned. Raises
+    MemoryNotFound.
     """
     numbers = range(1, find_memory(memory_id).last_step + 1)
     times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
@@ -242,8 +246,8 @@ class StepPoint:
 
 @dataclass
 class StepSample(StepPoint):
-    """A step with its new messages. If there is only one, it is the `arrival`, and `left_step` the
-    last step up to the playhead at which it left, if any.
+    """A step with its new messages. A single new message is the `arrival`. `left_step` is the last
+    step up to the playhead that evicted it, if any.
     """
 
     seqs: range = range(0)
@@ -267,9 +271,9 @@ LedgerState = tuple[datetime, int, bytes]
 
 
 def step_samples(memory: Memory, at: int) -> StepSamples:
-    """Return the steps around `at`, and an outline of all.
+    """Return the steps around `at`, and an outline of all steps.
 
-    They are read by key, so that the cost does not grow with the conversation.
+    Steps are read by key, so that the cost does not grow with the conversation.
     """
     part = part_around(memory.last_step, at)
     state = memory.created_at, memory.last_step, bytes(memory.head)
@@ -288,7 +292,7 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
 
 
 def part_around(steps: int, at: int) -> range:
-    """Return the steps that are read in full; `at` is among them, unless it is step 0."""
+    """Return the range of steps to read in full. The range contains `at`, unless `at` is step 0."""
     begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
     first = max(0, min(begin, steps - PART)) + 1
     return range(first, min(steps, first + PART - 1) + 1)

@@ -99,9 +99,9 @@ def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[in
 
 
 def summaries_covering(memory_id: str, seq: int) -> list[Message]:
-    """Return the summaries that cover a message, also through earlier ones, by seq.
+    """Return the summaries that cover a message, directly or through earlier summaries, by seq.
 
-    If no summary ever replaced it, one query finds this out.
+    If no summary covers the message, this takes one query.
     """
     found: set[int] = set()
     newest = {seq}

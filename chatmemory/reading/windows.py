@@ -143,9 +143,10 @@ class WindowView:
 
     @cached_property
     def first_system(self) -> MessageView | None:
-        """The system message that does not leave for want of room, or None.
+        """The system message that no limit evicts, or None.
 
-        It may be anywhere: messages before it leave first, and at the head it is skipped.
+        It may be anywhere in the window: messages before it leave first, and at the head it is
+        skipped.
         """
         return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 
@@ -232,8 +233,9 @@ def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
 
 
 def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> WindowView:
-    """Return the window of some rows, without the ones that the policy hides. If it recovers, tool
-    calls and results must have been read.
+    """Return the window of some rows, without the rows that the policy hides.
+
+    For a policy that recovers, tool calls and results must have been read.
     """
     stored = tuple(rows)
     if not can_decide(policy):
@@ -371,11 +373,11 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the original token counts, by seq, of messages in the window after a step that have
-    another count there.
+    """Return the original token counts, by seq, of messages with another count in the window after
+    a step.
 
-    Only a message with a second stay can have one: another estimator counted it first, or it is a
-    result that was cleared.
+    Only a message with a second stay can have another count: another estimator counted it first, or
+    it is a cleared tool result.
     """
     if step.last_stay == step.last_seq:
         return {}

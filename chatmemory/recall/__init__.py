@@ -156,7 +156,9 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
 def recalls_of(
     histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
 ) -> list[Recall]:
-    """Measure the recall under each policy, given the conversation as a history for each."""
+    """Return the recall under each policy. `histories` has the conversation's history for each
+    policy.
+    """
     known: dict[tuple[int, Policy | None], Recall] = {}
 
     def found(history: History, policy: Policy | None) -> Recall:

@@ -1,6 +1,6 @@
-"""Facts and calls that come up again in the messages of a conversation, whatever memory held.
+"""Facts and tool calls that are repeated in a conversation, whether or not memory held them.
 
-A fact is an incident only where it was forgotten, which a replay or the ledger shows.
+A repetition is an incident only if the fact had left memory, which a replay or the ledger shows.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ class Calls:
 
 
 def is_error(message: ToolExecutionResultMessage) -> bool:
-    """Return whether a result is an error: by its flag, by how it begins, or by its JSON."""
+    """Return whether a tool result is an error: by its flag, by its first word, or by its JSON."""
     text = text_of(message).lstrip()
     if message.is_error or text.startswith(("Error", "Traceback")):
         return True

@@ -109,7 +109,7 @@ class NeededTerms:
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Count the needed terms that the last `tokens` of the window would have held in place of
+        """Count the needed terms that the last `tokens` of the window would have held instead of
         the summary.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
@@ -226,8 +226,10 @@ def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
 
 
 class SessionPath(NamedTuple):
-    """A way through a session that was recorded. A rewind makes a path of its own, which shares its
-    beginning with others of the session; `root` identifies the session, and is equal for all paths.
+    """A path through a recorded session.
+
+    Each rewind makes a further path, which shares its beginning with other paths of the session.
+    `root` identifies the session, the same for all paths.
     """
 
     root: str
@@ -287,8 +289,10 @@ class CorpusEvidence(NamedTuple):
 def corpus_evidence(
     paths: Sequence[SessionPath], words: Words = NO_WORDS, estimator: str = DEFAULT_ESTIMATOR
 ) -> CorpusEvidence:
-    """Return the evidence of all compactions of some sessions. A path adds nothing that another one
-    of its session has: each compaction is there once, and a term is mentioned once a session.
+    """Return the evidence of all compactions of some sessions.
+
+    Each compaction counts once, although several paths of a session contain it. Each term counts
+    once per session.
     """
     terms: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:

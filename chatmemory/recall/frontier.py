@@ -231,7 +231,7 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
 
 
 def changed_prefixes(calls: Sequence[Call], overhead: int) -> int:
-    """Count the prompts that do not begin with the whole prompt before. `overhead` are the tokens
+    """Count the prompts that do not begin with the whole previous prompt. `overhead` are the tokens
     of a request beside its messages.
     """
     return sum(then.shared < before.prompt - overhead for before, then in pairwise(calls))

@@ -91,7 +91,7 @@ class Incident:
 
     @property
     def what(self) -> str:
-        """The names of what came up again: the tool that was called, or the best known facts."""
+        """The name of the repeated tool call, or the best known of the repeated facts."""
         return (self.tool or "A tool") if self.result else facts_words(self)
 
     @property
@@ -114,10 +114,11 @@ class Incident:
 
 
 class IncidentMessages(NamedTuple):
-    """The messages that every sentence, card, file and answer of the API names for an incident.
+    """The messages of an incident that all sentences, cards, files and API answers name.
 
-    `said` is the message that people remember: the latest of a user that said the fact, else of a
-    tool. Its fact left memory at `left_step`, `asked` asked for it, and `again` repeats it.
+    `said` is the message that people remember: the latest user message with the fact, otherwise the
+    latest tool result. The fact left memory at `left_step`. `asked` is the message that asked for
+    it, and `again` the message that repeats it.
     """
 
     said: int

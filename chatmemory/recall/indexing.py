@@ -17,7 +17,9 @@ from chatmemory.windows.window import Entry, Window
 
 
 class Indexing:
-    """The index of a replay. Entries of a replay have no messages, which it reads from `said`."""
+    """Maintains the index message of a replay. Entries of a replay have no messages, so these are
+    read from `said`.
+    """
 
     def __init__(self, policy: Policy, said: Sequence[ChatMessage]) -> None:
         self._policy, self._said = policy, said

@@ -360,8 +360,9 @@ def _own_requests(phrases: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def spoken_in(text: str) -> Sequence[Language]:
-    """Return the languages in which a folded text may be written: of those with spaces, the ones
-    with about as many small words as any other.
+    """Return the languages in which a folded text may be written.
+
+    Of languages with spaces, these are the languages with about the highest count of small words.
     """
     if HAS_CJK.search(text):
         return languages()

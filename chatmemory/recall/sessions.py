@@ -40,8 +40,10 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
 def said_messages(
     messages: Sequence[ChatMessage], session: Session | None
 ) -> Sequence[ChatMessage]:
-    """Return the messages of a conversation as the history of an import has them: those of a
-    session without its summaries, and with what only the session knows of them.
+    """Return the messages of a conversation as an import stores them in history.
+
+    The messages of a session come without its summaries, and with the details that only the session
+    has.
     """
     if session is None:
         return messages

@@ -34,9 +34,8 @@ def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def searches_messages(words: str) -> bool:
-    """Return whether messages are searched for these words.
-
-    One or two ASCII characters are not, because nearly every text contains them.
+    """Return whether these words are searched in messages. One or two ASCII characters are not,
+    because nearly every text contains them.
     """
     return len(words) >= LEAST_WORD or not words.isascii()
 

@@ -205,7 +205,9 @@ def all_strategies() -> tuple[Strategy, ...]:
 
 
 def own_strategy(name: str, function: Function) -> Strategy:
-    """Return the strategy of a function from the messages so far to those that would be sent."""
+    """Return the strategy of a user's function, from the messages so far to the messages to
+    send.
+    """
     module = getattr(function, "__module__", "")
     call = f"{module}.{getattr(function, '__qualname__', name)}"
     return Strategy(

@@ -97,10 +97,10 @@ def measure(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Measure a run over a conversation, and close it.
+    """Measure a run over a conversation, and close the run.
 
-    A need is held if each of its parts is mentioned in the prompt that would be sent just before
-    its message arrives. `everything` is the bill of sending everything, if it is known.
+    A need is held if each of its parts is mentioned in the prompt just before its message arrives.
+    `everything` is the bill of sending everything, if known.
     """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     try:

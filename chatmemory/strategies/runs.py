@@ -21,11 +21,11 @@ Sent = int | ChatMessage | Summary
 
 @dataclass(frozen=True)
 class Settings:
-    """The sizes of all strategies: `tokens` for those that count tokens, and `messages` for those
-    that count messages or groups of messages.
+    """The limits of all strategies: `tokens` for strategies that count tokens, and `messages` for
+    strategies that count messages or groups of messages.
 
-    A library counts tokens as it does by default. With `counts_alike`, those that take a counter
-    get the `estimator`, by which our own windows and all costs are counted.
+    A library counts tokens with its default function. With `counts_alike`, libraries that accept a
+    counter get the `estimator`, which also counts chatmemory's own windows and all costs.
     """
 
     tokens: int = 4_000
@@ -77,10 +77,10 @@ Function = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
 
 
 class FunctionRun(Run):
-    """The run of a function: it takes the messages so far, and returns those that would be sent.
+    """The run of a function from the messages so far to the messages to send.
 
-    A returned message that is the same object as one of the history, or equals it, stands for it.
-    Of equal messages, the latest is taken first.
+    A returned message stands for the message of the history that is the same object, or that equals
+    it. Of several equal messages, the latest is taken first.
     """
 
     def __init__(self, function: Function) -> None:

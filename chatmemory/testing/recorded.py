@@ -48,7 +48,7 @@ class Recorded:
 
     @cached_property
     def compared(self) -> Replay:
-        """The replay in figures: the facts that were needed and held, and the prompts of all
+        """The figures of the replay: the needed facts, the facts held, and the prompts of all model
         calls.
         """
         return replay(self.history, self.policy)

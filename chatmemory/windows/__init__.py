@@ -1,3 +1,3 @@
-"""Windows, which the model sees next, the policies that bound them, and the transitions of each
-change.
+"""Windows (the messages that the model sees next), the policies that limit them, and
+transitions.
 """

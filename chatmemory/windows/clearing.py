@@ -1,9 +1,8 @@
-"""Clearing: if its policy says so, a full window clears old tool results before a message leaves.
+"""Clearing: a full window clears old tool results before a message leaves, if its policy says so.
 
-Old tool results become stubs: short messages in their places, so that each call is still answered.
-The newest results, short ones and pinned ones stay whole.
-
-Source of the rule: Anthropic's context editing (clear_tool_uses_20250919).
+A cleared tool result is replaced by a short placeholder, so that its call is still answered. The
+newest results, short results and pinned results stay whole. Source of the rule: Anthropic's context
+editing (clear_tool_uses_20250919).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Compaction: a summary takes the place of messages, which leave the window and stay in history.
+"""Compaction: a summary replaces messages, which leave the window and stay in history.
 
-A summary can cover any part of the window. It takes the place of the first covered message, and
-evictions pass over it like a pinned one. A later compaction can cover it in turn.
+A summary can cover any part of the window. It takes the position of the first covered message, and
+evictions pass over it, as over a pinned message. A later compaction can cover the summary in turn.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SummaryOptions(TypedDict, total=False):
 class SummaryPlan:
     """Checked SummaryOptions. Raises InvalidValue.
 
-    `covering` are positions in the window, or other numbers that the caller gives its messages.
+    `covering` are positions in the window, or other numbers for messages, as the caller chooses.
     """
 
     covering: Collection[int] | None = None

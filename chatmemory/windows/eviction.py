@@ -190,7 +190,8 @@ class Head:
         return self.take(index) if self.at(index) else None
 
     def evict(self, position: int = 0) -> list[Eviction]:
-        """Evict the message at a position, and the results directly behind it if it calls tools.
+        """Evict the message at a position. If it has tool calls, also evict the results directly
+        after it.
 
         After the last position, nothing leaves.
         """

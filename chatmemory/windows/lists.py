@@ -326,7 +326,7 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match two lists of payloads so that as many messages as possible stay.
 
-    Use it for a list that was set as a whole, where no slide is expected.
+    Use this function for a list that was set as a whole, which is not expected to slide.
     """
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, Alignment(kept, {})))

@@ -50,11 +50,11 @@ MOST_TERMS = 200  # of an index
 
 
 class Oversized(StrEnum):
-    """The treatment of a message that the limit has no room for even alone.
+    """The treatment of a message that is larger than the limit allows.
 
-    EVICT is LangChain4j's rule: it leaves at once, after every message that could make room. With
-    REJECT it is refused. With KEEP the newest message stays, with its call and the other results of
-    that call.
+    With EVICT, LangChain4j's rule, the message leaves at once, after every message that could make
+    room. With REJECT it is refused. With KEEP the newest message stays, with its tool call and the
+    other results of that call.
     """
 
     EVICT = "evict"
@@ -177,7 +177,7 @@ class Policy(ABC):
     def cost(self, message: Weighable) -> int:
         """Return the share of a message in the load, by its type and its tokens.
 
-        It is never negative, and independent of the message's place.
+        The share is never negative, and independent of the position of the message.
         """
 
     def weigh(self, message: Weighable) -> int:
@@ -221,8 +221,10 @@ class Policy(ABC):
 
     @property
     def choice(self) -> str:
-        """The messages that a rule of its own lets leave, in words that follow "was": `the oldest
-        but the first two`. If it is empty, pages say that the policy's own rule chose them.
+        """The messages that a policy's own rule evicts, in words that follow "was": `the oldest but
+        the first two`.
+
+        If empty, pages say that the policy's own rule chose them.
         """
         return ""
 
@@ -267,8 +269,8 @@ class Policy(ABC):
 
     @property
     def whole_results(self) -> int:
-        """The number of newest tool results that stay whole when a full window clears the older
-        ones; 0 if it clears no results.
+        """The number of newest tool results that stay whole when a full window clears older
+        results; 0 if the policy clears no results.
         """
         return 0
 
@@ -335,7 +337,9 @@ class Policy(ABC):
 
 @cache
 def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:
-    """Return the fields of a kind that are options, by name: not its limit and its estimator."""
+    """Return the option fields of a kind of policy by name: all fields but its limit and its
+    estimator.
+    """
     others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
     return {option.name: option for option in fields(kind) if option.name not in others}
 

@@ -56,8 +56,8 @@ class ChatMemoryStore(ABC):
 class SingleSlotChatMemoryStore(ChatMemoryStore):
     """A thread-safe store for the messages of one memory in this process.
 
-    It keeps a window instead of a list, so that the cost of an add depends on the messages that it
-    evicts and not on the length of the window. Raises InvalidValue for any other id.
+    The store keeps a window instead of a list, so that the cost of an add depends on the evicted
+    messages and not on the length of the window. Raises InvalidValue for any other id.
     """
 
     keeps_system_attributes = True

@@ -163,8 +163,8 @@ def admit_beside_pins(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Return the transition of `admit`, also for a message without room beside the pinned ones: it
-    leaves at once, as in earlier versions.
+    """Return the transition of `admit`, also for a message without room beside the pinned messages.
+    Such a message leaves at once, as in earlier versions.
     """
     head, evictions = _without_interrupted(window, arrival, policy)
     trimmed = [] if keeps_interrupted(policy, arrival) else policy.trim(head)
@@ -292,7 +292,7 @@ def clear(window: Window, policy: Policy | None) -> Transition:
 def set_pinned(
     window: Window, entry: Entry, policy: Policy | None, pinned: bool = True
 ) -> Transition:
-    """Return the transition that pins or unpins a message, in its place.
+    """Return the transition that pins or unpins a message. Its position is unchanged.
 
     A tool call and the results directly after it are pinned together.
     """

@@ -1,4 +1,4 @@
-"""Policies as callers write them: as dictionaries, which JSON can hold, and as text, such as
+"""Reads policies as callers write them: as dictionaries for JSON, and as text such as
 `token_window:3000,low_water=0.6`.
 """
 

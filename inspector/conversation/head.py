@@ -18,7 +18,10 @@ from inspector.conversation.state import ConversationState
 
 
 class Head:
-    """The numbers of a page. The subclass has read its `state`."""
+    """The limit, the load and other numbers at the top of a conversation page.
+
+    Subclasses provide the `state`.
+    """
 
     state: ConversationState
 

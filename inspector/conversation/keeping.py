@@ -68,12 +68,13 @@ class KeepingLimit:
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
-    """Return the limit that would have kept the selected message, which left for want of room,
-    until it was next needed, or else until the step. Rooms know when it was needed.
+    """Return the limit that would have kept the selected message until it was next needed, or until
+    the step. Rooms know when the message was needed.
 
-    None if it left for another reason, if a client left it out, if it is synthetic, or if no
-    installed policy is in force now. A limit that is only measured is replayed as if it were
-    enforced. A long history is replayed only if the query asks for it.
+    None unless the message left because the limit was reached and an installed policy is in force.
+    None also for injected messages, and for messages that a client left out. A limit that only
+    measures is replayed as if it were enforced. A long history is replayed only if the query asks
+    for it.
     """
     row, left_by, step = view.selected, view.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):

@@ -46,8 +46,9 @@ def page_of(
 
 
 class ConversationPage(Addresses, Head):
-    """The presenter of a state for the page, or of a room's view in its place. It may answer a POST
-    to another URL.
+    """Presents a conversation state, or a room's view in its place, as a page.
+
+    The page may answer a POST to another URL.
     """
 
     def __init__(self, shown: ConversationState | View, is_posted: bool = False) -> None:

@@ -103,8 +103,10 @@ class Changes:
 
 
 class IndexTerms:
-    """The terms of an index by label, each with the number of its last message; `fallen` are those
-    that it remembers and does not list. With a `source`, only the terms of that message.
+    """The terms of an index message by label, each with the seq of its last message.
+
+    `fallen` are terms that the index remembers and does not list. With a `source`, only the terms
+    of that message.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:

@@ -196,7 +196,9 @@ class ConversationState:
 
     @cached_property
     def marks(self) -> Highlights:
-        """The marks of a room, which reads them for the stored step, and puts them into `read`."""
+        """The highlights of a room. The room reads them for the stored step, and adds what it read
+        to `read`.
+        """
         return rooms.marks(self)
 
 

@@ -189,7 +189,9 @@ class Places:
             self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
-        """Wait for a place, up to the given seconds. Close it to give it back. Raises QueueFull."""
+        """Wait for a place, at most the given seconds. Closing the place returns it. Raises
+        QueueFull.
+        """
         gates = self._gates(job)
         if any(gate.locked() for gate in gates):
             self._check_queue(job)

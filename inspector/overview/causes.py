@@ -87,7 +87,9 @@ class Closed:
 
 @dataclass(frozen=True)
 class Folded:
-    """A cause without a line: the number of its cases, and who muted it at which number."""
+    """A cause that is folded: the number of its cases, and who muted it at which number of
+    cases.
+    """
 
     name: str
     count: int

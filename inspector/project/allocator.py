@@ -1,8 +1,8 @@
-"""Memory of large answers goes back to the system.
+"""Returns the memory of large answers to the operating system.
 
-glibc maps a large block on its own and unmaps it when it is freed. But each freed block raises the
-size from which it does so, up to 32 MB (mallopt(3), M_MMAP_THRESHOLD). From then on large blocks
-come from the heaps of threads, which keep them.
+glibc maps a large block separately and unmaps it when it is freed. But each freed block raises the
+minimum size of such blocks, up to 32 MB (mallopt(3), M_MMAP_THRESHOLD). Larger blocks then come
+from the heaps of threads, which keep them.
 """
 
 from __future__ import annotations

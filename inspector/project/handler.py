@@ -10,11 +10,11 @@ from django.core.handlers.asgi import ASGIHandler
 
 
 class Handler(ASGIHandler):
-    """Answers a request by one call in its thread: all views are synchronous, and all middleware
-    behind the one that serves static files.
+    """Answers each request by one call in its thread, because all views are synchronous, and so is
+    all middleware after static files.
 
-    Django's handler goes to the thread and back for each middleware that can be either, a dozen
-    times a request. That takes longer than a short answer.
+    Django's handler changes the thread for each middleware that supports both modes, a dozen times
+    a request. These changes take longer than a short answer.
     """
 
     _middleware_chain: Callable[..., Any]

@@ -198,8 +198,9 @@ class OtherWay:
 
 
 def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard | None:
-    """Return the advice about one conversation; None without a room that measures. The prices are
-    those of the provider in use by default.
+    """Return the advice about one conversation; None without a room that measures.
+
+    By default, the prices are those of the provider in use.
     """
     prices = prices or ChosenPrices.read({})
     found = measured([memory_id], rules=prices.rules)
@@ -263,8 +264,8 @@ class Preview:
 
     @property
     def warning(self) -> str:
-        """That sending everything would be better, or how many conversations would then cost more
-        than that; empty if neither is so.
+        """A warning that sending everything is better, or that some conversations would cost more
+        than sending everything; "" if neither is true.
         """
         return words.effect_warning(self.effect)
 

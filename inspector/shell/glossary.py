@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Term(NamedTuple):
-    """A term, its meaning as a sentence, and other names, which stand in the API or in tables."""
+    """A term, its meaning as a sentence, and its other names in the API or in tables."""
 
     name: str
     meaning: str

@@ -1,5 +1,7 @@
-"""The hooks by which a room adds to the site: pages and agents' tools call them, those of a page
-within its snapshot. docs/rooms.md describes each.
+"""The hooks by which a room adds to the site. Pages call them within the snapshot of the page;
+agents' tools call them too.
+
+docs/rooms.md describes each hook.
 """
 
 from __future__ import annotations

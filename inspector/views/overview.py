@@ -77,10 +77,10 @@ def end_tour(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def now(request: HttpRequest) -> HttpResponse:
-    """Show the live parts of an overview: its numbers, its rows, and the latest departures.
+    """Show the live parts of an overview: its numbers, its rows, and the latest evictions.
 
     With `?id=` the rows are these conversations in this order, so that a page in use keeps its
-    rows. Departures after `?seen=` are marked as new.
+    rows. Evictions after `?seen=` are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
     listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]

@@ -31,7 +31,9 @@ def frame_of(message: ChatMessage) -> str:
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message, and the bytes of its JSON and of the attributes beside it."""
+    """Return the frame of a message, and the size in bytes of its JSON with its separate
+    attributes.
+    """
     text, frame = _single_text(message)
     if text is None:
         frame = message_to_json(message)

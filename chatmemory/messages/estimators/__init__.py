@@ -187,10 +187,10 @@ def load(name: str) -> None:
 
 
 def family_named(name: str) -> str:
-    """Return the family of the estimator with that name.
+    """Return the family of the estimator with a name.
 
-    An unknown name is a family of its own, so that a conversation can still be read if its
-    estimator is no longer installed.
+    An unknown name is its own family, so that a conversation can be read even if its estimator is
+    no longer installed.
     """
     try:
         return family_of(estimator_for(name))

@@ -1,7 +1,7 @@
-"""The places of labels, so that no two of them touch at any width of a browser.
+"""The positions of labels, so that labels do not touch at any width of a browser.
 
-Widths of texts are estimated from above and widths of strips from below, so that labels which do
-not touch here are further apart on a page.
+Widths of texts are estimated from above and widths of strips from below. Labels that do not touch
+here are therefore further apart on a page.
 """
 
 from __future__ import annotations

@@ -100,8 +100,10 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 
 
 def keep_ends(memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime) -> None:
-    """Store the digests by which a run is looked up, in the transaction of its newest call: its
-    end, and its first message for a call that was sent again or comes late.
+    """Store the digests by which a run is found, in the transaction of its newest call.
+
+    These are the digests of its end, and of its first message, for a call that was sent again or
+    comes late.
     """
     CallEnd.objects.filter(memory_id=memory_id).delete()
     CallEnd.objects.bulk_create(

@@ -156,7 +156,7 @@ def _has_open_calls(items: Sequence[Any]) -> bool:
 
 
 def storable_list(known: KnownList) -> Storable[ChatMessage]:
-    """Return the messages of a list, if they can be stored. Only those that are new are checked."""
+    """Return the messages of a list, if they can be stored. Only new messages are checked."""
     new = storable_messages(known.messages[known.storable :])
     return Storable([*known.messages[: known.storable], *new], new.characters)
 

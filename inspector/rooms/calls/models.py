@@ -145,8 +145,9 @@ class CallTool(_OfConversation):
 
 
 class CallMessage(_OfConversation):
-    """A message that calls sent, and that was never said in the conversation. It is stored once for
-    all calls, in the columns of `chatmemory.models.Message`.
+    """A message that model calls sent and that is not in history.
+
+    It is stored once for all calls, in the columns of `chatmemory.models.Message`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")

@@ -67,7 +67,9 @@ _KINDS = {"system": "system", "result": "results"}
 
 
 class Tool(NamedTuple):
-    """A tool of the request: its tokens in each request, and the number of its calls so far."""
+    """A tool of the request: its tokens in each request, and the number of calls of the tool so
+    far.
+    """
 
     name: str
     tokens: int

@@ -18,9 +18,10 @@ _PART = declared_pattern(r"(~?)(\d+)(?:-(\d+)|s(\d+))?")
 
 
 class Reference(NamedTuple):
-    """A message of a call's list. `seq` is below 0 if it was never said in the conversation.
+    """A message in the list of a call. `seq` is below 0 if the message is not in history.
 
-    `stub_tokens` are the tokens of the cleared tool result that was sent in its place, or None.
+    `stub_tokens` are the tokens of the placeholder that was sent instead of a cleared tool result,
+    or None.
     """
 
     seq: int

@@ -175,10 +175,10 @@ def keep_newest(call: ModelCall, prompt: Prompt) -> None:
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return the call before a new call that has its number; None if this process does not know it.
+    """Return the previous call of a numbered new call; None if this process does not know it.
 
-    The numbers are those of storing: no other call was stored if they follow each other. A
-    redaction may have changed the prompt since.
+    Numbers follow the order of storing, so that no other call was stored between consecutive
+    numbers. A redaction may have changed the prompt since.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at

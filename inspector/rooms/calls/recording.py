@@ -1,7 +1,8 @@
-"""The steps of a call in the ledger: the list that a program sent, and the answer to it.
+"""The steps of a model call in the ledger: the list that a program sent, and the answer to the
+list.
 
-Calls decide the memory of a conversation only if they began it, and nobody else has written to it
-since. A call in any other conversation changes nothing of it (see `beside`).
+Model calls decide the memory of a conversation only if they began it, and nobody else has written
+to it since. A call in any other conversation does not change that conversation (see `beside`).
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ def has_recorded(memory_id: str) -> bool:
 
 
 def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
-    """Return whether calls decide the memory of a conversation: they began it, no policy limits it,
-    and nobody else has written to it since. `memory` is None if it is new.
+    """Return whether model calls decide the memory of a conversation.
+
+    They do if they began the conversation, no policy limits it, and nobody else has written to it
+    since. `memory` is None for a new conversation.
     """
     if memory is None:
         return True

@@ -1,4 +1,6 @@
-"""An error of a provider that no rule knows: a prompt that is too long, a rate, or a place."""
+"""Explains a provider's error that no rule knows: a too long prompt, a rate limit, or a position in
+the request.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +89,8 @@ class AnsweredError:
 
     @cached_property
     def near(self) -> Sequence[tuple[str, int]]:
-        """The conversations whose memory is at least 80 % of what fits, with its tokens; the
-        largest first.
+        """The conversations whose memory has at least 80 % of the tokens that fit, with their
+        tokens, the largest first.
         """
         if not self.fits:
             return ()

@@ -1,6 +1,7 @@
-"""Windows that are smaller than their largest recorded turn: its beginning leaves before its end.
+"""Finds limits that are smaller than the largest recorded turn, whose beginning then leaves before
+its end.
 
-A turn is a message of the user and what follows up to the next one.
+A turn is a user message and all messages up to the next user message.
 """
 
 from __future__ import annotations

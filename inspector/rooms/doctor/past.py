@@ -1,7 +1,8 @@
-"""The steps since which providers refused the window of a conversation, also where it was mended.
+"""The steps at which providers began to refuse the window of a conversation, also if it was
+repaired later.
 
-A window is examined where a request could follow it: behind a message of the user, and behind the
-last result of the calls before it.
+A window is examined where a request could follow: after a user message, and after the last result
+of the preceding tool calls.
 """
 
 from __future__ import annotations

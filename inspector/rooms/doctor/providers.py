@@ -1,5 +1,5 @@
-"""The providers of a conversation, recognized by the attributes of its messages and the form of its
-call ids. Pure.
+"""Recognizes the providers of a conversation by the attributes of its messages and by its call ids.
+Nothing here reads the database.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 
 
 def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
-    """Return the providers that messages came from or went to, as far as they can be recognized.
+    """Return the providers of messages that can be recognized.
 
-    Ids of OpenAI count as chat completions, unless a message came in the format of Responses.
+    OpenAI's ids count as chat completions, unless a message came in the format of Responses.
     """
     formats, by_id = set(), set()
     for message in messages:

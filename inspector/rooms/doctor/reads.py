@@ -1,7 +1,7 @@
-"""The reads of the doctor: conversations whose windows providers in use refuse or mishandle, and
-the causes that they share.
+"""The reads of the doctor: conversations whose windows providers in use would reject or mishandle,
+and their common causes.
 
-They use the kept diagnosis of each conversation; see `diagnosing`.
+The reads use the stored diagnosis of each conversation; see `diagnosing`.
 """
 
 from __future__ import annotations

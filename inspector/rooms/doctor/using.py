@@ -44,7 +44,9 @@ class InUse:
         ]
 
     def written(self) -> list[str]:
-        """Return the choice as `in_use` reads it."""
+        """Return the choice as texts for `in_use`, such as `openai` or
+        `anthropic:claude-opus-4-6`.
+        """
         return [
             text
             for name, models in self.models.items()

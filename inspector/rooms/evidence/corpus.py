@@ -1,6 +1,6 @@
 """The corpus that decides which terms are rare: the newest 200 conversations with a compaction.
 
-A kept row has digests of all terms that a conversation mentions, and no words.
+A stored row has digests of all terms in a conversation, and no words.
 """
 
 from __future__ import annotations

@@ -197,9 +197,9 @@ def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
 
 @one_snapshot()
 def incidents(memory_id: str) -> IncidentsUntil:
-    """Return the incidents of a conversation that are kept, as of the last time they were found.
+    """Return the stored incidents of a conversation, as of the last time they were computed.
 
-    Raises MemoryNotFound, and CorruptRow for a kept row that somebody altered.
+    Raises MemoryNotFound, and CorruptRow for a stored row that was altered.
     """
     memory = find_memory(memory_id)
     return incidents_in(memory, kept_row(memory))

@@ -1,4 +1,4 @@
-"""Messages of a conversation: by seq, those that clients put into its window, and the newest."""
+"""Reads messages of a conversation: by seq, the injected messages, and the newest message."""
 
 from __future__ import annotations
 

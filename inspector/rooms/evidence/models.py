@@ -1,4 +1,4 @@
-"""The tables of kept rows: the incidents of each conversation, and the terms that its summaries
+"""The tables of derived data: the incidents of each conversation, and the terms that its summaries
 lost.
 """
 

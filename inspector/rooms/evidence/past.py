@@ -31,8 +31,8 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 
 def lost(passage: Passage) -> Iterable[Case]:
-    """Return the compactions whose summaries lost a term that was needed, each at the step of the
-    first message that needed one.
+    """Return the compactions whose summaries lost a needed term, each at the step of the first
+    message that needed such a term.
     """
     memory = passage.memory
     row = _current_row(CompactionKeeper(), memory)

@@ -75,8 +75,8 @@ NO_USES = UnseenUses()
 
 
 def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
-    """Count the facts of uses, of which it is known whether they are pairs; `newest` is the step of
-    the newest use, if there is one.
+    """Count the facts that were used while not in memory. `are_pairs` says for each fact whether it
+    is a pair. `newest` is the step of the newest use, if any.
     """
     counts = Counter(are_pairs)
     are_imported = newest is not None and find_step(memory, newest).note == Step.IMPORTED

@@ -1,4 +1,6 @@
-"""The sentence on top of a conversation: the fact that came up again, how it left, and a remedy."""
+"""The sentence at the top of a conversation: the repeated fact, how it left memory, and a
+remedy.
+"""
 
 from __future__ import annotations
 

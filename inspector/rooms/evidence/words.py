@@ -22,9 +22,9 @@ _BACK = {
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
-    """Return the limit that would have kept the fact, and the rest of the sentence about it.
+    """Return the limit that would have kept the fact, and the rest of the sentence about the limit.
 
-    The limit is "" if no limit would have kept it, or if none is known.
+    The limit is "" if no limit would have kept the fact, or if none is known.
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:

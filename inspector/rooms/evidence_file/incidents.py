@@ -1,5 +1,5 @@
-"""The incidents of an evidence file: facts that left memory and came up again, and a limit that
-would have kept each.
+"""The incidents of an evidence file: facts that were repeated after they left memory, each with a
+limit that would have kept it.
 """
 
 from __future__ import annotations

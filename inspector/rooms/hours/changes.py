@@ -37,9 +37,11 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a policy or a label, `at` its first hour. `hours` has the hour of the change of
-    each conversation whose turns count, by id: those before and those after it. Conversations that
-    are only `before` it, or only `after` it, have no turns on the other side.
+    """A change of a policy or a label.
+
+    `at` is its first hour. `hours` has the hour of the change by id, for each conversation with
+    turns before and after its change. Conversations in `before` or in `after` have turns on one
+    side only.
     """
 
     words: str
@@ -129,7 +131,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Effect:
-    """Whether a change helped: both sides, and the time in seconds that each of them has."""
+    """Whether a change helped: the cases before and after the change, and the length of both
+    periods in seconds.
+    """
 
     change: Change
     before: Side
@@ -191,8 +195,9 @@ class Closing:
 def closing_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Closing:
-    """Return when a cause had no case for 2 days and 50 turns that could have had one, and whether
-    a case came after that.
+    """Return when a cause was closed, and whether a case came later.
+
+    A cause is closed after 2 days and 50 turns that could have had a case, without any case.
     """
     after = sorted((row for row in rows if _is_after(change, row)), key=lambda row: row.hour)
     quiet_since, turns = change.at, 0

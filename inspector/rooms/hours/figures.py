@@ -169,8 +169,8 @@ class Made:
 
 
 def compute(split: str, which: MemoryQuerySet | None = None) -> Made:
-    """Compute the figures of a split for all conversations, or for some. If these have one tenant
-    only, they are split by a label instead.
+    """Compute the figures of a split for all conversations, or for some. Conversations with only
+    one tenant are split by a label instead.
     """
     now = timezone.now()
     known = known_of(Memory.objects.all() if which is None else which)

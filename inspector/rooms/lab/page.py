@@ -103,8 +103,10 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 
 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
-    """Return the ids of the conversations that a change reaches: not those that stand apart, count
-    in another unit, or are decided by their clients.
+    """Return the ids of the conversations that a change reaches.
+
+    Outliers, conversations with another unit, and conversations whose clients decide the window are
+    left out.
     """
     apart = {id for reason in APART for id in advice.measured.left_out.get(reason, ())}
     return [each.id for each in members if each.id not in apart]

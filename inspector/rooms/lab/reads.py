@@ -250,8 +250,10 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
 
 
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
-    """Return the conversations with their figures: those that a keeper has made, if they are of the
-    question and of the present state, else those that were computed for the question.
+    """Return the conversations with their figures.
+
+    The figures of derived rows are used if they answer the question and are up to date, otherwise
+    the figures computed for the question.
     """
     tried = tried_of(query)
     kept = {each.id: each for each in kept_figures([each.id for each in chosen])}

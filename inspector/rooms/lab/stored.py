@@ -41,10 +41,10 @@ def recall_of_stored(
     most: int | None = None,
     rules: CacheRules = NO_BOUNDS,
 ) -> Recalls:
-    """Return the recall of the conversations that match a filter under each policy, and what the
-    advice about them is derived from.
+    """Return the recall of the matching conversations under each policy, and the measurements for
+    advice.
 
-    Conversations are read one after the other. One that is deleted meanwhile is left out. Raises
+    Conversations are read one after the other. A conversation deleted meanwhile is left out. Raises
     InvalidValue if there are more than `most` messages, and UnknownEstimator.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")

@@ -130,11 +130,11 @@ def _is_unchanged(each: Chosen) -> bool:
 
 
 def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
-    """Set the policy of each conversation by its id; return how many remain. None sends everything:
-    the policy in force then only measures.
+    """Set the policy of each conversation by its id, and return how many remain.
 
-    Those that cannot be changed are left out, such as one that is being imported, and those whose
-    clients decide their windows. The call ends after about `seconds`; call it again for the rest.
+    None sends everything: the policy in force then only measures. Conversations that cannot be
+    changed are left out, such as during an import, and so are conversations whose clients decide
+    the window. The call ends after about `seconds`; call it again for the rest.
     """
     chosen = database.in_list("id", list(policies))
     rows = Memory.objects.filter(chosen).exclude(decided_by_clients())

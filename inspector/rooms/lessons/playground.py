@@ -136,7 +136,9 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """The verdicts of the providers in use; of the lessons' providers until some are chosen."""
+        """The verdicts of the providers in use. If none are chosen, the verdicts of the lessons'
+        providers.
+        """
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)
 

@@ -22,8 +22,8 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """The verbs of a question about messages that leave or stay, for one message and for several,
-    and each as one word.
+    """The verbs of a question about messages that leave or stay, singular and plural, each as one
+    word.
     """
 
     one: str

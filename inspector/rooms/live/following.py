@@ -59,7 +59,9 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """A watcher of one conversation, or of all. It keeps only the newest numbers, not a queue."""
+    """A watcher of one conversation, or of all. It keeps only the newest numbers, instead of a
+    queue of events.
+    """
 
     def __init__(self, made: int | None = None) -> None:
         self.step = self.kept = 0

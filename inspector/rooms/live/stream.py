@@ -112,11 +112,11 @@ def close_streams() -> None:
 
 
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
-    """Send the steps after `sent` until the watcher has left, and an event without a new step when
-    more rows than `kept` are kept. A reader of a new step reads these rows anyway.
+    """Send the steps after `sent` until the watcher has left.
 
-    When it wakes without either, a comment is sent, which readers ignore: proxies close silent
-    connections.
+    An event without a new step is sent when more rows than `kept` are kept. A reader of a new step
+    reads these rows anyway. When the watcher wakes without news, a comment is sent, which readers
+    ignore, because proxies close silent connections.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)

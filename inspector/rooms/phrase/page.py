@@ -1,4 +1,6 @@
-"""The phrase on the conversation page: its marks, the answer, and the messages that contain it."""
+"""The search for a phrase on the conversation page: its highlights, its answer, and the matching
+messages.
+"""
 
 from __future__ import annotations
 

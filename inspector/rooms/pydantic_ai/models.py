@@ -29,8 +29,8 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """A message of Pydantic AI as an entry of its log: the rows of the history that it became, and
-    the entry before it.
+    """A message of Pydantic AI, as an entry of its log: the history's rows made from it, and the
+    previous entry.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

@@ -86,7 +86,7 @@ class Supervisor:
             _dismiss(self._heir)
 
     def stop(self) -> None:
-        """Let nobody connect any more. Calls in flight end in the proxy, which goes on for them."""
+        """Stop accepting connections. The proxy goes on until its calls in flight have ended."""
         _dismiss(self._heir)
         with self._lock:
             self._is_stopping = True

@@ -1,4 +1,4 @@
-"""The note of a repair on the page of its conversation, with a button that undoes it."""
+"""The note of a repair on the conversation page, with a button that undoes the repair."""
 
 from __future__ import annotations
 

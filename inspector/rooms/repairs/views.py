@@ -1,4 +1,6 @@
-"""The pages of repairs: of one conversation, or of all with a cause; and taking them back."""
+"""The pages that repair one conversation, or all conversations with a cause, and that undo
+repairs.
+"""
 
 from __future__ import annotations
 

@@ -51,10 +51,7 @@ class WhatIf:
 
 
 def trial(memory_id: str, key: str) -> WhatIf | None:
-    """Return a kept trial of a conversation, or None if it is not kept any more.
-
-    Raises UnstorableText.
-    """
+    """Return a stored trial of a conversation, or None if it was deleted. Raises UnstorableText."""
     row = Trial.objects.filter(memory_id=storable_id(memory_id), key=key).first()
     if row is None:
         return None

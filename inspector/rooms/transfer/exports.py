@@ -42,7 +42,7 @@ def rendered_file(rendering: Rendering) -> Iterator[str]:
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file with some conversations, each in one consistent state.
 
-    A step follows the messages and the stays that it began. Conversations that are deleted
+    A step comes after its messages and the stays that began with it. Conversations deleted
     meanwhile are left out.
     """
     yield lines.line({"chatmemory": lines.VERSION})

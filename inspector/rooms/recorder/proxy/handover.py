@@ -1,7 +1,7 @@
-"""Hands the listening socket of a recorder that was killed to the next one.
+"""Hands the listening socket of a killed recorder to the next recorder.
 
-The proxy goes on answering until a proxy of the next recorder says that it answers, too. If the
-next recorder is killed before, nothing has changed, and another one may ask.
+The proxy goes on answering until the proxy of the next recorder says that it answers, too. If the
+next recorder is killed before, nothing has changed, and a further recorder may ask.
 """
 
 from __future__ import annotations

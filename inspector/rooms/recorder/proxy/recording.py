@@ -41,8 +41,8 @@ _numbers = itertools.count()
 
 
 class Unwritten:
-    """The number of calls that could not be written. A file says it as soon as one can be written
-    again.
+    """The number of calls that could not be written. The next file that can be written contains
+    it.
     """
 
     def __init__(self) -> None:

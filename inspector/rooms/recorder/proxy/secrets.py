@@ -221,8 +221,10 @@ class Cleaner:
         self._pending = b""
 
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
-        """Return bytes without secrets. The last bytes, which a secret may begin, are held back
-        until more come, or the end.
+        """Return bytes without secrets.
+
+        The last bytes are held back until more bytes come, or the end, because a secret may begin
+        there.
         """
         if not self.secrets:
             return data

@@ -1,7 +1,8 @@
-"""The connection of a client: passes each request on unchanged, and its answer back in chunks.
+"""The connection of a client: passes each request on unchanged, and passes the answer back in
+chunks.
 
-Each connection of a client has a thread of its own, so that nobody waits for the reading, cleaning
-and writing of another's call. It has its own connections upstream, which end with it.
+Each client connection has its own thread, so that no call waits while another call is read, cleaned
+and written. It also has its own upstream connections, which end with it.
 """
 
 from __future__ import annotations
