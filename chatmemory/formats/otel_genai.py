@@ -89,9 +89,10 @@ _NEEDED = {
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of messages, or the attributes of a span, which may be within the span.
+    """Return a list of messages, or the attributes of a span, which may be an object in the span.
 
-    A message must have a part in the shape of these conventions: other formats have parts, too.
+    At least one message must have a part in the shape of these conventions, because other formats
+    have parts, too.
     """
     if is_list(value):
         return RawTranscript(None, value) if any(map(_is_message, value)) else None

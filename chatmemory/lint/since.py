@@ -227,8 +227,8 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a message lacks its follower, which never came or has left; None
-    if the step is not certain.
+    """Return the step since which the message after `seqs[0]` is missing: it never came, or has
+    left. None if the step is not certain.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)

@@ -78,8 +78,8 @@ def quoted(text: str, fact: str) -> str:
 
 
 def question_in(text: str) -> str:
-    """Return the question of a message, or its end if a request has no question mark, with as much
-    of the text before it as fits.
+    """Return the last QUOTED characters up to the last question mark; without one, up to the end of
+    the text.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

@@ -10,7 +10,7 @@ from chatmemory.windows.index import Index, index_of
 
 
 def index_among(memory_id: str, seqs: Collection[int]) -> Index | None:
-    """Return the index among some messages of a conversation, or None."""
+    """Return the index in the first index message among `seqs`, or None."""
     rows = Message.objects.filter(memory_id=memory_id, seq__in=seqs)
     found = filter(None, (index_of(read_message(row)) for row in rows))
     return next(found, None)

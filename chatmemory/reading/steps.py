@@ -230,9 +230,9 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 class StepPoint:
     """The totals of window and history after a step, and the policy in force.
 
-    `last_seq` and `last_stay` are the newest numbers of messages and stays so far. It is never
-    changed. It is not frozen, because a page makes more than a hundred, and frozen ones take three
-    times as long to make.
+    `last_seq` and `last_stay` are the newest numbers of messages and stays so far. A point is never
+    changed. Points are not frozen dataclasses, because a page makes more than a hundred, and frozen
+    instances take three times as long to make.
     """
 
     step: int

@@ -177,7 +177,8 @@ class WindowView:
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
-        """The messages that leave first when there is no room: one message, with its results.
+        """The messages that leave first when the limit is reached: one message with its tool
+        results.
 
         Empty without an installed policy, if only a leading system message is left, and if every
         message is refused.

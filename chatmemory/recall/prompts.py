@@ -40,8 +40,9 @@ _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
 class Prompts:
     """The prompts of a replay, in sums of tokens.
 
-    `breaks` counts the prompts that do not begin with the whole prompt before them, `output` the
-    tokens of the AI messages, and `refused` the prompts that each provider would refuse.
+    `breaks` counts the prompts that do not begin with the whole previous prompt. `output` are the
+    tokens of the AI messages. `refused` counts, by provider, the prompts that the provider would
+    reject.
     """
 
     sent: tuple[Call, ...] = ()

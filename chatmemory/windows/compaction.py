@@ -210,10 +210,10 @@ def compact_with_terms(
     summary_with: Callable[[Sequence[str]], Entry],
     policy: Policy | None,
 ) -> Transition:
-    """Return the transition for a summary with as many of these terms as there is room for.
+    """Return the transition for a summary with as many of these terms as fit. The last terms are
+    left out first.
 
-    The last ones of the list are left out first. `summary_with` counts the summary with some terms,
-    and may raise MessageTooLarge.
+    `summary_with` counts the summary with some terms, and may raise MessageTooLarge.
     """
 
     def with_terms(count: int) -> Transition:

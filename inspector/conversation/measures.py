@@ -29,10 +29,10 @@ def unit_of(number: int, unit: str) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """The measure of memory by a policy, or in tokens if no policy can decide.
+    """The measure of memory by a policy; in tokens if no policy can decide.
 
-    `limit` is None if it is unknown what it counts. `overhead` is the part of the load that every
-    request has. `costs` are the costs of the steps if the policy must weigh each message.
+    `limit` is None if its unit is unknown. `overhead` is the part of the load that every request
+    has. `costs` are the costs of the steps if the policy must weigh each message.
     """
 
     policy: Policy | None

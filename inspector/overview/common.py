@@ -1,7 +1,8 @@
-"""What the cases of a cause have in common: a tenant, a label, a policy, a provider or a model.
+"""Finds what most cases of a cause have in common: a tenant, a label, a policy, a provider or a
+model.
 
-Cases have a value in common if at least two thirds of them, and at least three, share it, and their
-share is at least twice the share among all conversations. Of several such groups the smallest wins.
+A value is common if at least two thirds of the cases, and at least three, have it, and if its share
+is at least twice its share among all conversations. Of several such groups, the smallest is taken.
 """
 
 from __future__ import annotations

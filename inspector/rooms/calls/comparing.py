@@ -1,6 +1,7 @@
-"""The comparison of a call with the one before: the end of their common beginning, and its cost.
+"""Compares a model call with the previous one: the end of their shared prefix, and the cost of the
+rest.
 
-A provider reads the common beginning of two prompts from its cache: the tools, the system message,
+A provider reads the shared prefix of two prompts from its cache: the tools, the system message,
 then the messages.
 """
 

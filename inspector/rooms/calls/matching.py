@@ -1,8 +1,8 @@
 """Finds the messages of a call's list in a conversation, by their content.
 
-Each list is matched as a whole: messages with a content that is there once are found first, and
-equal messages between them in their order. A list is mostly the end of a conversation, so that the
-latest of several equal messages is meant.
+Each list is matched as a whole. Messages with a unique content are found first, and then, in order,
+the equal messages between them. A list is mostly the end of a conversation, so that the latest of
+several equal messages is taken.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ _WINDOWS = _KnownWindows()
 
 
 def content_digest(message: ChatMessage) -> bytes:
-    """Return the digest of the content of a message, which is remembered with it."""
+    """Return the digest of the content of a message. The message caches its digest."""
     found: bytes = message.__dict__.get("_digest") or digest_of(message)
     message.__dict__["_digest"] = found
     return found

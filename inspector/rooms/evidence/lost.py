@@ -63,7 +63,7 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """The number of needed terms of the headline."""
+        """The number of needed terms of the level that the headline is about."""
         return len(self._terms.needed(self._level))
 
     @property

@@ -37,10 +37,10 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a policy or a label.
+    """A change of a policy or a label, with the conversations that it concerns.
 
-    `at` is its first hour. `hours` has the hour of the change by id, for each conversation with
-    turns before and after its change. Conversations in `before` or in `after` have turns on one
+    `at` is the first hour of the change. `hours` has the hour of the change of each conversation
+    with turns before and after it, by id. Conversations in `before` or in `after` have turns on one
     side only.
     """
 

@@ -131,8 +131,10 @@ def _day_places(days: Sequence[int]) -> Callable[[int], int | None]:
 
 
 def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
-    """Return the value after a change beside the one before it: `2.2`; None if the change is not
-    known, is less than a column from an end, has fewer than 20 turns on a side, or is below 15 %.
+    """Return the ratio of a value after a change to the value before it, such as `2.2`.
+
+    None if the change is not known, is less than a column from an end, has fewer than 20 turns on a
+    side, or is below 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None

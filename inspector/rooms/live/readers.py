@@ -73,7 +73,9 @@ class Audience:
 
     @contextmanager
     def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
-        """Count a reader whose stream ends when the task is done or cancelled."""
+        """Count a reader during the block. The task `disconnected` ends when the client
+        disconnects.
+        """
         self._readers[disconnected] = reader
         if self._checks is None:
             self._checks = asyncio.create_task(self._check_for_ever())

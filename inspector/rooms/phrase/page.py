@@ -119,7 +119,9 @@ def marks(view: ConversationState) -> Highlights | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the form, and the answer: a short one above a selected message."""
+    """Yield the search form, and the answer to a search. With a selected message, the short answer
+    is shown.
+    """
     search = search_on(view)
     found = SearchResult(search) if search else None
     context = {"phrase": search.phrase if search else "", "found": found}

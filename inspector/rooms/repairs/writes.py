@@ -150,11 +150,11 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 
 @dataclass(frozen=True)
 class Repairs:
-    """The results or previews of repairs of several conversations, and the reasons why others have
-    no repair.
+    """The results or previews of repairs of several conversations.
 
-    `versions` are the conversations' versions before the repair, `steps` the repairs, and `leaving`
-    is the number of all messages that leave memory.
+    `refused` has the reasons why a conversation has no repair. `versions` are the conversations'
+    versions before the repair, `steps` the repairs, and `leaving` is the number of all messages
+    that leave memory.
     """
 
     done: dict[str, Sequence[str]]

@@ -280,7 +280,7 @@ class Recording:
 
 
 def count_passed(file: SpoolFile, request: ClientRequest) -> None:
-    """Write that a request passes unrecorded, by its name."""
+    """Record in the file that a request passed without being recorded, by the name of its path."""
     if name := request.passed_name:
         secrets = secrets_of(request.headers, request.target)
         file.begin({"passed": secrets.removed_from(name)})
