@@ -1,8 +1,8 @@
-"""Advice: the one answer to what should be done about the window of a conversation, or of several.
+"""Advice: what to do about the window of one conversation, or of several.
 
-`advise` takes the figures of conversations and says whether to keep what is in force, to change it,
-or to send everything. Pages, commands, the API and agents print its answer; nothing else chooses a
-remedy. It needs no database: figures come from stored conversations and from files alike.
+`advise` takes the figures of conversations and says whether to keep the policy in force, to change
+it, or to send everything. Pages, commands, the API and agents print this advice; nothing else
+chooses a remedy. It needs no database: figures come from stored conversations or from files.
 """
 
 from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups

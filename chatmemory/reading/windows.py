@@ -319,7 +319,9 @@ class StoredState:
 def with_tool_messages(
     memory_id: str, rows: Iterable[MessageView], policy: Policy | None
 ) -> tuple[MessageView, ...]:
-    """Return rows of a window. If the policy recovers, its tool calls and results are read."""
+    """Return rows of a window. For a policy that recovers, the messages of tool calls and results
+    are read into their rows.
+    """
     rows = tuple(rows)
     if not can_decide(policy) or not policy.recovers:
         return rows

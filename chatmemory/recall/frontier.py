@@ -140,13 +140,17 @@ def limits_of(
 class Figures:
     """The tallies of a history under the policies of a frontier.
 
-    The history has `size` tokens in all, and the window with all of it the `load`. `everything` is
-    the tally without a limit, whose largest prompt has `longest` tokens. `points` are the tallies
-    of each variant by limit, below the load. `today` is the tally of the policy in force, or None
-    if a client decides; under it, `changed` prompts do not begin with the whole prompt before, and
-    `short` ones are too short for the provider's cache. The limit `need` and every larger one hold
-    all facts, and the largest turn needs `turn` with the system message. `is_unreadable`: a row of
-    the history is corrupt.
+    `size` is the number of tokens of the history, and `load` the load of a window that holds all of
+    it. `everything` is the tally without a limit, and `longest` the tokens of its largest prompt.
+    `points` are the tallies of each variant by limit, below the load.
+
+    `today` is the tally of the policy in force, or None if a client decides. Under this policy,
+    `changed` prompts do not begin with the whole previous prompt, and `short` prompts are too short
+    for the provider's cache.
+
+    `need` is the smallest limit from which on all needed facts are held. `turn` is the limit that
+    the largest turn needs with the system message. `is_unreadable` means that a row of the history
+    is corrupt.
     """
 
     messages: int = 0

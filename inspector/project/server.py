@@ -21,12 +21,12 @@ ACCEPTED_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """A server with a thread that derives and keeps rows. It prints its announcement, if it has
-    one, as soon as it accepts requests.
+    """A server with a thread that keeps derived data. Any announcement is printed as soon as
+    requests are accepted.
 
-    It stops without refusing a request: rooms end whatever would prevent it from stopping, such as
-    live streams, and it answers connections that it has already accepted. Gunicorn's own ASGI
-    worker has no hook to end streams before it waits for them.
+    The server stops without refusing a request. Rooms first end whatever would prevent the stop,
+    such as live streams, and connections already accepted are answered. Gunicorn's own ASGI worker
+    has no hook to end streams before it waits for them.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:

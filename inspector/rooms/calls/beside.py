@@ -56,7 +56,9 @@ class ListedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class ListBeside:
-    """The list of a call, as it was matched with the conversation after its step `at`."""
+    """The list of a model call, stored beside the ledger. Its messages were matched with the
+    conversation as of step `at`.
+    """
 
     memory_id: str
     at: int
