@@ -44,12 +44,13 @@ class PastCases:
 
 @dataclass(frozen=True)
 class Line:
-    """The line of its own that a flag has on the overview, with its `title`, or the flag's words.
+    """The separate line of a flag on the overview. `title` is its title; without one, the flag's
+    words are used.
 
     The verb, a text or a function that returns it, is a link to `route` of the inspector with the
     same filter. `newest` returns a sentence about the latest case in a conversation. A case began
-    at the time in the column `began_at` (microseconds since 1970), or at the step whose number is
-    in the column `began_step`; if both are empty, that is not known.
+    at the time in the column `began_at` (microseconds since 1970), or at the step in the column
+    `began_step`; if both are empty, the beginning is not known.
     """
 
     verb: str | Callable[[], str]

@@ -63,8 +63,8 @@ def route_of(request: HttpRequest) -> ResolverMatch | None:
 
 
 def route_at(path: str) -> ResolverMatch | None:
-    """Return the route of a path, which does not begin with the prefix of the script, before any
-    middleware.
+    """Return the route of a path, for code that runs before any middleware. The path does not begin
+    with the prefix of the script.
     """
     with _language_of(path):
         return _route(path)

@@ -207,8 +207,8 @@ class MessageDetail:
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The (entered, left, reason) of each time in the window. Consecutive stays in the same
-        place are joined.
+        """The periods of the message in the window, each as (entered, left, reason). Consecutive
+        stays at the same position are joined.
         """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None

@@ -341,10 +341,10 @@ def window(memory_id: str, at: int | None = None) -> WindowView:
 def window_in_parts(
     memory_id: str, at: int | None = None
 ) -> tuple[WindowView, Iterable[ChatMessage]]:
-    """Return the window at step `at`, and its messages, about a megabyte of which is in memory at a
-    time. They can be read more than once, within one snapshot with this call.
+    """Return the window at step `at`, and an iterable of its messages.
 
-    Raises MemoryNotFound, StepNotFound.
+    About a megabyte of the messages is in memory at a time. They can be read more than once, within
+    the snapshot of this call. Raises MemoryNotFound, StepNotFound.
     """
     state = StoredState.of(memory_id, at)
     if at is None and state.memory.window_size <= PART:  # one query reads all

@@ -63,7 +63,7 @@ class Masker:
 
     @property
     def left(self) -> dict[str, int]:
-        """The number of terms of each kind that is not masked."""
+        """The number of terms of each kind of term that is not masked."""
         return {kind: len(self._left[kind]) for kind in self._others if kind in self._left}
 
     def is_whole(self, seq: int, role: str) -> bool:

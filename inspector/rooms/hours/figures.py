@@ -160,7 +160,7 @@ def kept_splits(known: Iterable[Known]) -> list[str]:
 
 @dataclass(frozen=True)
 class Made:
-    """Figures, and the time as of which they are."""
+    """Figures, and the time at which they were computed."""
 
     at: datetime
     values: dict[str, Any]
