@@ -26,10 +26,12 @@ def is_plain(entries: Sequence[Entry]) -> bool:
     return all(entry.type is not _SYSTEM for entry in entries[1:])
 
 
-def is_common(policy: Policy) -> bool:
-    """Return whether a policy evicts by the common rule. It may have a low mark or take turns."""
+def is_common(policy: Policy, clears: bool = False) -> bool:
+    """Return whether a policy evicts by the common rule. It may have a low mark or take turns, and
+    clear old tool results if `clears`.
+    """
     is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
-    is_usual = is_usual and not policy.whole_results and not policy.recovers
+    is_usual = is_usual and (clears or not policy.whole_results) and not policy.recovers
     is_usual = is_usual and not policy.indexed_terms
     return is_usual and not has_own_rule(type(policy))
 

@@ -9,8 +9,8 @@ Holding a message is not monotone in the limit: a tool result whose call left be
 stays, while a larger limit may keep the call long enough to take the result with it.
 
 This states the rule of `eviction` a second time, for policies that evict by `oldest_first` and
-have no options. A low mark and whole turns are replayed by `firsts`, and other policies by that
-rule, those that clear old tool results with the stubs. A test compares both.
+have no options. A low mark and whole turns are replayed by `firsts`, cleared tool results by
+`clearings`, and other policies by that rule. A test compares both.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain
 from typing import NamedTuple
 
+from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.messages.message import ChatMessage, MessageType, text_of
+from chatmemory.recall.clearings import Clearable, ClearingWindow, clears_commonly
 from chatmemory.recall.firsts import Places, firsts, is_common, is_plain, places_of
 from chatmemory.recall.folding import fold
 from chatmemory.windows.eviction import Reason
@@ -162,6 +164,8 @@ class Loads:
             return Departures(self._by_loads(policy))
         if self._is_plain and is_common(policy):
             return Departures(self._by_firsts(policy))
+        if clears_commonly(policy) and self._is_plain and self._clearable.are_known:
+            return self._by_clearing(policy)
         return self._by_rule(policy)
 
     @cached_property
@@ -172,16 +176,33 @@ class Loads:
     def _places(self) -> Places:
         return places_of(self.messages)
 
-    def _by_firsts(self, policy: Policy) -> list[int]:
-        """Return the departures of a plain history under a policy with a low mark, or that takes
-        whole turns.
+    @cached_property
+    def _clearable(self) -> Clearable:
+        return Clearable(self.messages)
+
+    def _by_clearing(self, policy: Policy) -> Departures:
+        """Return the departures of a plain history under a policy that clears old results."""
+        count = partial(count_tokens, estimator_for(policy.estimator))
+        window = ClearingWindow(*self._window_under(policy), policy, self._clearable, count)
+        left, stubs = window.departures()
+        return Departures(left, {place: Stub(*each) for place, each in stubs.items()})
+
+    def _window_under(self, policy: Policy) -> tuple[Sequence[int], Places, int, int]:
+        """Return the costs and places of a plain history, what its system message costs with the
+        overhead, and its first message behind that.
         """
         costs, _ = self._costs_under(policy)
         system = self.messages[0] if self.systems[:1] == [0] else None
         base = policy.overhead + (policy.weigh(system) if system else 0)
-        begin = int(system is not None)
+        return costs, self._places, base, int(system is not None)
+
+    def _by_firsts(self, policy: Policy) -> list[int]:
+        """Return the departures of a plain history under a policy with a low mark, or that takes
+        whole turns.
+        """
+        costs, places, base, begin = self._window_under(policy)
         left = [len(self.messages)] * len(self.messages)
-        for newest, first in enumerate(firsts(costs, self._places, policy, base, begin)):
+        for newest, first in enumerate(firsts(costs, places, policy, base, begin)):
             for position in range(begin, first):
                 left[position] = newest
             begin = first

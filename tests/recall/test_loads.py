@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
+    AiMessage,
     MessageType,
     MessageWindow,
     NoRoomBesidePins,
@@ -22,7 +23,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.recall.folding import fold
-from chatmemory.recall.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
+from chatmemory.recall.loads import Keeping, Loads, Stub, evicts_oldest_first, smallest_limit
 from chatmemory.windows.eviction import Eviction, Head, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry, Weighable, Window
@@ -146,6 +147,57 @@ def test_a_replay_with_an_option_takes_as_long_as_one_without_and_grows_in_line(
 
     assert lines(60, **option) <= 2 * lines(60)
     assert lines(240, **option) <= 2.2 * lines(120, **option)
+
+
+clearing = {
+    "clear_tool_results": st.integers(1, 3),
+    "low_water": st.sampled_from(["1", "0.5"]),
+    "snap_to_user": st.booleans(),
+    "free_system": st.booleans(),
+    "fixed_overhead": st.integers(0, 4),
+}
+of_an_agent = st.lists(
+    st.builds(
+        Entry.of,
+        st.sampled_from([UserMessage("hello"), AiMessage("hi"), CALL, RESULT, RESULT, RESULT]),
+        st.sampled_from([1, 6, 20, 21, 40, 90]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@examples(400)
+@given(of_an_agent, st.integers(0, 1), st.builds(TokenWindow, st.integers(12, 250), **clearing))
+def test_clearings_tell_what_the_rule_does(said, systems, policy):
+    said = [*entries((SystemMessage("brief"), 9))[:systems], *said]
+    found = Loads(said).departures(policy)
+    assert (list(found.at), found.stubs) == cleared_by_the_rule(said, policy)
+
+
+def test_a_replay_that_clears_results_grows_in_line():
+    """Each add read the whole window, and the window of a large limit grows with the history."""
+
+    def lines(n: int) -> int:
+        said = entries(*((CALL, 9), (RESULT, 90), (AiMessage("hi"), 9)) * n)
+        with CountedLines() as counted:
+            Loads(said).departures(TokenWindow(20 * n, clear_tool_results=3))
+        return counted.count
+
+    assert lines(80) <= 2.2 * lines(40)
+
+
+def cleared_by_the_rule(said: list[Entry], policy: Policy) -> tuple[list[int], dict[int, Stub]]:
+    """When each message left, and the stubs of results."""
+    window, places = Window(), {each: place for place, each in enumerate(said)}
+    left, stubs = [len(said)] * len(said), {}
+    for position, (change, cleared, _) in enumerate(fold(window, said, policy)):
+        for each in cleared:
+            places[each.because] = places[each.entry]
+            stubs[places[each.entry]] = Stub(position, each.because.tokens)
+        for each in change.evictions:
+            left[places[each.entry]] = position
+    return left, stubs
 
 
 def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] = ()) -> list[int]:
