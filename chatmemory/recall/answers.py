@@ -36,9 +36,9 @@ from chatmemory.recall.phrases import (
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.values import (
     Search,
+    Searched,
     Value,
     codes_in,
-    holds,
     is_amount,
     longest_first,
     signs_of,
@@ -107,7 +107,8 @@ def is_written_by_user(message: ChatMessage) -> bool:
 def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     """Return all values of a user's text, and also the values of the text without its reminders."""
     read = _Text(text)
-    rest = words_in(read.without(read.reminders(words.reminders))) if text else []
+    reminders = read.reminders(words.reminders)
+    rest = words_in(read.without(reminders)) if reminders else []
     return [*codes_in(text), *words_in(text), *rest]
 
 
@@ -140,6 +141,10 @@ class _Text:
         for start, end in parts:
             rest = f"{rest[:start]}{_CLAUSES_END * (end - start)}{rest[end:]}"
         return rest
+
+    @cached_property
+    def searched(self) -> Searched:
+        return Searched(self.text)
 
     @cached_property
     def nouns(self) -> list[Noun]:
@@ -213,7 +218,7 @@ class _Said:
     def holding(self, value: Value) -> list[int]:
         """Return the latest positions whose texts hold a value."""
         known = self._at.get(_anchor(value), ())
-        return [each for each in known if holds(self.texts[each].text, value)]
+        return [each for each in known if self.texts[each].searched.holds(value)]
 
 
 def _anchors(lowered: str) -> Iterator[str]:

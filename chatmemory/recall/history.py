@@ -19,6 +19,7 @@ from chatmemory.recall.again import ReadMessage, read_messages
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.lexicon import Lexicon
 from chatmemory.recall.loads import Loads
+from chatmemory.recall.needed import NeededAt, needed_at
 from chatmemory.windows.window import Entry
 
 # Types whose contents the rules of windows read: system messages to compare, results to stub
@@ -77,6 +78,11 @@ class History:
     @cached_property
     def loads(self) -> Loads:
         return Loads(self.entries, self.said)
+
+    @cached_property
+    def needed(self) -> Sequence[NeededAt]:
+        """What each message needs; see `needs`."""
+        return needed_at(self.read)
 
     def mentions(self, position: int) -> frozenset[str]:
         """Return the facts that the message at a position mentions."""

@@ -12,15 +12,12 @@ the first time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from chatmemory.recall.again import ReadMessage, Recurrence
-from chatmemory.recall.facts import example_rank
 from chatmemory.recall.history import History
 from chatmemory.recall.kinds import IncidentKind
-
-REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
+from chatmemory.recall.needed import REPEATS
 
 
 class Need(NamedTuple):
@@ -60,39 +57,14 @@ def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
     `left` has, for each message, the position at which its text left in a replay (see
     `Departures.of_texts`).
     """
-    last: dict[str, int] = {}
     until: dict[str, int] = {}
-    for position, read in enumerate(history.read):
-        for kind, names, fact in _needed_in(read):
-            known = [name for name in names if name in last]
-            if known:
-                first = min(known, key=lambda name: (until[name], last[name]))
-                parts = tuple((name, last[name]) for name in known)
-                written = fact or read.facts.own[first]
-                yield Need(position, kind, written, last[first], until[first], parts)
-        for name in read.facts.mentions:
-            last[name] = position
+    for position, (needed, mentions) in enumerate(history.needed):
+        for kind, parts, fact in needed:
+            first, last = min(parts, key=lambda part: (until[part[0]], part[1]))
+            written = fact or history.read[position].facts.own[first]
+            yield Need(position, kind, written, last, until[first], parts)
+        for name in mentions:
             until[name] = max(until.get(name, -1), left[position])
-
-
-def _needed_in(read: ReadMessage) -> Iterator[tuple[IncidentKind, Sequence[str], str]]:
-    """Yield the needs of a message: their kinds, the names of their parts, and what to show of
-    each; "" for the part that leaves first.
-    """
-    for again in read.again:
-        if again.kind is IncidentKind.USED_UNSEEN:
-            used = sorted(name for name in again.facts if name not in read.facts.pairs)
-            yield from ((again.kind, [name], "") for name in used)
-        elif again.call:
-            yield again.kind, [again.call], _shown(again, read.facts.own)
-        elif again.kind in REPEATS:
-            yield again.kind, again.facts, ""
-
-
-def _shown(again: Recurrence, own: Mapping[str, str]) -> str:
-    """Return the best known fact in a call's result, or the call if the result has none."""
-    best = min(again.facts, key=example_rank, default=again.call)
-    return own.get(best, best)
 
 
 def all_of_them(found: Iterable[Need]) -> Iterable[Need]:

@@ -21,6 +21,7 @@ from chatmemory.lint import (
     RULES,
     Finding,
     ProviderWindow,
+    Rule,
     Turn,
     Waiting,
     refusals_in,
@@ -308,9 +309,9 @@ class _Faults:
         is_apart = provider == RESPONSES and self._counts[-1:] not in ([], [0])
         self.are_between = not is_apart
         self._latest = self._latest_of(found)
-        self._starts = {n for n, turn in enumerate(turns) if self._is_at_fault(turn, _FIRST)}
+        self._starts = self._at_fault(_FIRST, range(len(turns)))
         answers = (n for n, turn in enumerate(turns) if turn.type is MessageType.AI)
-        self._ends = {n for n in answers if self._is_at_fault(turns[n], _LAST)}
+        self._ends = self._at_fault(_LAST, answers)
 
     def _count_unpaired(self) -> None:
         count, waiting, last = 0, Waiting(), _SYSTEM
@@ -334,13 +335,17 @@ class _Faults:
                 latest[last] = max(latest[last], min(each.positions))
         return [*accumulate(latest, max)]
 
-    def _is_at_fault(self, turn: Turn, rules: Iterable[str]) -> bool:
-        """Return whether a window of one message breaks one of these rules."""
+    def _at_fault(self, rules: Iterable[str], places: Iterable[int]) -> set[int]:
+        """Return the places at which a window of one message breaks one of these rules."""
         chosen = [RULES[name] for name in rules if self._provider in RULES[name].laws]
+        return {n for n in places if self._is_at_fault(n, chosen)} if chosen else set()
+
+    def _is_at_fault(self, place: int, rules: Sequence[Rule]) -> bool:
+        turn = self._turns[place]
         return any(
             each.severity == "refused"
             for model in self._models or (None,)
-            for each in (findings(ProviderWindow([turn], self._provider, model=model), chosen))
+            for each in findings(ProviderWindow([turn], self._provider, model=model), rules)
         )
 
     def between(self, first: int, newest: int) -> bool:

@@ -93,11 +93,11 @@ class _Needs:
     pairs: Sequence[tuple[int, int]]
     always: int = 0
 
-    def held(self, firsts: Sequence[int]) -> int:
-        return self.always + sum(mention >= firsts[place] for place, mention in self.pairs)
-
     def lost(self, firsts: Sequence[int]) -> int:
-        return self.always + len(self.pairs) - self.held(firsts)
+        return len([place for place, mention in self.pairs if mention < firsts[place]])
+
+    def __len__(self) -> int:
+        return self.always + len(self.pairs)
 
 
 class _PlainHistory:
@@ -127,8 +127,7 @@ class _PlainHistory:
         self._ages: list[float | None] = [None, *times]
         everything = history.loads.departures(None).of_texts
         found = list(needs(history, everything))
-        self._needed = _depending(found, known, places)
-        self._again = {
+        self._needs = {
             kind: _depending([need for need in found if need.kind is kind], known, places)
             for kind in IncidentKind
         }
@@ -147,12 +146,12 @@ class _PlainHistory:
         return self._sent([0] * self._size if policy is None else self._firsts(policy))
 
     def _tally(self, firsts: Sequence[int], rules: CacheRules) -> Tally:
-        again = {kind: found.lost(firsts) for kind, found in self._again.items()}
+        lost = {kind: found.lost(firsts) for kind, found in self._needs.items()}
         bill = bill_of(self._sent(firsts), rules)
         return Tally(
-            self._needed.held(firsts),
-            again[IncidentKind.USER_REPEATED],
-            again[IncidentKind.CALL_REPEATED],
+            sum(map(len, self._needs.values())) - sum(lost.values()),
+            lost[IncidentKind.USER_REPEATED],
+            lost[IncidentKind.CALL_REPEATED],
             bill.tokens,
             bill.read,
             bill.written,

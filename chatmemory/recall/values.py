@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
@@ -420,22 +420,42 @@ class Search:
         """Return the names of the values that a text holds."""
         if not self._values or not text:
             return set()
-        lowered = folded(text)
-        signs = _NOT_SIGNS.sub("", lowered)
+        searched = Searched(text)
         found = {
             value.name
             for value in self._values
-            if value.shape != "date" and _holds(value, lowered, signs)
+            if value.shape != "date" and _holds(value, searched.lowered, searched.signs)
         }
         if self._dates:
-            keys = {each.key for each in days_in(text)}
-            found.update(name for key, name in self._dates.items() if key in keys)
+            found.update(name for key, name in self._dates.items() if key in searched.days)
         return found
 
 
-def holds(text: str, value: Value) -> bool:
-    """Return whether a text holds a value."""
-    return bool(Search([value]).found_in(text))
+class Searched:
+    """A text in which many values are looked for, one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def lowered(self) -> str:
+        return folded(self._text)
+
+    @cached_property
+    def signs(self) -> str:
+        return _NOT_SIGNS.sub("", self.lowered)
+
+    @cached_property
+    def days(self) -> set[str]:
+        return {each.key for each in days_in(self._text)}
+
+    def holds(self, value: Value) -> bool:
+        """Return whether the text holds a value."""
+        if not self._text:
+            return False
+        if value.shape == "date":
+            return value.key in self.days
+        return _holds(value, self.lowered, self.signs)
 
 
 def _holds(value: Value, lowered: str, signs: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from chatmemory import AiMessage, MessageWindow, UserMessage
 from chatmemory.recall.answers import Answers
 from chatmemory.recall.incidents import incidents_under
-from chatmemory.recall.values import MOST_VALUES, Search, holds, values_in
+from chatmemory.recall.values import MOST_VALUES, Search, Searched, values_in
 
 SAME = [
     ("a-1182", "It is A-1182."),
@@ -42,12 +42,12 @@ OTHERS = [
 @pytest.mark.parametrize(("value", "text"), SAME)
 def test_the_same_in_other_words(value, text):
     longest = values_in(value)[0]
-    assert holds(text, longest)
+    assert Searched(text).holds(longest)
 
 
 @pytest.mark.parametrize(("value", "text"), OTHERS)
 def test_a_part_of_something_else(value, text):
-    assert not any(holds(text, each) for each in values_in(value)[:1])
+    assert not any(Searched(text).holds(each) for each in values_in(value)[:1])
 
 
 def test_a_part_of_a_longer_code_is_no_value():
@@ -141,8 +141,8 @@ def test_a_reminder_is_bound_to_its_fact(answer, is_one):
 )
 def test_a_day_is_the_same_in_any_language_and_in_numbers(value, text):
     days = [each for each in values_in(value) if each.shape == "date"]
-    assert any(holds(text, each) for each in days)
-    assert not any(holds("on 2 June 1990", each) for each in days)
+    assert any(Searched(text).holds(each) for each in days)
+    assert not any(Searched("on 2 June 1990").holds(each) for each in days)
 
 
 @pytest.mark.parametrize("written", ["SW1A 1AA", "DE89 3704 0044 0532 0130 00", "AB12 CDE"])

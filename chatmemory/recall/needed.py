@@ -1,0 +1,67 @@
+"""What the messages of a conversation need, before it is asked what memory held; see `needs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from chatmemory.recall.again import ReadMessage, Recurrence
+from chatmemory.recall.facts import example_rank
+from chatmemory.recall.kinds import IncidentKind
+
+REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
+
+
+class Needed(NamedTuple):
+    """What a message needs: `parts` are the names that earlier messages mention, each with the last
+    one. `fact` is what to show of it; "" for the part that leaves first.
+    """
+
+    kind: IncidentKind
+    parts: tuple[tuple[str, int], ...]
+    fact: str
+
+
+class NeededAt(NamedTuple):
+    """What a message needs, and the names in it that any message needs: it holds them for later."""
+
+    needed: Sequence[Needed]
+    mentions: Sequence[str]
+
+
+def needed_at(read: Sequence[ReadMessage]) -> list[NeededAt]:
+    """Return what each message of a history needs, in one pass."""
+    last: dict[str, int] = {}
+    found: list[list[Needed]] = []
+    for position, each in enumerate(read):
+        of_message = []
+        for kind, names, fact in _needed_in(each):
+            if parts := tuple((name, last[name]) for name in names if name in last):
+                of_message.append(Needed(kind, parts, fact))
+        found.append(of_message)
+        last.update(dict.fromkeys(each.facts.mentions, position))
+    ever = {name for of_message in found for need in of_message for name, _ in need.parts}
+    return [
+        NeededAt(of_message, [*(each.facts.mentions & ever)])
+        for of_message, each in zip(found, read, strict=True)
+    ]
+
+
+def _needed_in(read: ReadMessage) -> Iterator[tuple[IncidentKind, Sequence[str], str]]:
+    """Yield the needs of a message: their kinds, the names of their parts, and what to show of
+    each; "" for the part that leaves first.
+    """
+    for again in read.again:
+        if again.kind is IncidentKind.USED_UNSEEN:
+            used = sorted(name for name in again.facts if name not in read.facts.pairs)
+            yield from ((again.kind, [name], "") for name in used)
+        elif again.call:
+            yield again.kind, [again.call], _shown(again, read.facts.own)
+        elif again.kind in REPEATS:
+            yield again.kind, again.facts, ""
+
+
+def _shown(again: Recurrence, own: Mapping[str, str]) -> str:
+    """Return the best known fact in a call's result, or the call if the result has none."""
+    best = min(again.facts, key=example_rank, default=again.call)
+    return own.get(best, best)
