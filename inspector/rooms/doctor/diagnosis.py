@@ -14,10 +14,11 @@ from chatmemory.lint import PROVIDERS, RULES, ProviderWindow
 from chatmemory.lint.linter import repair, turns_by_provider
 from chatmemory.lint.rules import findings
 from chatmemory.lint.since import Past
-from chatmemory.lint.turns import OPENAI
+from chatmemory.lint.turns import OPENAI, Turn
 from chatmemory.messages.message import ChatMessage
 from inspector.rooms.doctor.using import InUse
 
+_LISTED_LAWS = [rule for rule in RULES.values() if rule.is_listed and rule.laws]
 LOOKED_AT = 50  # faults of a rule whose first step is looked for
 MARKS = {"refused": "!", "conditional": "?", "mishandled": "~"}
 
@@ -230,6 +231,15 @@ def diagnose(
         problems = _with_repairs(problems, messages)
     problems.sort(key=lambda each: (not each.refused_by, each.since or step, each.rule))
     return Diagnosis(step, tuple(problems))
+
+
+def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
+    """Return the listed rules for which a provider refuses a window now, whatever comes next. The
+    turns are those of the window, from any places of a history.
+    """
+    window = [turn._replace(position=position) for position, turn in enumerate(turns)]
+    found = findings(ProviderWindow(window, provider), _LISTED_LAWS)
+    return {each.rule for each in found if each.severity == "refused" and not each.is_pending}
 
 
 def _since(

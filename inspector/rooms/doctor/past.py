@@ -19,10 +19,9 @@ from chatmemory.messages.message import ToolExecutionResultMessage as Result
 from chatmemory.reading.passage import Held, Passage, PastWindow
 from chatmemory.recall.prompts import Refusals
 from inspector.rooms.doctor.choosing import choices
-from inspector.rooms.doctor.diagnosis import MARKS, diagnose
+from inspector.rooms.doctor.diagnosis import mark, refused_rules
 
 _NAMES = {label: name for name, label in PROVIDERS.items()}
-_REFUSED = MARKS["refused"]
 
 
 def refused(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
@@ -31,11 +30,11 @@ def refused(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}
-    refusing = _refusing(passage)
+    requests = _Requests(passage)
     for step, window in _examined(passage):
-        names = refusing(window)
+        names = requests.refused_by(window)
         if new := names - known:
-            detail = _marks(passage, window, new)
+            detail = requests.marks(window, new)
             if detail:
                 cases.append(Case(step, detail))
         known = names
@@ -76,28 +75,36 @@ def _is_ready_after(message: ChatMessage, open_calls: set[str | None]) -> bool:
     return False
 
 
-def _refusing(passage: Passage) -> Callable[[Sequence[Held]], set[str]]:
-    """Return the function that names the providers which would refuse a window."""
-    messages, numbers = list(passage.messages.values()), list(passage.messages)
-    places = {seq: n for n, seq in enumerate(numbers)}
-    plain = [Turn.of(places[seq], seq, each) for seq, each in passage.messages.items()]
-    refusals = Refusals(plain, turns_by_provider(messages, PROVIDERS, numbers))
+class _Requests:
+    """The windows of a passage as providers would receive them. Each message is rendered once for
+    all windows.
+    """
 
-    def names(window: Sequence[Held]) -> set[str]:
-        positions = {places[each.seq]: None for each in window if each.seq in places}
-        return {_NAMES[label] for label in refusals.of(positions)} if positions else set()
+    def __init__(self, passage: Passage) -> None:
+        numbers = list(passage.messages)
+        self._places = {seq: n for n, seq in enumerate(numbers)}
+        self._turns = turns_by_provider(list(passage.messages.values()), PROVIDERS, numbers)
+        plain = [Turn.of(n, seq, passage.messages[seq]) for seq, n in self._places.items()]
+        self._refusals = Refusals(plain, self._turns)
 
-    return names
+    def refused_by(self, window: Sequence[Held]) -> set[str]:
+        """Return the names of the providers that would refuse a window."""
+        positions = dict.fromkeys(self._places_of(window))
+        return {_NAMES[label] for label in self._refusals.of(positions)} if positions else set()
 
+    def marks(self, window: Sequence[Held], providers: Iterable[str]) -> str:
+        """Return the marks of the rules for which these providers refuse a window, in commas."""
+        shown = self._places_of(window)
+        return ",".join(
+            sorted(
+                mark(name, rule, "refused")
+                for name in providers
+                for rule in refused_rules([self._turns[name][n] for n in shown], name)
+            )
+        )
 
-def _marks(passage: Passage, window: Sequence[Held], providers: set[str]) -> str:
-    """Return the marks of the rules for which these providers refuse a window, in commas."""
-    shown = [each for each in window if each.seq in passage.messages]
-    messages = [passage.messages[each.seq] for each in shown]
-    found = diagnose(messages, [each.seq for each in shown], for_answers=True)
-    marks = {mark for each in found.problems for mark in each.marks()}
-    own = tuple(f"{name}:" for name in providers)
-    return ",".join(sorted(m for m in marks if m.startswith(own) and m.endswith(_REFUSED)))
+    def _places_of(self, window: Sequence[Held]) -> list[int]:
+        return [self._places[each.seq] for each in window if each.seq in self._places]
 
 
 def counting() -> Callable[[str, str], bool]:

@@ -21,11 +21,12 @@ from chatmemory.flags import flags
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.lint import PROVIDERS, RULES, Rule
-from chatmemory.lint.linter import example, lint
+from chatmemory.lint.linter import example, lint, turns_by_provider
 from chatmemory.windows.eviction import Reason
 from inspector.rooms.agents.server import mcp_server
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choose_providers
+from inspector.rooms.doctor.diagnosis import MARKS, diagnose, mark, refused_rules
 from inspector.rooms.doctor.reads import IllFilter, doctor_page
 from inspector.rooms.doctor.using import InUse
 from inspector.shell.agents import Agent
@@ -50,6 +51,19 @@ def use_of(rule: Rule) -> InUse:
 
 
 USED = {name: use_of(rule) for name, rule in LISTED.items()}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_past_has_the_marks_of_the_doctor(rule):
+    messages = example(rule.bad, rule.example_provider)
+    numbers = range(1, len(messages) + 1)
+    found = diagnose(messages, numbers, for_answers=True)
+    marks = {each for problem in found.problems for each in problem.marks()}
+    turns = turns_by_provider(messages, PROVIDERS, numbers)
+    refused = {(name, each) for name in PROVIDERS for each in refused_rules(turns[name], name)}
+    assert {mark(*each, "refused") for each in refused} == {
+        each for each in marks if each.endswith(MARKS["refused"])
+    }
 
 
 def words_of(html: str) -> str:
