@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from datetime import timedelta
 
 import pytest
@@ -16,6 +17,9 @@ from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.ledger.keeping import STALE_AT_ONCE, current
 from chatmemory.models import Memory, Message
 from chatmemory.reading import conversations
+from chatmemory.reading.history import shared_histories
+from chatmemory.reading.recall import recall_history
+from chatmemory.recall.history import history_from
 from chatmemory.services import Rounds, keepers
 from inspector.rooms.evidence.incidents import IncidentKeeper, incidents
 from inspector.rooms.evidence.models import KeptIncidents
@@ -65,6 +69,25 @@ def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num
     of_calls = 1  # the newest recorded call, by which hours are stale, too
     with django_assert_num_queries(4 * len(keepers()) + of_prices + of_calls):
         services.keep("a")
+
+
+def test_all_keepers_read_the_history_of_a_conversation_once():
+    create_and_add("a", MessageWindow(2), SAID)
+    called: list[str] = []
+    sys.setprofile(lambda frame, event, _: event == "call" and called.append(frame.f_code.co_name))
+    services.keep("a")
+    sys.setprofile(None)
+    assert called.count(history_from.__name__) == 1
+
+
+def test_a_shared_history_is_of_one_step():
+    create_and_add("a", MessageWindow(6), SAID)
+    with shared_histories():
+        first = recall_history("a")
+        assert recall_history("a") is first
+        services.add("a", users("once more"))
+        assert len(recall_history("a")) == len(first) + 1
+    assert recall_history("a") is not recall_history("a")
 
 
 def test_a_request_makes_no_row_for_which_it_would_read_much():

@@ -34,6 +34,7 @@ from chatmemory.ledger.transaction import notify_followers, unless_changing
 from chatmemory.models import Memory, Step
 from chatmemory.reading.conversations import is_writable
 from chatmemory.reading.feed import microseconds
+from chatmemory.reading.history import shared_histories
 from chatmemory.snapshots import one_snapshot
 
 STALE_AT_ONCE = 50
@@ -104,8 +105,9 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
 
 def keep(memory_id: str) -> None:
     """Make and store all rows of a conversation that are not current. Raises MemoryNotFound."""
-    for keeper in keepers():
-        current(keeper, memory_id)
+    with shared_histories():
+        for keeper in keepers():
+            current(keeper, memory_id)
 
 
 def store(some: Sequence[DerivedRow]) -> None:
@@ -237,7 +239,8 @@ class Rounds:
         may_be_stale = reduce(or_, {each.keeper.changed_since(since) for each in self._followers})
         has_changed = Memory.objects.filter(may_be_stale).exists()
         waiting = [each for each in self._followers if has_changed or each.is_behind]
-        have_more = [each.keep_some(seconds) for each in waiting]
+        with shared_histories():
+            have_more = [each.keep_some(seconds) for each in waiting]
         for each in waiting:
             each.keeper.after_round()
         return any(have_more)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -28,6 +30,7 @@ from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import Memory, Message, Step
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
+from chatmemory.recall.facts import Words
 from chatmemory.recall.history import History, history_from
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import stub_of
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
 WORD_MAX = 100
+MOST_SHARED = 5_000  # messages of the histories that keepers share
+_Key = tuple[str, datetime, int, str, Words, tuple[int, ...]]
 # A word. Numbers may have signs between their digits.
 _START_OF_WORD = declared_pattern(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
 _END_OF_WORD = declared_pattern(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$", most=WORD_MAX)
@@ -273,8 +278,20 @@ def read_with_history(
 def messages_with_history(
     memory: Memory, rows: Sequence[Message], estimator: str | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return some messages of a conversation, in order, with their history."""
+    """Return some messages of a conversation, in order, with their history, which is read once
+    within `shared_histories`.
+    """
     name = estimator or estimator_of(memory)
+    shared = _SHARED.get()
+    if shared is None:
+        return _read_history(memory, rows, name)
+    state = memory.pk, memory.created_at, memory.last_step, name, fact_words()
+    return shared.read((*state, tuple(row.seq for row in rows)), memory, rows)
+
+
+def _read_history(
+    memory: Memory, rows: Sequence[Message], name: str
+) -> tuple[list[ChatMessage], History]:
     messages = [read_message(row) for row in rows]
     count = None if _is_counted_by(memory, name) else counter(name)
     tokens = [
@@ -284,6 +301,47 @@ def messages_with_history(
     overhead = estimator_for(name).estimate_token_count_in_messages([])
     seqs = [row.seq for row in rows]
     return messages, history_from(messages, tokens, overhead, seqs, fact_words())
+
+
+class _SharedHistories:
+    """The latest histories that were read, of at most MOST_SHARED messages in all."""
+
+    def __init__(self) -> None:
+        self._read: dict[_Key, tuple[list[ChatMessage], History]] = {}
+        self._size = 0
+
+    def read(
+        self, key: _Key, memory: Memory, rows: Sequence[Message]
+    ) -> tuple[list[ChatMessage], History]:
+        """Return a history, which is read now if its messages are not the shared ones of that
+        step.
+        """
+        if key in self._read:
+            return self._read[key]
+        found = _read_history(memory, rows, key[3])
+        if len(rows) <= MOST_SHARED:
+            self._read[key] = found
+            self._size += len(rows)
+            while self._size > MOST_SHARED:
+                oldest = next(iter(self._read))
+                self._size -= len(self._read.pop(oldest)[0])
+        return found
+
+
+_SHARED: ContextVar[_SharedHistories | None] = ContextVar("_SHARED", default=None)
+
+
+@contextmanager
+def shared_histories() -> Iterator[None]:
+    """Within this context, the history of a conversation's step is read once for all keepers."""
+    if _SHARED.get() is not None:
+        yield
+        return
+    token = _SHARED.set(_SharedHistories())
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
 
 
 def read_for_replay(
