@@ -16,8 +16,8 @@ from playwright.sync_api import expect
 from tests.serving import free_port
 from tests.wheels import ROOT, environment, python
 
-from .conftest import new_page
-from .menus import choose
+from .conftest import new_page, tour_ended
+from .menus import choose, open_menu
 
 SNIPPET = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CHAT = "/ops/chat/"
@@ -135,6 +135,7 @@ def page(contexts, shop):
 
 
 def test_a_walk_through_the_mounted_pages(page, shop):
+    page.context.add_cookies([tour_ended(shop.url)])
     page.goto(f"{shop.url}{CHAT}c/order-7741/")
     page.get_by_label("Name").fill("ada@example.org")
     page.get_by_label("Password").fill("lovelace-1842")
@@ -165,8 +166,10 @@ def test_a_walk_through_the_mounted_pages(page, shop):
     expect(page.locator("table.convs")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("data-theme", re.compile("dark|light"))
     for name, heading in {"Import": "Import conversations", "Tokens": "API tokens"}.items():
+        open_menu(page, "More")
         page.get_by_role("navigation").get_by_role("link", name=name).click()
         expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+    open_menu(page, "More")
     page.get_by_role("link", name="API", exact=True).click()
     expect(page.get_by_text("/api/v1/memories/", exact=True).first).to_be_visible()
     page.goto(f"{shop.url}{CHAT}c/nobody/")

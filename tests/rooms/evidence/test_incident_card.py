@@ -102,7 +102,7 @@ def test_a_click_on_a_message_stays_at_the_step(order):
     messages = {f"{own}?at=50&amp;msg={seq}&amp;incident=1" for seq in (25, 46, 47)}
     assert links == messages | {f"{own}?at=43", f"{own}?at=47"}
     assert "902 tokens would have kept it" in words(card.encode())
-    assert "where sending everything is 1.00" in words(card.encode())  # so it is no verb
+    assert "relative to sending everything (1.00)" in words(card.encode())  # so it is no verb
     live = order()
     assert f'href="{own}?msg=25&amp;incident=1"' in live
 
