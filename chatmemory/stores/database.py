@@ -149,6 +149,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     async def aget_history(self, memory_id: str) -> list[ChatMessage]:
         return await self.to_thread(self.get_history, memory_id)
 
+    async def asearch_history(self, memory_id: str, query: Query) -> Quotes:
+        return await self.to_thread(self.search_history, memory_id, query)
+
     async def aget_messages(self, memory_id: str) -> list[ChatMessage]:
         return await self.to_thread(self.get_messages, memory_id)
 

@@ -100,11 +100,18 @@ EXAMPLES: dict[str, Callable[[], Iterator[AnyPattern]]] = {
 }
 
 
+# They need frameworks that have an environment of their own, and declare no pattern.
+OF_FRAMEWORKS = {
+    f"chatmemory.strategies.{name}"
+    for name in ("agent_framework", "google_adk", "langchain", "llama_index", "openai_agents")
+}
+
+
 @cache
 def declared() -> dict[str, Declared]:
     """Return all patterns that modules declare when they are imported."""
     for name in modules():
-        if not name.endswith("__main__"):
+        if not name.endswith("__main__") and name not in OF_FRAMEWORKS:
             import_module(name)
     return {key: each for key, each in DECLARED.items() if not each.family}
 

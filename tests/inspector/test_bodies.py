@@ -41,7 +41,7 @@ SECONDS = 20
 # The class of a route
 
 WITHOUT_ACCOUNT = {"healthz", "metrics", "readyz", "theme", "display", "sign-in", "sign-in-by-link"}
-WITHOUT_ACCOUNT |= {"lessons", "lesson", "present", "playground"}
+WITHOUT_ACCOUNT |= {"glossary", "lessons", "lesson", "present", "playground"}
 WITH_MESSAGES = {"simulate", "verdict", "add"}
 WITH_A_FILE = {"import"}
 OTLP = {"otlp-traces", "otlp-logs", "otlp-metrics"}

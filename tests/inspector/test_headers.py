@@ -21,6 +21,8 @@ from .test_bodies import VALUES
 PAGES = {
     "overview": "/",
     "overview-now": "/now/",
+    "over-time": "/over-time/",
+    "glossary": "/glossary/",
     "live-overview": "/live/",
     "open": "/c/?id=m",
     "conversation": "/c/m/?at=1&msg=1&find=hi",
@@ -72,7 +74,7 @@ POSTS = {
 # Forms whose answers are redirects
 OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}
 OTHER_FORMS |= {"undo-repair", "doctor-providers-forget", "mute"}
-OTHER_FORMS |= {"revoke-token", "sign-out", "theme", "display"}
+OTHER_FORMS |= {"end-tour", "revoke-token", "sign-out", "theme", "display"}
 WITHOUT_A_NAME = ["/c/nobody/", "/nothing/", "/api/docs/", "/api/schema/", "/api/v1/memories/"]
 WITHOUT_A_NAME += ["/api/v1/memories/none/"]
 POLICY = {

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from django.db.models import Min
 
 from chatmemory import database
+from chatmemory.exceptions import CorruptRow
 from chatmemory.flag import Case
 from chatmemory.keeper import Keeper
-from chatmemory.kept import KeptRow
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.passage import Passage
 from inspector.rooms.evidence.compactions import CompactionKeeper
 from inspector.rooms.evidence.incidents import IncidentKeeper, KeptIncident, found_rows, rows_of
 from inspector.rooms.evidence.losses import StoredEvidence, evidence_rows, found_compactions
 
+T = TypeVar("T")
+
 
 def repeated(passage: Passage) -> Iterable[Case]:
     """Return the incidents in which a user had to repeat a fact, each with its step."""
     memory = passage.memory
-    row = _current_row(IncidentKeeper(), memory)
-    found: Sequence[KeptIncident]
-    if row is not None:
-        with row.reading() as values:
-            found = rows_of(values)
-    else:
+    found: Sequence[KeptIncident] | None = _kept(IncidentKeeper(), memory, rows_of)
+    if found is None:
         found = found_rows(memory, None)
     return [Case(each.step) for each in found if each.forced]
 
@@ -35,12 +35,8 @@ def lost(passage: Passage) -> Iterable[Case]:
     message that needed such a term.
     """
     memory = passage.memory
-    row = _current_row(CompactionKeeper(), memory)
-    found: Sequence[StoredEvidence]
-    if row is not None:
-        with row.reading() as values:
-            found = evidence_rows(values)
-    else:
+    found: Sequence[StoredEvidence] | None = _kept(CompactionKeeper(), memory, evidence_rows)
+    if found is None:
         found = found_compactions(memory).compactions
     used = [
         min(lost_terms)
@@ -55,6 +51,13 @@ def lost(passage: Passage) -> Iterable[Case]:
     return [Case(steps[seq]) for seq in sorted(used) if seq in steps]
 
 
-def _current_row(keeper: Keeper, memory: Memory) -> KeptRow | None:
+def _kept(keeper: Keeper, memory: Memory, read: Callable[[Any], list[T]]) -> list[T] | None:
+    """Return what the current row of a keeper has; None if there is no such row, or if somebody
+    altered the row so that nobody can read it.
+    """
     row = keeper.row(memory)
-    return row if row is not None and keeper.is_current(row, memory) else None
+    if row is None or not keeper.is_current(row, memory):
+        return None
+    with suppress(CorruptRow), row.reading() as values:
+        return read(values)
+    return None

@@ -102,7 +102,9 @@ def test_it_is_known_again_and_goes_on_as_any_memory():
 
 def test_a_session_without_compactions_is_seen_whole():
     result = import_session(built(*"abcd").session(), MessageWindow(2))
-    assert result.losses == (Loss("session", "the given policy: the agent decided what it saw"),)
+    assert result.losses == (
+        Loss("session", "the given policy: agent sessions keep their recorded window"),
+    )
     assert (positions_in_memory("s"), Memory.objects.get(pk="s").policy) == ([0, 1, 2, 3], None)
     assert verify("s") is None
 
