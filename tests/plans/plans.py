@@ -14,7 +14,7 @@ LARGE = {f"chatmemory_{name}" for name in ("message", "stay", "step")}
 READ_MAX = 2_000  # rows of a large table, for one query
 SORTED_MAX = 1_000  # rows: those of the 25 sparklines of a page
 
-_OURS = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH)\b.*\bchatmemory_", re.DOTALL)
+_OURS = re.compile(r"\(?(SELECT|INSERT|UPDATE|DELETE|WITH)\b.*\bchatmemory_", re.DOTALL)
 _ALIAS = re.compile(r'"(chatmemory_\w+)" ([A-Z]\d+)\b')
 _READS = re.compile(r"(SCAN|SEARCH) (\w+)(?:.* INDEX (\w+))?")
 _CUT = re.compile(r"LIMIT \S+( OFFSET \S+)?$")

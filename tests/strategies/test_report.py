@@ -104,7 +104,7 @@ def test_wrong_arguments_exit_with_2(typed, chats, arguments, why):
 
 
 @pytest.mark.needs("lab")
-def test_stored_conversations_are_measured_too(db, typed):
+def test_stored_conversations_are_measured_too(committing, typed):
     services.import_conversation("stored-1", chat(20), MessageWindow(4))
     code, told, _ = typed("--prefix", "stored", "--strategies", "message_window", "--json")
     assert code == 0
