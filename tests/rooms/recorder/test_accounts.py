@@ -81,7 +81,7 @@ def test_a_client_with_many_cookies_keeps_no_other_waiting(db, upstream, site, c
     """Its secrets are looked for in its own thread."""
     cookies = [f"c{n}={n:032x}" for n in range(5_000)]
     lines = [("Cookie", "; ".join(cookies[n : n + 1_000])) for n in range(0, 5_000, 1_000)]
-    body = json.dumps(REQUEST | {"user": "words " * 1_000_000})
+    body = json.dumps(REQUEST | {"user": "words " * 3_000_000})
     answers = []
 
     def call() -> None:

@@ -12,7 +12,7 @@ import pytest
 from inspector.rooms.calls.call import DropReason
 from inspector.rooms.calls.models import DroppedCalls
 from inspector.rooms.calls.reads import one_call
-from inspector.rooms.recorder.proxy.decoding import AT_ONCE, Body, zstd
+from inspector.rooms.recorder.proxy.decoding import AT_ONCE, Body, _Zlib, zstd
 
 from .upstream import ANSWER, CHAT, store_all
 
@@ -78,6 +78,15 @@ def test_an_answer_and_a_request_in_each_encoding(db, upstream, client, folder, 
     rebuilt = one_call(call.memory_id, call.n)
     assert (rebuilt.request, rebuilt.body, rebuilt.response) == (REQUEST, body, ANSWER)
     assert (call.error, call.is_exact, call.finish) == ("", True, "stop")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+def test_zeros_behind_a_member_may_come_in_any_piece(size):
+    data = gzip.compress(b"words") + bytes(9) + gzip.compress(b" more") + bytes(5)
+    decoder = _Zlib(is_gzip=True)
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    assert b"".join(each for piece in pieces for each in decoder.pieces(piece)) == b"words more"
+    assert decoder.is_whole()
 
 
 BROKEN = {

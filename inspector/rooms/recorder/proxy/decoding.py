@@ -35,6 +35,7 @@ class _Zlib:
         self._is_gzip = is_gzip
         self._part: zlib._Decompress | None = None
         self._begun = b""
+        self._is_behind = False  # a member, where zeros may stand
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         while data:
@@ -47,14 +48,15 @@ class _Zlib:
                 yield part.decompress(part.unconsumed_tail, AT_ONCE)
             data = b""
             if part.eof:
-                data = part.unused_data.lstrip(b"\0") if self._is_gzip else b""
-                self._part = None if self._is_gzip else part
+                data = part.unused_data if self._is_gzip else b""
+                self._part, self._is_behind = None if self._is_gzip else part, True
 
     def _begin(self, data: bytes) -> bytes:
         """Begin a member with its first two bytes, once they are here."""
         data = self._begun + data
+        data = data.lstrip(b"\0") if self._is_behind else data
         self._begun = data if len(data) < 2 else b""
-        if self._begun:
+        if len(data) < 2:
             return b""
         bits = 16 + zlib.MAX_WBITS
         if not self._is_gzip:
