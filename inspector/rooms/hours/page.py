@@ -8,7 +8,7 @@ import json
 
 from chatmemory.reading.feed import time_of
 from inspector.rooms.hours.dearer import dearer
-from inspector.rooms.hours.figures import Made, compute
+from inspector.rooms.hours.figures import EVERYTHING, Made, compute
 from inspector.rooms.hours.models import KeptFigures
 from inspector.rooms.hours.strip import strip_of
 from inspector.shell.room import Fragment, Listed, OverTime, Told
@@ -28,8 +28,8 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
     rows = KeptFigures.objects.filter(split__in={TENANT, listed.split or TENANT})
     kept = {row.split: Made(time_of(row.made_at), json.loads(row.content)) for row in rows}
     by_tenant = kept.get(TENANT)
-    if by_tenant is None:
-        return None
+    if by_tenant is None or not by_tenant.values["groups"][EVERYTHING]["size"]:
+        return None  # no conversation is examined yet
     ready = kept.get(listed.split or TENANT) if listed.is_all else None
     if ready is None:
         return OverTime(Fragment("rooms/hours/_later.html", {"address": listed.link()}))
