@@ -228,6 +228,6 @@ def test_figures_of_no_conversation_show_no_strip(operator_client, db):
     """They were kept before the first conversation was examined: 0 would be no answer."""
     refresh()
     services.create("new", MessageWindow(5))
-    services.add("new", UserMessage("hi"))
+    services.add("new", [UserMessage("hi")])
     assert KeptFigures.objects.exists()
     assert 'id="h-strip"' not in operator_client.get("/").text
