@@ -324,22 +324,21 @@ class _Causes:
 
 def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
     """Return the number of conversations that each provider would refuse if it was in use."""
-    return _counted(use, (diagnosis for _, diagnosis in _kept(_minded(id_prefix))))
+    counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
+    for _, diagnosis in _kept(_minded(id_prefix)):
+        counts.update(diagnosis.under(use).refused_by)
+    return dict(counts)
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
     """Return these numbers for all providers; empty if they would only refuse `examples`."""
-    kept = list(_kept(_minded("")))
-    if not any(id not in examples and diagnosis.under(ALL).refused_by for id, diagnosis in kept):
-        return {}
-    return _counted(ALL, (diagnosis for _, diagnosis in kept))
-
-
-def _counted(use: InUse, diagnoses: Iterable[Diagnosis]) -> dict[str, int]:
-    counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
-    for diagnosis in diagnoses:
-        counts.update(diagnosis.under(use).refused_by)
-    return dict(counts)
+    counts: Counter[str] = Counter(dict.fromkeys(ALL.providers, 0))
+    has_others = False
+    for memory_id, diagnosis in _kept(_minded("")):
+        refused_by = diagnosis.under(ALL).refused_by
+        counts.update(refused_by)
+        has_others |= bool(refused_by) and memory_id not in examples
+    return dict(counts) if has_others else {}
 
 
 def conversations_by_provider() -> dict[str, int]:
