@@ -20,7 +20,7 @@ from chatmemory.messages.message import ToolExecutionResultMessage
 from chatmemory.models import Memory
 from chatmemory.reading import windows
 from inspector.rooms.doctor import words
-from inspector.rooms.doctor.page import SHOWN, Line, Row
+from inspector.rooms.doctor.page import Line, Row, rows_of
 from inspector.rooms.doctor.reads import Case, Issue, prevention_in
 from inspector.shell.rooms import page_url
 
@@ -113,15 +113,7 @@ class MendLine(Line):
 
     @property
     def rows(self) -> list[Row]:
-        return [
-            Row(
-                case.memory_id,
-                case.query,
-                words.how_it_began(case.problem, case.step),
-                case.problem.at,
-            )
-            for case in self._newest_first[:SHOWN]
-        ]
+        return rows_of(self._newest_first)
 
     @cached_property
     def to_copy(self) -> str:

@@ -17,6 +17,7 @@ from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.largest import TooSmallLimit, short_windows
 from inspector.rooms.doctor.reads import (
+    Case,
     IllConversation,
     Issue,
     Issues,
@@ -44,6 +45,19 @@ class Row(NamedTuple):
     query: str
     how: str
     at: datetime | None
+
+
+def rows_of(cases: Sequence[Case]) -> list[Row]:
+    """Return the rows of the first cases of a line."""
+    return [
+        Row(
+            case.memory_id,
+            case.query,
+            words.how_it_began(case.problem, case.step),
+            case.problem.at,
+        )
+        for case in cases[:SHOWN]
+    ]
 
 
 class Line(ABC):
@@ -128,15 +142,7 @@ class CauseLine(Line):
 
     @property
     def rows(self) -> list[Row]:
-        return [
-            Row(
-                case.memory_id,
-                case.query,
-                words.how_it_began(case.problem, case.step),
-                case.problem.at,
-            )
-            for case in self.issue.cases[:SHOWN]
-        ]
+        return rows_of(self.issue.cases)
 
 
 class ShortLine(Line):
