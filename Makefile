@@ -50,7 +50,7 @@ rooms: $(VENV)/installed-dev
 # of rules and formats, of words and pages, of frameworks, of roles, of the schema, of growth (the CPU
 # of this process), of fuzzing and of load: CI runs them on SQLite alone.
 ONLY_ON_SQLITE := artifact browser explain formats fuzz golden growth inspector integrations lint load messages \
-  mounted recall testing windows \
+  memories mounted recall testing windows \
   api/test_generated_client.py api/test_schema.py test_command.py test_docs.py test_roles.py test_rooms.py \
   $(addprefix deploy/test_,container.py monitors.py nginx.py static_files.py unit.py) \
   $(addprefix rooms/,agents evidence_file lab lessons observability settings) \

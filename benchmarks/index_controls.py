@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from chatmemory.printing import Printer
-from chatmemory.recall import Recall, histories_for, recalls_of
+from chatmemory.recall import Recall, histories_for, index, recalls_of
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.facts import NO_WORDS
+from chatmemory.recall.index import Row
 from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import named_transcripts
-from chatmemory.windows import index
-from chatmemory.windows.index import Row
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import policies_from_text
 

@@ -38,6 +38,14 @@ from chatmemory.exceptions import (
 from chatmemory.lint import Finding
 from chatmemory.lint.linter import lint, repair
 from chatmemory.lint.repairs import Repaired
+from chatmemory.memories.limited import (
+    MessageWindowChatMemory,
+    TokenWindowChatMemory,
+    TurnWindowChatMemory,
+)
+from chatmemory.memories.memory import ChatMemory
+from chatmemory.memories.provider import ChatMemoryProvider
+from chatmemory.memories.summarizing import SummarizingChatMemory
 from chatmemory.messages.codec import (
     load_json,
     message_from_json,
@@ -75,13 +83,6 @@ from chatmemory.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.stores.memory import InMemoryChatMemoryStore, SingleSlotChatMemoryStore
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.memory import (
-    ChatMemory,
-    ChatMemoryProvider,
-    MessageWindowChatMemory,
-    TokenWindowChatMemory,
-    TurnWindowChatMemory,
-)
 from chatmemory.windows.policies import (
     MessageWindow,
     Oversized,
@@ -92,7 +93,6 @@ from chatmemory.windows.policies import (
 )
 from chatmemory.windows.store import ChatMemoryStore
 from chatmemory.windows.stored_policies import can_decide, load_or_tokens
-from chatmemory.windows.summarizing import SummarizingChatMemory
 from chatmemory.windows.window import Totals
 from chatmemory.windows.written_policies import (
     caller_options,

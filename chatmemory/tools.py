@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages.quotes import (
     HITS,
     HITS_MAX,
@@ -21,7 +22,6 @@ from chatmemory.messages.quotes import (
     Quotes,
     quotes_in,
 )
-from chatmemory.windows.memory import ChatMemory
 
 DESCRIPTION = (
     "Search the earlier messages of this conversation, also those that you no longer see. Use it "

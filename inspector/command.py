@@ -31,12 +31,12 @@ SETTINGS = "inspector.project.settings"
 class Named(NamedTuple):
     """A command of manage.py, and its purpose in a few words.
 
-    `has_report` is True if a module of chatmemory/reports does it for files.
+    A command that also works on files has its module in the `folder` of chatmemory.
     """
 
     command: str
     words: str
-    has_report: bool = False
+    folder: str = ""
 
 
 COMMANDS = {
@@ -47,15 +47,17 @@ COMMANDS = {
     "export": Named(
         "export_conversations", "write conversations with everything that is stored of them"
     ),
-    "recall": Named("recall", "the share of needed facts that each limit would have held", True),
-    "strategies": Named(
-        "strategies", "what the memory of each agent framework would have held, and cost", True
+    "recall": Named(
+        "recall", "the share of needed facts that each limit would have held", "reports"
     ),
-    "incidents": Named("incidents", "facts that left memory and came up again", True),
-    "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),
+    "strategies": Named(
+        "strategies", "what the memory of each agent framework would have held, and cost", "reports"
+    ),
+    "incidents": Named("incidents", "facts that left memory and came up again", "reports"),
+    "compactions": Named("compactions", "exact terms that the summaries of agents lost", "reports"),
     "hook": Named("hook", "put back what a summary lost, as a hook of an agent's client"),
-    "doctor": Named("doctor", "windows that a provider would refuse, and why", True),
-    "check": Named("check", "recorded conversations against a policy and a baseline", True),
+    "doctor": Named("doctor", "windows that a provider would refuse, and why", "reports"),
+    "check": Named("check", "recorded conversations against a policy and a baseline", "testing"),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
     "record": Named("record", "record the calls between programs and their providers"),
     "calls": Named("calls", "list the calls of models, or show one as it was sent"),
@@ -99,7 +101,7 @@ def carry_out(name: str, arguments: Sequence[str]) -> None:
         _hook(arguments)
     settings = os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
     gc.disable()  # nothing that a command imports is garbage: to search it takes a sixth of a start
-    if settings == SETTINGS and name in COMMANDS and COMMANDS[name].has_report:
+    if settings == SETTINGS and name in COMMANDS and COMMANDS[name].folder:
         _report_on_files(name, arguments)
     try:
         command = _command(name)
@@ -126,7 +128,7 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
     """Report on files and exit, if files are named and no option needs Django."""
     from argparse import ArgumentParser  # the list of commands needs none
 
-    report = import_module(f"chatmemory.reports.{name}")
+    report = import_module(f"chatmemory.{COMMANDS[name].folder}.{name}")
     parser = ArgumentParser(prog=f"chatmemory {name}", description=report.HELP)
     report.add_arguments(parser)
     known, unknown = parser.parse_known_args(arguments)
@@ -194,7 +196,7 @@ _TOO_LATE = ("--settings", "--pythonpath")
 
 def _what_is_missing(name: str, error: ModuleNotFoundError) -> str:
     install = f"needs {error.name}: pip install '.[inspector]' in a checkout"
-    if name in COMMANDS and COMMANDS[name].has_report:
+    if name in COMMANDS and COMMANDS[name].folder:
         return f"chatmemory {name} of stored conversations {install}; files that you name need none"
     return f"chatmemory {name} {install}"
 
@@ -216,8 +218,8 @@ def _options(name: str) -> list[str]:
     from argparse import ArgumentParser
 
     parser = ArgumentParser()
-    if COMMANDS[name].has_report:
-        import_module(f"chatmemory.reports.{name}").add_arguments(parser)
+    if COMMANDS[name].folder:
+        import_module(f"chatmemory.{COMMANDS[name].folder}.{name}").add_arguments(parser)
     else:
         with suppress(ModuleNotFoundError):
             _command(name).add_arguments(parser)  # type: ignore[arg-type]  # it uses no more

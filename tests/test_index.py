@@ -21,9 +21,9 @@ from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.reading import history, simulation, windows
+from chatmemory.recall.index import NOTE, index_of, is_index
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.index import NOTE, index_of, is_index
 from inspector.rooms.transfer.archives import import_archive
 from inspector.rooms.transfer.exports import archive_lines
 

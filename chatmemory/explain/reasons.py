@@ -20,8 +20,8 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.reading.clearings import Clearing
 from chatmemory.reading.windows import MessageView, WindowView
+from chatmemory.recall.index import Index
 from chatmemory.windows.eviction import Eviction, Reason, first_of_group
-from chatmemory.windows.index import Index
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from chatmemory.formats import Loss
-from chatmemory.windows.memory import ChatMemory
+from chatmemory.memories.memory import ChatMemory
 
 logger = logging.getLogger(__name__)
 

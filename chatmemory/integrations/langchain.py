@@ -18,10 +18,10 @@ from chatmemory.exceptions import InvalidValue, NotCompactable
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
 from chatmemory.integrations import tell
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
-from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import change_lock_of
 
 try:

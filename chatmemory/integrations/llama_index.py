@@ -13,10 +13,10 @@ from typing import Any, Self
 
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages import message as ours
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
-from chatmemory.windows.memory import ChatMemory
 
 try:
     from llama_index.core.bridge.pydantic import ConfigDict, Field

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
-from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import change_lock_of
 
 try:

@@ -15,9 +15,9 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.integrations import tell
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
-from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import change_lock_of
 
 try:

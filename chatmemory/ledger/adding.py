@@ -40,9 +40,10 @@ from chatmemory.messages.sessions import Compaction
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Message
 from chatmemory.recall.facts import Words
+from chatmemory.recall.summary_plan import SummaryPlan
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import clear_for
-from chatmemory.windows.compaction import SummaryPlan, compact, summary_message
+from chatmemory.windows.compaction import compact, summary_message
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import Transition, admit, append, clear
 from chatmemory.windows.window import Entry, Window

@@ -14,8 +14,9 @@ from chatmemory.ledger.transaction import Planned, planned
 from chatmemory.ledger.validation import storable_messages
 from chatmemory.recall.compactions import dropped_and_beside
 from chatmemory.recall.facts import LIMIT
+from chatmemory.recall.summary_plan import SummaryOptions, SummaryPlan
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
+from chatmemory.windows.compaction import messages_of, summary_message
 
 
 def compact(

@@ -14,8 +14,8 @@ from chatmemory.ledger.windows import shown_message
 from chatmemory.messages.estimators import TokenCountEstimator, count_tokens
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Step
+from chatmemory.recall.index import Left, index_of, indexed
 from chatmemory.windows.eviction import Eviction
-from chatmemory.windows.index import Left, index_of, indexed
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry, Window
 

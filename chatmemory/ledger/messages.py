@@ -32,9 +32,9 @@ from chatmemory.ledger.windows import read_message, shown_message
 from chatmemory.lint.linter import waiting_call
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.models import Memory, Message
+from chatmemory.recall.index import is_index
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import Reason, group_of
-from chatmemory.windows.index import is_index
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import clear, hidden_from_reads, refill
 from chatmemory.windows.window import Entry

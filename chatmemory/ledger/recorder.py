@@ -35,8 +35,8 @@ from chatmemory.messages.codec import attributes_beside, frame_of
 from chatmemory.messages.estimators import count_tokens, estimator_for, family_named
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.recall.index import Left, given_way, index_of, indexed, is_for_index
 from chatmemory.windows.eviction import Eviction, Reason
-from chatmemory.windows.index import Left, given_way, index_of, indexed, is_for_index
 from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, load_of, total_under

@@ -27,8 +27,8 @@ from chatmemory.messages.message import (
     text_of,
 )
 from chatmemory.messages.tombstones import TOMBSTONE, tombstone_of
+from chatmemory.recall.index import blank_index, is_index
 from chatmemory.windows.compaction import is_summary, summary_message
-from chatmemory.windows.index import blank_index, is_index
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:

@@ -51,12 +51,12 @@ from chatmemory.messages.message import (
     text_of,
 )
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.recall.index import INDEXED, NOTE, is_index
 from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import old_results, stub_of
 from chatmemory.windows.compaction import compact
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Head, Reason
-from chatmemory.windows.index import INDEXED, NOTE, is_index
 from chatmemory.windows.policies import MessageWindow, Policy, TokenWindow, TurnWindow
 from chatmemory.windows.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.windows.transitions import (

@@ -59,7 +59,7 @@ class DatabaseCommand(BaseCommand):
 
 
 class Report(Protocol):
-    """A module of chatmemory/reports."""
+    """A module that reports on files, such as those of chatmemory/reports."""
 
     def add_arguments(self, parser: ArgumentParser) -> None: ...
     def report(self, options: Mapping[str, Any], printer: Printer, words: Words) -> int: ...

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message
-from chatmemory.windows.index import Index, index_of
+from chatmemory.recall.index import Index, index_of
 
 
 def index_among(memory_id: str, seqs: Collection[int]) -> Index | None:

@@ -30,10 +30,10 @@ from chatmemory.ledger.windows import (
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.recall.index import Index, index_of
 from chatmemory.search import DIGEST_LABEL, user_labels
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import IN_PLACE, CannotFit, Reason
-from chatmemory.windows.index import Index, index_of
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.transitions import why_it_cannot_fit

@@ -1,4 +1,4 @@
-"""The index in a replay: what names the terms of messages that left (see `windows.index`)."""
+"""The index in a replay: what names the terms of messages that left (see `recall.index`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import partial
 from chatmemory.exceptions import NoRoomBesidePins
 from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.messages.message import ChatMessage
+from chatmemory.recall.index import Left, given_way, indexed, is_for_index
 from chatmemory.windows.eviction import Eviction
-from chatmemory.windows.index import Left, given_way, indexed, is_for_index
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import Change, Transition, admit
 from chatmemory.windows.window import Entry, Window

@@ -83,7 +83,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     """
 
     keeps_system_attributes = True
-    keeps_index = True  # its recorder renews the index (see `windows.index`)
+    keeps_index = True  # its recorder renews the index (see `recall.index`)
 
     def __init__(self, actor: str = "") -> None:
         check_actor(actor)

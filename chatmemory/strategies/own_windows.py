@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from chatmemory.memories.limited import MessageWindowChatMemory, TokenWindowChatMemory
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages.message import ChatMessage
 from chatmemory.strategies.runs import Run, Sent, Settings
-from chatmemory.windows.memory import ChatMemory, MessageWindowChatMemory, TokenWindowChatMemory
 
 
 class WindowRun(Run):

@@ -276,7 +276,7 @@ class Policy(ABC):
 
     @property
     def indexed_terms(self) -> int:
-        """The most terms that an index lists of what left (see `windows.index`); 0 for no index."""
+        """The most terms that an index lists of what left (see `recall.index`); 0 for no index."""
         return 0
 
     def trim(self, head: Head) -> list[Eviction]:

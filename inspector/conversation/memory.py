@@ -13,9 +13,9 @@ from chatmemory.explain.interruptions import state_of, unseen
 from chatmemory.explain.wording import in_unit
 from chatmemory.messages.texts import named
 from chatmemory.reading.windows import MessageView
+from chatmemory.recall.index import TITLE
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Eviction
-from chatmemory.windows.index import TITLE
 from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings

@@ -34,7 +34,7 @@ from chatmemory.explain.wording import load_words
 from chatmemory.formats import kept_in, render_messages
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowView
-from chatmemory.windows.index import Index, Row
+from chatmemory.recall.index import Index, Row
 from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.keeping import explain_keeping_limit

@@ -42,8 +42,8 @@ from chatmemory.reading.windows import (
     recounted_tokens,
     stubs_at,
 )
+from chatmemory.recall.index import Index
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.index import Index
 from inspector.conversation.keeping import KeepingLimit, find_keeping_limit
 from inspector.shell import rooms
 from inspector.shell.room import Highlights

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from chatmemory import AiMessage, SystemMessage, UserMessage
+from chatmemory.memories.limited import TokenWindowChatMemory
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.recall import recall
 from chatmemory.recall.comparison import replay
 from chatmemory.recall.history import history_of
+from chatmemory.recall.index import is_index
 from chatmemory.recall.prompts import prompt_sizes
-from chatmemory.windows.index import is_index
-from chatmemory.windows.memory import TokenWindowChatMemory
 from chatmemory.windows.policies import TokenWindow
 
 LONG = "and some more words that fill the window " * 3

@@ -16,9 +16,9 @@ from chatmemory.ledger.validation import check_ids, check_seqs, check_whole_numb
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import AuditEntry, Memory, Message
 from chatmemory.reading.summaries import summaries_covering
+from chatmemory.recall.index import TITLE, index_of
 from chatmemory.search import user_labels
 from chatmemory.sqlite_files import empty_log_after_erasure
-from chatmemory.windows.index import TITLE, index_of
 from inspector.rooms.erasure.copies import copies, copies_of
 from inspector.rooms.erasure.terms import holding_terms
 

@@ -18,7 +18,7 @@ from chatmemory.ledger.deletions import deletions, value_of
 from chatmemory.ledger.lookup import Bytes, stored
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
-from chatmemory.windows.index import is_index
+from chatmemory.recall.index import is_index
 from inspector.rooms.integrity.chain import (
     commitment_of_labels,
     digest_as_sealed,

@@ -26,7 +26,8 @@ from chatmemory.models import Memory
 from chatmemory.reading.windows import MessageView, WindowView, view_of
 from chatmemory.recall.compactions import compaction_evidence
 from chatmemory.recall.facts import NO_WORDS
-from chatmemory.windows.compaction import SummaryPlan, summary_message
+from chatmemory.recall.summary_plan import SummaryPlan
+from chatmemory.windows.compaction import summary_message
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import measured
 

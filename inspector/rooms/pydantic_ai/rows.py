@@ -10,9 +10,9 @@ from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import Loss, parse_objects, render_messages
 from chatmemory.integrations import tell
 from chatmemory.ledger.windows import read_message
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message
-from chatmemory.windows.memory import ChatMemory
 from inspector.rooms.pydantic_ai.models import SavedEntry
 
 FORMAT = "pydantic_ai"

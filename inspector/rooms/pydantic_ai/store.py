@@ -19,9 +19,9 @@ from asgiref.sync import sync_to_async
 
 from chatmemory import services
 from chatmemory.exceptions import InvalidValue, MemoryExists, MemoryNotFound
+from chatmemory.memories.memory import ChatMemory
 from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
-from chatmemory.windows.memory import ChatMemory
 from inspector.rooms.pydantic_ai import rows
 from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 

@@ -31,7 +31,7 @@ from chatmemory.messages.estimators import family_named, remember_tokens
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.conversations import source_of
-from chatmemory.windows.index import index_of
+from chatmemory.recall.index import index_of
 from chatmemory.windows.policies import Oversized, Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import refill

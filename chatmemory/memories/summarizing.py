@@ -12,18 +12,19 @@ from threading import Lock
 from typing import Unpack
 
 from chatmemory.exceptions import InvalidMessage, InvalidValue, NotCompactable
+from chatmemory.memories.limited import TokenWindowChatMemory
+from chatmemory.memories.memory import Limit
 from chatmemory.messages.estimators import TokenCountEstimator
 from chatmemory.messages.message import ChatMessage
 from chatmemory.recall.facts import LIMIT
+from chatmemory.recall.summary_plan import SummaryPlan
 from chatmemory.windows.compaction import (
-    SummaryPlan,
     check_covered,
     compact_with_terms,
     messages_of,
     summary_message,
 )
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.memory import Limit, TokenWindowChatMemory
 from chatmemory.windows.policies import WindowOptions
 from chatmemory.windows.store import ChatMemoryStore, Decide
 from chatmemory.windows.transitions import Change, Transition, recovered, unchanged

@@ -1,12 +1,6 @@
-"""The memory of one conversation, with LangChain4j's names and rules.
+"""The memory of one conversation, whatever its policy, with LangChain4j's names and rules.
 
-    memory = MessageWindowChatMemory(id="order-7741", max_messages=20)
-    memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
-    memory.messages()
-
-`MessageWindowChatMemory` counts messages, `TokenWindowChatMemory` tokens and `TurnWindowChatMemory`
-turns; otherwise they are equal. Under asyncio, use `aadd`, `amessages` and the other methods that
-begin with an a.
+Under asyncio, use `aadd`, `amessages` and the other methods that begin with an a.
 """
 
 from __future__ import annotations
@@ -17,7 +11,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
 from chatmemory.exceptions import (
@@ -27,9 +20,7 @@ from chatmemory.exceptions import (
     UnreadableTranscript,
 )
 from chatmemory.messages.estimators import (
-    OpenAiTokenCountEstimator,
     TokenCountEstimator,
-    count_overhead,
     count_tokens,
     family_of,
 )
@@ -43,17 +34,13 @@ from chatmemory.messages.message import (
     with_attributes,
 )
 from chatmemory.messages.quotes import Query, Quotes
+from chatmemory.recall.index import Left, given_way, indexed, is_for_index, is_index
+from chatmemory.recall.summary_plan import SummaryOptions, SummaryPlan
 from chatmemory.windows.clearing import clear_for
-from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, is_summary, summary_message
-from chatmemory.windows.index import Left, given_way, indexed, is_for_index, is_index
+from chatmemory.windows.compaction import is_summary, summary_message
 from chatmemory.windows.policies import (
-    DEFAULT_ESTIMATOR,
-    MessageWindow,
     Policy,
-    TokenWindow,
     TokenWindowOptions,
-    TurnWindow,
-    WindowOptions,
 )
 from chatmemory.windows.store import (
     ChatMemoryStore,
@@ -460,128 +447,9 @@ class _Indexing:
         return indexed(window, self._left, self._policy, self._memory._entry)
 
 
-class _LimitedChatMemory(ChatMemory):
-    """A memory whose policy depends only on the limit, and is made again when that changes."""
-
-    _policy: Policy | None = None
-
-    def policy(self) -> Policy:
-        limit, policy = self.current_limit(), self._policy
-        # Not `!=`, since True equals 1 and is no limit
-        if policy is None or policy.limit is not limit:
-            policy = self._policy = self._policy_of(limit)
-        return policy
-
-    @abstractmethod
-    def _policy_of(self, limit: int) -> Policy:
-        """Return the policy with this limit. Raises InvalidValue."""
-
-
-class MessageWindowChatMemory(_LimitedChatMemory):
-    """A memory of the last `max_messages` messages.
-
-    - A leading system message stays. Adding an equal one is ignored; a different one replaces it.
-    - If the window is full, the oldest message that is not the leading system message is evicted.
-    - The results of a tool call leave with the message that called the tool.
-    - `max_messages`: an int, or a callable that takes the memory id and is called on every use.
-
-    Source of the rules: LangChain4j's MessageWindowChatMemory.
-    """
-
-    _limit_name = "max_messages"
-
-    def __init__(
-        self,
-        id: str = "default",
-        max_messages: Limit = 20,
-        store: ChatMemoryStore | None = None,
-        always_keep_system_message_first: bool = False,
-        **options: Unpack[WindowOptions],
-    ) -> None:
-        super().__init__(id, max_messages, store, None, always_keep_system_message_first, **options)
-
-    def _policy_of(self, limit: int) -> Policy:
-        return MessageWindow(
-            limit,
-            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
-            **self._options,
-        )
-
-
-class TokenWindowChatMemory(_LimitedChatMemory):
-    """A memory of as many of the latest messages as fit into `max_tokens`. No message is cut.
-
-    - The rules for system messages and tool results are those of MessageWindowChatMemory.
-    - A message larger than the window is evicted at once, with all messages before it except a
-      leading system message.
-    - `max_tokens`: an int, or a callable that takes the memory id and is called on every use.
-    - Each message is counted once. The estimator must be additive: the tokens of a list are those
-      of an empty list plus the sum of its messages.
-
-    Source of the rules: LangChain4j's TokenWindowChatMemory.
-    """
-
-    _limit_name = "max_tokens"
-
-    def __init__(
-        self,
-        id: str = "default",
-        max_tokens: Limit = 1000,
-        estimator: TokenCountEstimator | None = None,
-        store: ChatMemoryStore | None = None,
-        always_keep_system_message_first: bool = False,
-        **options: Unpack[TokenWindowOptions],
-    ) -> None:
-        self._token_estimator = estimator or OpenAiTokenCountEstimator(DEFAULT_ESTIMATOR)
-        keeps_first = always_keep_system_message_first
-        super().__init__(id, max_tokens, store, self._token_estimator, keeps_first, **options)
-
-    def _policy_of(self, limit: int) -> Policy:
-        return TokenWindow(
-            limit,
-            estimator=estimator_name(self._token_estimator),
-            **self._options,
-            fixed_overhead=count_overhead(self._token_estimator),
-        )
-
-
-class TurnWindowChatMemory(_LimitedChatMemory):
-    """A memory of the last `max_turns` turns. A turn is a user message and all messages up to the
-    next.
-
-    - The oldest turn leaves as a whole when a user message begins a turn beyond the limit.
-    - The rules for system messages and tool results are those of MessageWindowChatMemory.
-    - `max_turns`: an int, or a callable that takes the memory id and is called on every use.
-    """
-
-    _limit_name = "max_turns"
-
-    def __init__(
-        self,
-        id: str = "default",
-        max_turns: Limit = 10,
-        store: ChatMemoryStore | None = None,
-        always_keep_system_message_first: bool = False,
-        **options: Unpack[WindowOptions],
-    ) -> None:
-        super().__init__(id, max_turns, store, None, always_keep_system_message_first, **options)
-
-    def _policy_of(self, limit: int) -> Policy:
-        return TurnWindow(
-            limit,
-            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
-            **self._options,
-        )
-
-
 def _stays(message: ChatMessage | None) -> bool:
     """Return whether evictions pass over a message of a store that knows no pins."""
     return is_summary(message) or is_index(message)
-
-
-def estimator_name(estimator: TokenCountEstimator) -> str:
-    """Return the name of an estimator in a policy: its model name, else its family."""
-    return getattr(estimator, "model_name", None) or family_of(estimator)
 
 
 def estimator_or_none(estimator: TokenCountEstimator | None) -> TokenCountEstimator | None:
@@ -609,47 +477,3 @@ def _check_methods(what: str, value: object, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not callable(getattr(value, name, None))]
     if missing:
         raise InvalidValue(f"{what} has no method {missing[0]}: {brief(value)}")
-
-
-class ChatMemoryProvider:
-    """Creates a memory for each id, and returns the same memory for the same id. Threads may share
-    it.
-
-        memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
-        memories.get("order-7741").add(UserMessage("Where is my parcel?"))
-
-    LangChain4j calls it ChatMemoryProvider and ChatMemoryAccess.
-    """
-
-    def __init__(self, create: Callable[[str], ChatMemory]) -> None:
-        self._create = create
-        self._memories: dict[str, ChatMemory] = {}
-        self._begun: set[str] = set()
-        self._lock = RLock()  # `create` may ask for other memories
-
-    def get(self, memory_id: str) -> ChatMemory:
-        """Return the memory of a conversation, the same object until it is evicted.
-
-        Raises InvalidValue if `create` asks for the memory that it makes.
-        """
-        with self._lock:
-            if string_id(memory_id) not in self._memories:
-                self._memories[memory_id] = self._made(memory_id)
-            return self._memories[memory_id]
-
-    def _made(self, memory_id: str) -> ChatMemory:
-        if memory_id in self._begun:
-            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
-        self._begun.add(memory_id)
-        try:
-            return self._create(memory_id)
-        finally:
-            self._begun.remove(memory_id)
-
-    def evict(self, memory_id: str) -> bool:
-        """Forget the object of a conversation, and return whether there was one.
-
-        Messages in a shared store are kept; a memory without a store loses them.
-        """
-        with self._lock:
-            return self._memories.pop(string_id(memory_id), None) is not None

@@ -21,7 +21,7 @@ from chatmemory import (
 )
 from chatmemory.exceptions import InvalidValue, NoRoomBesidePins
 from chatmemory.messages.message import text_of
-from chatmemory.windows.index import Index, Left, Row, index_of, is_index, renewed
+from chatmemory.recall.index import Index, Left, Row, index_of, is_index, renewed
 from chatmemory.windows.written_policies import policies_from_text, text_of_policy
 
 LONG = "and some more words that fill the window " * 3

@@ -19,12 +19,12 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.ledger.verification import verify
+from chatmemory.memories.summarizing import SummarizingChatMemory
 from chatmemory.models import Step
 from chatmemory.reading import history, steps
 from chatmemory.reading.feed import feed
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.compaction import is_summary
-from chatmemory.windows.summarizing import SummarizingChatMemory
 from chatmemory.windows.window import Entry
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))

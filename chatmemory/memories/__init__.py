@@ -1,0 +1,1 @@
+"""The memories that programs use. They work without Django, and with any store."""

@@ -1,0 +1,54 @@
+"""A memory for each id, the same for the same id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.memories.memory import ChatMemory
+from chatmemory.messages.ids import string_id
+
+
+class ChatMemoryProvider:
+    """Creates a memory for each id, and returns the same memory for the same id. Threads may share
+    it.
+
+        memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
+        memories.get("order-7741").add(UserMessage("Where is my parcel?"))
+
+    LangChain4j calls it ChatMemoryProvider and ChatMemoryAccess.
+    """
+
+    def __init__(self, create: Callable[[str], ChatMemory]) -> None:
+        self._create = create
+        self._memories: dict[str, ChatMemory] = {}
+        self._begun: set[str] = set()
+        self._lock = RLock()  # `create` may ask for other memories
+
+    def get(self, memory_id: str) -> ChatMemory:
+        """Return the memory of a conversation, the same object until it is evicted.
+
+        Raises InvalidValue if `create` asks for the memory that it makes.
+        """
+        with self._lock:
+            if string_id(memory_id) not in self._memories:
+                self._memories[memory_id] = self._made(memory_id)
+            return self._memories[memory_id]
+
+    def _made(self, memory_id: str) -> ChatMemory:
+        if memory_id in self._begun:
+            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
+        self._begun.add(memory_id)
+        try:
+            return self._create(memory_id)
+        finally:
+            self._begun.remove(memory_id)
+
+    def evict(self, memory_id: str) -> bool:
+        """Forget the object of a conversation, and return whether there was one.
+
+        Messages in a shared store are kept; a memory without a store loses them.
+        """
+        with self._lock:
+            return self._memories.pop(string_id(memory_id), None) is not None
