@@ -10,7 +10,6 @@ from django.db.models.signals import post_migrate, pre_migrate
 from django.urls import NoReverseMatch, reverse
 
 from chatmemory.access.rates import check_requests_are_counted
-from chatmemory.access.roles import make_groups
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
 from chatmemory.database import (
     alias,
@@ -21,6 +20,7 @@ from chatmemory.database import (
 )
 from chatmemory.leftovers import check_leftover_tables
 from chatmemory.rebuilds import announce_rebuilds
+from chatmemory.roles import make_groups
 from chatmemory.rooms import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
 from chatmemory.search.conditions import add_functions

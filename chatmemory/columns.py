@@ -10,7 +10,7 @@ digests, the drafts of a simulation, the field of the API with its description, 
 which templates have it. A template, a migration and the golden pages remain.
 
 Columns of `Message`, `Stay` and `Step` can be declared. The first ones are written in full where
-rows are made (`ledger.rows`) and read (`reading.rows`).
+rows are made (`inserted`) and read (`reading.rows`).
 """
 
 from __future__ import annotations

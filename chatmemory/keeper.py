@@ -2,7 +2,7 @@
 
 A keeper makes a row for each conversation. Nothing is derived in the transaction of a change: it is
 done after the commit by a thread of a server, by `manage.py keep`, or by a page or command that
-needs one conversation at once; see `ledger.keeping`. A row is a function of the ledger alone, so
+needs one conversation at once; see `keeping`. A row is a function of the ledger alone, so
 that rows kept after each step equal a row made once at the end.
 """
 

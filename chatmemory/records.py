@@ -8,8 +8,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
-from chatmemory.access.roles import Role
 from chatmemory.managers import TableManager
+from chatmemory.roles import Role
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy
 from chatmemory.windows.stored_policies import stored_policy
 

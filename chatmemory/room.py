@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
+    from chatmemory.contradictions import LedgerCheck
     from chatmemory.flag import Flag
+    from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.keeper import Keeper
-    from chatmemory.ledger.contradictions import LedgerCheck
-    from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.models import Memory, Message
     from chatmemory.recall.incidents import Incident
 

@@ -13,6 +13,7 @@ from django.core.checks import CheckMessage, Error
 from chatmemory.room import Recorded, Room
 
 if TYPE_CHECKING:
+    from chatmemory.keeper import Keeper
     from chatmemory.recall.incidents import Incident
 
 
@@ -28,6 +29,11 @@ def rooms() -> tuple[Room, ...]:
 
 # The applications that Django has loaded, and the rooms among them
 _known: tuple[object, tuple[Room, ...]] = (None, ())
+
+
+def keepers() -> tuple[Keeper, ...]:
+    """Return the keepers of the installed rooms, in the order in which they run after a change."""
+    return tuple(keeper for room in rooms() for keeper in room.keepers())
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 
 from chatmemory.database import atomic
+from chatmemory.inserted import NewMessage
 from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.ledger.adding import Recount, count_ahead
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.compaction import (
     CompactionPreview,
     compact,
@@ -36,8 +38,6 @@ from chatmemory.ledger.erasure import (
     known_branches,
     unaudited_deletions,
 )
-from chatmemory.ledger.keepers import keepers
-from chatmemory.ledger.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.ledger.messages import (
     add,
     change_and_add,
@@ -51,7 +51,7 @@ from chatmemory.ledger.messages import (
 from chatmemory.ledger.slices import import_conversation
 from chatmemory.ledger.transaction import CHANNEL
 from chatmemory.ledger.validation import storable_messages
-from chatmemory.rooms import rooms
+from chatmemory.rooms import keepers, rooms
 from chatmemory.sqlite_files import empty_leftover_log, try_to_empty_log
 
 __all__ = [

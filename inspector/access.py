@@ -17,7 +17,7 @@ from django.shortcuts import resolve_url
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 
-from chatmemory.access.roles import ERASE, GIVE_TOKENS, READ, WRITE
+from chatmemory.roles import ERASE, GIVE_TOKENS, READ, WRITE
 
 read_required = permission_required(READ, raise_exception=True)
 write_required = permission_required(WRITE, raise_exception=True)

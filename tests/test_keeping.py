@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chatmemory import MessageWindow, services
 from chatmemory.keeper import QUICK_MESSAGES
-from chatmemory.ledger.keeping import STALE_AT_ONCE, current
+from chatmemory.keeping import STALE_AT_ONCE, current
 from chatmemory.models import Memory, Message
 from chatmemory.reading import conversations
 from chatmemory.reading.history import shared_histories
@@ -36,7 +36,7 @@ MODELS = [keeper.model for keeper in keepers()]
 @pytest.fixture(autouse=True)
 def _nothing_rests(monkeypatch):
     """On a busy machine any row may take so long that its conversation would rest."""
-    monkeypatch.setattr("chatmemory.ledger.keeping.SLOW", LONG)
+    monkeypatch.setattr("chatmemory.keeping.SLOW", LONG)
 
 
 def known_steps(model=KeptIncidents) -> dict[str, int]:
@@ -268,8 +268,8 @@ def test_a_conversation_that_went_on_or_is_deleted_meanwhile_is_found_the_next_t
 
 @pytest.mark.parametrize(("rest", "step"), [(10**6, 4), (0, 5)])
 def test_a_conversation_whose_row_took_long_rests_before_the_next(monkeypatch, rest, step):
-    monkeypatch.setattr("chatmemory.ledger.keeping.SLOW", 0)
-    monkeypatch.setattr("chatmemory.ledger.keeping.REST", rest)
+    monkeypatch.setattr("chatmemory.keeping.SLOW", 0)
+    monkeypatch.setattr("chatmemory.keeping.REST", rest)
     rounds = Rounds([IncidentKeeper()])
     create_and_add("a", MessageWindow(2), SAID)
     rounds.keep_some(LONG)

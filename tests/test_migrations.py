@@ -17,10 +17,10 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, UserMessage, rebuilds
-from chatmemory.access.roles import GROUPS
 from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory
 from chatmemory.rebuilds import announce_rebuilds, copied_tables
+from chatmemory.roles import GROUPS
 from chatmemory.rooms import rooms
 from chatmemory.schema import THROUGH, check_schema
 

@@ -19,8 +19,8 @@ from django.urls import URLPattern, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from chatmemory import MessageWindow, UserMessage
-from chatmemory.access.roles import GROUPS, Role, actor_of
 from chatmemory.access.tokens import create_token
+from chatmemory.roles import GROUPS, Role, actor_of
 
 from .citus.forms import POSTS
 from .conversations import create_and_add

@@ -26,8 +26,8 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.conf import check_times_have_zones
+from chatmemory.inserted import InsertedStep
 from chatmemory.ledger import protocol, sql
-from chatmemory.ledger.rows import InsertedStep
 from chatmemory.ledger.transaction import PLANNED_AT_MOST
 from chatmemory.ledger.verification import verify
 from chatmemory.lint.repairs import PLACEHOLDER

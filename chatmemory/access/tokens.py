@@ -12,12 +12,12 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from chatmemory import database
-from chatmemory.access.roles import Role
 from chatmemory.conf import TOKEN_DAYS_MAX, configuration
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.ledger.transaction import audit
 from chatmemory.messages.ids import check_text
 from chatmemory.models import ApiToken
+from chatmemory.roles import Role
 
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
 

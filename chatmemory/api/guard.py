@@ -22,13 +22,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatmemory.access.rates import PerCaller, PerStranger
-from chatmemory.access.roles import GRANTS, READ, WRITE
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.api.bodies import BodyLimit, StrictJSONParser, api_limit, check_body
 from chatmemory.api.errors import CONTENT_TYPE, handle_exception
 from chatmemory.api.openapi import OperationSchema
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.models import ApiToken
+from chatmemory.roles import GRANTS, READ, WRITE
 
 
 class TokenUser(AnonymousUser):

@@ -14,7 +14,6 @@ from rest_framework.fields import empty
 from rest_framework.request import Request
 
 from chatmemory import services
-from chatmemory.access.roles import actor_of
 from chatmemory.api import fields
 from chatmemory.api.errors import InvalidField, UnknownName
 from chatmemory.api.openapi import ref
@@ -27,6 +26,7 @@ from chatmemory.managers import CLIENT
 from chatmemory.messages.quotes import HITS, HITS_MAX, QUERY_MAX
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.overview import orderings
+from chatmemory.roles import actor_of
 from chatmemory.windows.policies import policy_kinds
 
 NUMBER_MAX = 10**18 - 1

@@ -23,7 +23,8 @@ from chatmemory.exceptions import (
     UnknownEstimator,
     WindowTooLarge,
 )
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.inserted import NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.windows import stored_window

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
-from typing import Any
 
-from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.eviction import Eviction
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import Change
 from chatmemory.windows.window import NOTHING, SAID, Entry, Totals
-
-
-@dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message to be added, with the client's id and the time of the message.
-
-    A redaction keeps both. A branch's copy has the declared `columns` of its original.
-    """
-
-    message: ChatMessage
-    client_id: str | None = None
-    said_at: datetime | None = None
-    columns: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 def totals_before(

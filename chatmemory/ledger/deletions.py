@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.contradictions import Contradicted
 from chatmemory.ledger.lookup import stored
 from chatmemory.models import AuditEntry, Memory
 

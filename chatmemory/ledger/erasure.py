@@ -12,18 +12,16 @@ from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from chatmemory import database
+from chatmemory.contradictions import Contradicted, naming
 from chatmemory.database_errors import leaving_out_lost_nodes
 from chatmemory.exceptions import MemoryNotFound
-from chatmemory.ledger.contradictions import Contradicted, naming
+from chatmemory.ledger.branches import branches_of, source_of
 from chatmemory.ledger.deletions import check_hidden
-from chatmemory.ledger.keepers import keepers
 from chatmemory.ledger.transaction import audit, lock_memory, notify_followers, row_count, sizes_of
 from chatmemory.ledger.validation import check_change
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
-from chatmemory.reading import conversations
-from chatmemory.reading.conversations import source_of
 from chatmemory.room import Erased
-from chatmemory.rooms import rooms
+from chatmemory.rooms import keepers, rooms
 from chatmemory.search import INDEXED_AT_ONCE, searched_characters
 from chatmemory.sqlite_files import empty_log_after_erasure
 
@@ -150,7 +148,7 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
     """Return the branches of conversations; None while a node that may have some is down."""
     with leaving_out_lost_nodes():
-        return conversations.branches(memory_ids)
+        return branches_of(memory_ids)
     return None
 
 

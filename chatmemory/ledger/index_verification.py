@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chatmemory import database
-from chatmemory.ledger.contradictions import expect, stay_name
+from chatmemory.contradictions import expect, stay_name
 from chatmemory.ledger.windows import shown_message
 from chatmemory.messages.estimators import TokenCountEstimator, count_tokens
 from chatmemory.messages.message import ChatMessage

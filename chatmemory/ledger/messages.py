@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from chatmemory import database
 from chatmemory.exceptions import MessageNotFound, NotPinnable, PolicyRequired
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger.adding import (
     Recount,
     add_all,
@@ -17,7 +18,7 @@ from chatmemory.ledger.adding import (
     is_counted_quickly,
     required_policy,
 )
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import Planned, locked, planned
 from chatmemory.ledger.validation import (

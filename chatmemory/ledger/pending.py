@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from django.db.backends.utils import CursorWrapper
 
+from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger import sql
-from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message
 from chatmemory.room import Recorded
 from chatmemory.rooms import seal

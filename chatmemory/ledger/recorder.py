@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from chatmemory.columns import redacted_columns
 from chatmemory.exceptions import NotCompactable
-from chatmemory.ledger.changes import ChangeResult, NewMessage, totals_before
+from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep, NewMessage
+from chatmemory.ledger.changes import ChangeResult, totals_before
 from chatmemory.ledger.client_list import Replacement
 from chatmemory.ledger.numbers import (
     count_change,
@@ -28,7 +29,6 @@ from chatmemory.ledger.numbers import (
 from chatmemory.ledger.overrides import erased, overriding_text
 from chatmemory.ledger.pending import PendingRows
 from chatmemory.ledger.redaction import redacted
-from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.validation import check_bounds
 from chatmemory.ledger.windows import read_message, stays_at, stored_window
 from chatmemory.messages.codec import attributes_beside, frame_of

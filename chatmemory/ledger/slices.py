@@ -13,8 +13,9 @@ from functools import partial
 from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.exceptions import OversizedMessage, WindowTooLarge
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.conversations import created
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import locked_import

@@ -14,7 +14,7 @@ from chatmemory.exceptions import (
     UnstorableText,
     WindowTooLarge,
 )
-from chatmemory.ledger.changes import NewMessage
+from chatmemory.inserted import NewMessage
 from chatmemory.messages.codec import path_text, stored_json, strings_of
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.ids import ID_LENGTH as ID_LENGTH

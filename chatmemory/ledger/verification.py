@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
-from chatmemory.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
-from chatmemory.ledger.contradictions import (
+from chatmemory.contradictions import (
     Contradicted,
     Contradiction,
     expect,
@@ -26,6 +25,7 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
+from chatmemory.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.index_verification import left_for, made_again
 from chatmemory.ledger.lookup import find_memory

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from chatmemory.ledger.contradictions import Contradiction
+from chatmemory.contradictions import Contradiction
 from chatmemory.management.base import wrong_arguments
 
 _EVERY = 1.0  # seconds between two writes of the file

@@ -1,15 +1,10 @@
-"""Single conversations as they are now, their branches, and the state of the database.
-
-A branch belongs to the conversation that had the source's id when the branch was saved, not to a
-later one with the same id: deleting a conversation leaves its branches, which may be on other
-nodes.
-"""
+"""Single conversations as they are now, and the state of the database."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from chatmemory import database
@@ -68,25 +63,3 @@ def free_disk_space() -> int | None:
 def _may_write(file: Path) -> bool:
     """Return whether a file and its folder, which has the write-ahead log, can be written."""
     return all(os.access(path, os.W_OK, effective_ids=True) for path in (file, file.parent))
-
-
-# Branches, which copied the messages of another conversation up to a step
-
-
-def branches(memory_ids: Iterable[str]) -> list[str]:
-    """Return the ids of the branches of some conversations, and of their branches in turn."""
-    ids = list(dict.fromkeys(memory_ids))
-    rows = Memory.objects.filter(id__in=ids)
-    found = sources = dict(rows.values_list("id", "created_at"))
-    while sources:
-        rows = Memory.objects.filter(branched_from__in=list(sources)).exclude(id__in=list(found))
-        saved = rows.order_by("id").values_list("id", "branched_from", "created_at")
-        sources = {branch: at for branch, source, at in saved if at >= sources[source]}
-        found = found | sources
-    return [memory_id for memory_id in found if memory_id not in ids]
-
-
-def source_of(branch: Memory) -> Memory | None:
-    """Return the conversation that a branch was saved from, unless it is deleted."""
-    rows = Memory.objects.filter(pk=branch.branched_from, created_at__lte=branch.created_at)
-    return next(iter(rows), None) if branch.branched_from else None

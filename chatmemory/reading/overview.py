@@ -25,7 +25,6 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.exceptions import InvalidValue
 from chatmemory.flag import Flag
 from chatmemory.flags import ANY, flags
-from chatmemory.ledger.keepers import keepers
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.reading.feed import evicting_adds
@@ -48,7 +47,7 @@ from chatmemory.reading.windows import (
     with_tool_messages,
 )
 from chatmemory.records import AuditEntry
-from chatmemory.rooms import rooms
+from chatmemory.rooms import keepers, rooms
 
 Name = TypeVar("Name")
 

@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from chatmemory.access.roles import GROUPS, Role, has_accounts
+from chatmemory.roles import GROUPS, Role, has_accounts
 
 ACCOUNTS_PER_ADDRESS = 10
 _ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")

@@ -14,10 +14,10 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory import ChatMemoryError, InvalidValue, MessageNotFound, NoRoomBesidePins, services
-from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import message_by_client_id
 from chatmemory.reading.steps import step_at_time
+from chatmemory.roles import actor_of
 from chatmemory.snapshots import one_snapshot
 from inspector.conversation.covering import Covering
 from inspector.conversation.guide import guide_of

@@ -15,7 +15,6 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import InvalidValue, MemoryNotFound, services
-from chatmemory.access.roles import ERASE, READ, WRITE, actor_of
 from chatmemory.formats import render_each
 from chatmemory.ledger.validation import is_id
 from chatmemory.patterns import declared_pattern
@@ -27,6 +26,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import whole_history
 from chatmemory.reading.overview import OverviewRow, all_memories, overview_page, overview_rows
 from chatmemory.reading.rows import MemoryRow
+from chatmemory.roles import ERASE, READ, WRITE, actor_of
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
 from inspector.conversation.guide import COOKIE, ENDED, first_stops, is_ended

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from chatmemory.ledger.contradictions import Contradicted, LedgerCheck
+from chatmemory.contradictions import Contradicted, LedgerCheck
 
 
 class Suspicious(LedgerCheck):

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from chatmemory import MessageWindow, UserMessage, search, services
 from chatmemory.distribution import distributed_tables, placements
 from chatmemory.exceptions import MemoryNotFound
+from chatmemory.ledger.branches import branches_of
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
 from chatmemory.reading import conversations, history
@@ -160,7 +161,7 @@ def test_each_operation_of_the_api_is_carried_out(client_of_api):
 
 def test_a_conversation_is_saved_found_and_deleted(browser):
     services.branch("own", "saved", [], at=5)
-    assert conversations.branches(["own"]) == ["saved"]
+    assert branches_of(["own"]) == ["saved"]
     assert verify("saved") is None
     assert b"saved" in browser.get("/?q=number+4").content
     services.delete("saved")

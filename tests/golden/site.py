@@ -18,8 +18,8 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.formats import read_transcripts
+from chatmemory.keeping import current
 from chatmemory.ledger import protocol
-from chatmemory.ledger.keeping import current
 from chatmemory.models import Memory
 from inspector import demo
 from inspector.rooms.transfer.imports import import_all

@@ -16,7 +16,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from chatmemory.access.roles import GROUPS, Role
+from chatmemory.roles import GROUPS, Role
 
 from ..rooms import FOLDER, room_modules
 from .reading import as_text

@@ -10,12 +10,12 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 
 from chatmemory import UserMessage
-from chatmemory.access.roles import GROUPS, Role
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.reading import conversations, history, windows
 from chatmemory.reading.overview import overview_stats
+from chatmemory.roles import GROUPS, Role
 from inspector import demo
 from inspector.rooms.evidence.incidents import incidents
 

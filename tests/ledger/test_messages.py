@@ -26,8 +26,8 @@ from chatmemory import (
 )
 from chatmemory.exceptions import DuplicateClientId, UnstorableText, WindowTooLarge
 from chatmemory.formats import read_transcripts, render_messages
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger import protocol
-from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import stored_json, without_attributes

@@ -12,8 +12,8 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, SystemMessage, UserMessage, services
+from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger import sql
-from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 

@@ -22,7 +22,7 @@ from django.test import Client
 from django.urls import reverse
 
 import inspector
-from chatmemory.access.roles import GROUPS, Role
+from chatmemory.roles import GROUPS, Role
 from chatmemory.rooms import patterns_of, rooms
 from inspector.checks import check_project
 from inspector.live import with_live_streams

@@ -13,7 +13,6 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from chatmemory import services
-from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
 from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
@@ -25,6 +24,7 @@ from chatmemory.reading.cursors import CursorPage
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import memory_page
 from chatmemory.reading.rows import memory_row
+from chatmemory.roles import ERASE, actor_of
 
 
 class Memories(Resource):

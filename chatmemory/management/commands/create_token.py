@@ -7,9 +7,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import IntegrityError
 
 from chatmemory import database
-from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.roles import Role
 
 
 class Command(DatabaseCommand):

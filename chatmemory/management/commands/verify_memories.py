@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from chatmemory import search, services
+from chatmemory.contradictions import Contradiction
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.explain.wording import counted
-from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.lookup import StoredId, stored, stored_ids
 from chatmemory.ledger.validation import check_id
 from chatmemory.ledger.verification import verify

@@ -11,11 +11,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from chatmemory.access.roles import GIVE_TOKENS, Role, actor_of
 from chatmemory.access.tokens import create_token
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.reading import conversations
 from chatmemory.recall.cost import providers
+from chatmemory.roles import GIVE_TOKENS, Role, actor_of
 from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.written_policies import policy_from_text

@@ -10,12 +10,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory import ChatMemoryError, InvalidValue
-from chatmemory.access.roles import actor_of
 from chatmemory.flags import flags
 from chatmemory.lint.recognition import recognized
 from chatmemory.lint.texts import LONGEST
 from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.overview import overview_stats
+from chatmemory.roles import actor_of
 from inspector.display import render_form, render_page_or_fragment
 from inspector.overview.causes import forget_headlines
 from inspector.overview.selection import midnight, pager

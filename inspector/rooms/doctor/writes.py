@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from chatmemory.exceptions import ChatMemoryError, CorruptRow, MemoryNotFound
-from chatmemory.ledger.keeping import current
+from chatmemory.keeping import current
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis

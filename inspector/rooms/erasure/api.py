@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory import services
-from chatmemory.access.roles import ERASE
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import Parameters, changes
@@ -19,6 +18,7 @@ from chatmemory.api.requests import Body, changed_by
 from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
 from chatmemory.api.views.messages import message_response
 from chatmemory.reading import conversations
+from chatmemory.roles import ERASE
 from inspector.rooms.erasure.copies import copies as all_copies
 from inspector.rooms.erasure.redaction import known_copies, redact
 from inspector.rooms.erasure.terms import summaries_holding

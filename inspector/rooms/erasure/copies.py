@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from django.db.models import Q
 
+from chatmemory.ledger.branches import branches_of, source_of
 from chatmemory.models import Memory, Message
-from chatmemory.reading.conversations import branches, source_of
 from chatmemory.reading.history import message_row
 
 
@@ -18,7 +18,7 @@ def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message
     into the window.
     """
     if chosen is None:
-        ids = branches([row.memory_id])
+        ids = branches_of([row.memory_id])
     else:  # asks only their nodes
         ids = [branch for branch in chosen if _is_branch(branch, row.memory_id)]
     same = Q(said_at=row.said_at) | Q(origin=Message.Origin.SYNTHETIC)

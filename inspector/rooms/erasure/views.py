@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from chatmemory.access.roles import actor_of
+from chatmemory.roles import actor_of
 from inspector.conversation.links import conversation_url
 from inspector.forms.fields import number_in_text
 from inspector.rooms.erasure import redaction

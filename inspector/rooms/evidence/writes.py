@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory.ledger.keeping import current
+from chatmemory.keeping import current
 from chatmemory.ledger.lookup import find_memory
 from inspector.rooms.evidence.incidents import IncidentKeeper, IncidentsUntil, incidents_in
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods
 
-from chatmemory.access.roles import actor_of
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading import conversations
+from chatmemory.roles import actor_of
 from inspector.conversation.looks import STYLES
 from inspector.forms.fields import STEP_MAX, first_problem
 from inspector.rooms.evidence_file.incidents import step_of_incident

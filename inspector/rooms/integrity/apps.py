@@ -7,7 +7,7 @@ from chatmemory.room import Erased, Recorded
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.ledger.contradictions import LedgerCheck
+    from chatmemory.contradictions import LedgerCheck
     from chatmemory.models import Memory
 
 

@@ -28,9 +28,9 @@ from django.db.models import Model
 
 from chatmemory import CorruptRow
 from chatmemory.columns import columns_of
+from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.lookup import Bytes, stored
 from chatmemory.ledger.overrides import digest_of_overrides
-from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 

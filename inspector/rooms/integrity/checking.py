@@ -7,13 +7,7 @@ from collections.abc import Sequence
 
 from django.db.models import Max
 
-from chatmemory.ledger.contradictions import (
-    Contradicted,
-    Contradiction,
-    LedgerCheck,
-    expect,
-    naming,
-)
+from chatmemory.contradictions import Contradicted, Contradiction, LedgerCheck, expect, naming
 from chatmemory.ledger.deletions import deletions, value_of
 from chatmemory.ledger.lookup import Bytes, stored
 from chatmemory.ledger.windows import read_message

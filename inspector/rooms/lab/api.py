@@ -10,7 +10,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory.access.roles import READ
 from chatmemory.advice import Verdict, answer_of
 from chatmemory.advice.recalls import Recalls, kind_to_try, measured_of, tried_for
 from chatmemory.api import fields
@@ -23,6 +22,7 @@ from chatmemory.conf import fact_words
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.recall import histories_for
 from chatmemory.recall.cost import Prices, providers, rules_of
+from chatmemory.roles import READ
 from chatmemory.windows.written_policies import text_of_policy
 from inspector.rooms.lab.stored import READ_AT_ONCE, recall_of_stored
 from inspector.shell.advice import goals_in_use

@@ -22,8 +22,8 @@ from chatmemory.conf import fact_words
 from chatmemory.exceptions import ChatMemoryError, CorruptRow, InvalidValue
 from chatmemory.flags import flags
 from chatmemory.keeper import QUICK_MESSAGES, Keeper, version_of
+from chatmemory.keeping import current
 from chatmemory.kept import KeptRow
-from chatmemory.ledger.keeping import current
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.history import estimator_of
 from chatmemory.reading.recall import COMPARED_MAX, recall_history

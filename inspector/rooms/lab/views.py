@@ -10,8 +10,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
-from chatmemory.access.roles import actor_of
 from chatmemory.explain.wording import policy_words
+from chatmemory.roles import actor_of
 from inspector.conversation.budget import BudgetBar
 from inspector.rooms.lab import adoption, frameworks, reads, writes
 from inspector.rooms.lab.addresses import FleetAddress

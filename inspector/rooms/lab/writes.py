@@ -20,7 +20,7 @@ from chatmemory.exceptions import (
     ImportUnfinished,
     MemoryNotFound,
 )
-from chatmemory.ledger.keeping import keep
+from chatmemory.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
 from chatmemory.reading.recall import COMPARED_MAX, recall_history

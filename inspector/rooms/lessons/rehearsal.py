@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger.adding import add_all, appended_count, change_policy, summarized
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StoredWindow
 from chatmemory.lint import PROVIDERS, Turn, Verdict, findings_in, verdicts

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
-from chatmemory.access.roles import WRITE
+from chatmemory.roles import WRITE
 from inspector.conf import inspector_configuration
 from inspector.display import cookie
 from inspector.middleware.own_pages import allow_frames

@@ -21,9 +21,9 @@ from django.http import HttpRequest, parse_cookie
 
 from chatmemory import MemoryNotFound
 from chatmemory.access.rates import PerStranger
-from chatmemory.access.roles import READ
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.reading import conversations
+from chatmemory.roles import READ
 from inspector.rooms.live.following import ALL_CONVERSATIONS
 
 STREAMS = 1000

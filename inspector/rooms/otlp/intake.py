@@ -14,10 +14,10 @@ from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from chatmemory.access.roles import actor_of
 from chatmemory.api.bodies import BodyLimit
 from chatmemory.api.guard import Guarded, OneFormat, prefix_of
 from chatmemory.exceptions import ChatMemoryError
+from chatmemory.roles import actor_of
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.writes import count_dropped, count_no_more, store

@@ -15,13 +15,13 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, ChatMessage
-from chatmemory.access.roles import actor_of
 from chatmemory.explain import wording
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.messages.texts import readable_text
 from chatmemory.reading import conversations
 from chatmemory.reading.rows import MemoryRow
+from chatmemory.roles import actor_of
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form
 from inspector.rooms.doctor.choosing import choices

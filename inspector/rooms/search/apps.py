@@ -12,7 +12,7 @@ from chatmemory.signals import vacuuming
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.ledger.contradictions import LedgerCheck
+    from chatmemory.contradictions import LedgerCheck
     from chatmemory.models import Memory
 
 

@@ -7,7 +7,7 @@ The words of an index row cannot be compared, because the index does not keep th
 from __future__ import annotations
 
 from chatmemory import search
-from chatmemory.ledger.contradictions import Contradicted, LedgerCheck
+from chatmemory.contradictions import Contradicted, LedgerCheck
 from inspector.rooms.search.sqlite import SqliteIndex
 
 

@@ -17,10 +17,10 @@ from chatmemory import (
     policy_from_text,
     policy_kinds,
 )
-from chatmemory.access.roles import Role, roles_within
 from chatmemory.conf import TOKEN_DAYS_MAX, configuration
 from chatmemory.ledger.validation import ID_LENGTH, LIMIT_MAX
 from chatmemory.reading.rows import MemoryRow
+from chatmemory.roles import Role, roles_within
 from inspector.forms.fields import has_field, option_field, policy_of, select, settings_digest
 
 BLANK_LABELS = 2

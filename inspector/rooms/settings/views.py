@@ -11,9 +11,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, services
 from chatmemory.access import tokens as api_tokens
-from chatmemory.access.roles import WRITE, actor_of
 from chatmemory.reading import conversations
 from chatmemory.reading.rows import MemoryRow
+from chatmemory.roles import WRITE, actor_of
 from inspector.conversation.policy_change import PolicyChange
 from inspector.display import render_form
 from inspector.forms.fields import first_problem

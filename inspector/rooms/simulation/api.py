@@ -7,7 +7,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory.access.roles import READ
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Parameters, reads
@@ -22,6 +21,7 @@ from chatmemory.api.responses import (
 )
 from chatmemory.conf import PAGE_MAX
 from chatmemory.reading import simulation
+from chatmemory.roles import READ
 
 
 class SimulationRequest(MessagesRequest):

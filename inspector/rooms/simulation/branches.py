@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from chatmemory import database
 from chatmemory.columns import values_of
 from chatmemory.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger.adding import (
     add_all,
     change_policy,
@@ -15,7 +16,8 @@ from chatmemory.ledger.adding import (
     counted_entries,
     required_policy,
 )
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.branches import source_of
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.conversations import create
 from chatmemory.ledger.erasure import delete
 from chatmemory.ledger.lookup import find_memory, find_step
@@ -30,7 +32,6 @@ from chatmemory.messages.codec import stored_json
 from chatmemory.messages.estimators import family_named, remember_tokens
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.conversations import source_of
 from chatmemory.recall.index import index_of
 from chatmemory.windows.policies import Oversized, Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide

@@ -17,8 +17,8 @@ from chatmemory import (
     services,
     text_of_policy,
 )
-from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations
+from chatmemory.roles import actor_of
 from inspector.conversation.policy_change import PolicyChange
 from inspector.forms.fields import settings_digest
 from inspector.rooms.simulation.compared import ComparePage

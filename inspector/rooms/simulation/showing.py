@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from chatmemory import ChatMessage, MessageNotFound, can_decide
 from chatmemory.exceptions import InvalidValue
-from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.rows import InsertedMessage
+from chatmemory.inserted import InsertedMessage, NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.models import Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_in

@@ -8,8 +8,8 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatmemory import ChatMemoryError, DeletionUnfinished, InvalidValue, MemoryExists, services
-from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations
+from chatmemory.roles import actor_of
 from chatmemory.snapshots import one_snapshot
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import page_of

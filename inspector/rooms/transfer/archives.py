@@ -18,11 +18,11 @@ from django.db import DataError, IntegrityError
 from chatmemory import database, search
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryExists, UnreadableTranscript
 from chatmemory.explain.wording import counted
+from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import Bytes
 from chatmemory.ledger.lookup import stored as content_of
 from chatmemory.ledger.numbers import BOUNDED
-from chatmemory.ledger.rows import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.transaction import audit, check_deleted, notify_followers
 from chatmemory.ledger.validation import (
     check_actor,

@@ -23,7 +23,8 @@ from itertools import chain
 from chatmemory import database
 from chatmemory.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.formats import Loss, Reading, Refused, Transcript
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.inserted import NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.defaults import default_policy
 from chatmemory.ledger.fingerprints import fingerprint, is_fingerprint
 from chatmemory.ledger.redaction import is_redacted

@@ -13,11 +13,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from chatmemory import ChatMessage, InvalidValue
-from chatmemory.access.roles import actor_of
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import WholeHistory, whole_history
+from chatmemory.roles import actor_of
 from chatmemory.streaming import streamed
 from inspector.display import render_form
 from inspector.middleware.bodies import upload_bounds

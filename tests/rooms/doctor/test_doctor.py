@@ -18,7 +18,6 @@ from chatmemory import (
     message_to_dict,
     services,
 )
-from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
 from chatmemory.exceptions import InvalidValue
 from chatmemory.explain import captions
@@ -29,6 +28,7 @@ from chatmemory.models import Step
 from chatmemory.reading import overview, steps
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import overview_page
+from chatmemory.roles import Role
 from chatmemory.signals import problems_found
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page

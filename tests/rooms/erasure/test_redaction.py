@@ -20,6 +20,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.formats import Reading, Transcript
+from chatmemory.ledger.branches import branches_of
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
 from chatmemory.reading import conversations, history, windows
@@ -114,7 +115,7 @@ def branches(secrets) -> None:
 
 
 def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branches):
-    assert conversations.branches(["m"]) == ["branch", "twig"]
+    assert branches_of(["m"]) == ["branch", "twig"]
     assert copies("m", 2) == [("branch", 2), ("twig", 2)]
     services.redact("m", 2, actor="ada", branches=["branch", "other"])
     assert redacted() == {("m", 2), ("branch", 2)}
@@ -128,7 +129,7 @@ def test_a_branch_of_a_deleted_branch_is_reached(branches):
     assert copies("m", 2) == [("twig", 2)]
     services.delete("m")
     services.create("m", TokenWindow(5_000))
-    assert conversations.branches(["m"]) == []
+    assert branches_of(["m"]) == []
 
 
 def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):
@@ -136,7 +137,7 @@ def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):
     create_and_add("m", TokenWindow(5_000), SAID)
     services.branch("branch", "leaf", [])
     services.delete("branch")
-    assert conversations.branches(["m"]) == []
+    assert branches_of(["m"]) == []
     services.redact("m", 2, branches=["twig", "leaf"])
     assert redacted() == {("m", 2)}
 
@@ -146,7 +147,7 @@ def test_sources_that_somebody_altered_do_not_go_round_for_ever(branches):
     Memory.objects.update(created_at=timezone.now())
     services.redact("m", 2, branches=["branch", "twig"])
     assert redacted() == {("m", 2)}
-    assert conversations.branches(["branch"]) == ["twig"]
+    assert branches_of(["branch"]) == ["twig"]
 
 
 def test_a_page_asks_before_it_redacts_in_branches(operator_client, branches):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from chatmemory import AiMessage, MessageWindow, NotCompactable, UserMessage, services
 from chatmemory.formats import Reading, Transcript, read_transcripts
+from chatmemory.keeping import current
 from chatmemory.ledger import protocol
-from chatmemory.ledger.keeping import current
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.models import Memory, Message, Step
 from chatmemory.reading import history, windows

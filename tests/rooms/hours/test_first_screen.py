@@ -12,7 +12,7 @@ from django.core.cache import cache
 from benchmarks import first_screen
 from chatmemory import AiMessage, MessageWindow, ToolExecutionResultMessage, UserMessage, services
 from chatmemory.flags import flag_named
-from chatmemory.ledger.changes import NewMessage
+from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory, Message, Step
 from inspector.overview.causes import counted_headlines
 from inspector.overview.common import Everywhere, common_of

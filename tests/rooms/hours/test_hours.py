@@ -12,8 +12,8 @@ from django.test import override_settings
 from django.utils import timezone
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, services
-from chatmemory.ledger.changes import NewMessage
-from chatmemory.ledger.keeping import current, remade
+from chatmemory.inserted import NewMessage
+from chatmemory.keeping import current, remade
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.models import Message
 from chatmemory.services import Rounds

@@ -21,7 +21,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.ledger.changes import NewMessage
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from inspector.rooms.evidence.models import KeptIncidents

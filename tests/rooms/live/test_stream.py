@@ -13,9 +13,9 @@ import pytest
 import requests
 from asgiref.sync import async_to_sync, sync_to_async
 
-from chatmemory.access.roles import Role
 from chatmemory.access.tokens import all_tokens, create_token, revoke_token
 from chatmemory.reading import conversations, feed
+from chatmemory.roles import Role
 from inspector.rooms.live import stream
 from inspector.rooms.live.following import ALL_CONVERSATIONS, Newest, Watcher
 from inspector.rooms.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
-from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.phrases import sought_words, squashed
 from chatmemory.models import Memory, Message

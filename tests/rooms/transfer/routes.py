@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory.access.roles import Role
+from chatmemory.roles import Role
 
 PAGES = {
     "inspector:export": ({"memory_id": "m"}, {"get": Role.VIEWER}),

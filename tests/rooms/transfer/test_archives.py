@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
+from chatmemory.ledger.branches import branches_of
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.reading import conversations
@@ -129,9 +130,9 @@ def test_a_branch_is_one_of_its_source_again(chat):
     forget(chat, "branch")
     assert [each.memory_id for each in import_lines(lines)] == [chat, "branch"]
     assert archive_of(chat, "branch") == lines
-    assert conversations.branches([chat]) == ["branch"]
+    assert branches_of([chat]) == ["branch"]
     import_lines(lines, "a-")
-    assert conversations.branches(["a-chat"]) == ["a-branch"]
+    assert branches_of(["a-chat"]) == ["a-branch"]
 
 
 def test_a_deleted_conversation_can_be_imported_again(chat):

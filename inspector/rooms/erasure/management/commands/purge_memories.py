@@ -11,13 +11,13 @@ from django.utils import timezone
 from chatmemory import services
 from chatmemory.exceptions import MemoryNotFound, VersionConflict
 from chatmemory.explain.wording import counted
+from chatmemory.ledger.branches import branches_of
 from chatmemory.ledger.validation import ACTOR_LENGTH
 from chatmemory.management.base import DatabaseCommand, check_ignored, confirmed
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory
 from chatmemory.patterns import declared_pattern
-from chatmemory.reading import conversations
 
 SHOWN = 20
 AGE = declared_pattern(r"(\d{1,5})d")
@@ -51,7 +51,7 @@ class Command(DatabaseCommand):
         found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
         self.stdout.write(f"{counted(len(ids), 'conversation')}: {_shown(ids)}")
-        branches = conversations.branches(ids)
+        branches = branches_of(ids)
         if branches:
             fate = "are deleted, too" if options["with_branches"] else "stay, see --with-branches"
             self.stdout.write(

@@ -6,16 +6,29 @@ the model takes several times as long, and an import makes three rows of each me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from chatmemory.columns import fill_in, with_columns
-from chatmemory.ledger.changes import NewMessage
 from chatmemory.messages.codec import attributes_beside
-from chatmemory.messages.message import text_of
+from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.window import Entry, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to be added, with the client's id and the time of the message.
+
+    A redaction keeps both. A branch's copy has the declared `columns` of its original.
+    """
+
+    message: ChatMessage
+    client_id: str | None = None
+    said_at: datetime | None = None
+    columns: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(slots=True)

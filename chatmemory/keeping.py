@@ -28,13 +28,13 @@ from chatmemory.database_errors import outage
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.keeper import Keeper
 from chatmemory.kept import KeptPart, KeptRow
-from chatmemory.ledger.keepers import keepers
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.transaction import notify_followers, unless_changing
 from chatmemory.models import Memory, Step
 from chatmemory.reading.conversations import is_writable
 from chatmemory.reading.feed import microseconds
 from chatmemory.reading.history import shared_histories
+from chatmemory.rooms import keepers
 from chatmemory.snapshots import one_snapshot
 
 STALE_AT_ONCE = 50
