@@ -37,10 +37,11 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.clearing import STUB
 from inspector.conversation.forecasts import change_of_policy
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.evidence_file.reads import evidence
 from inspector.rooms.simulation.showing import replayed_window
+from inspector.shell.state import ConversationQuery
 
 from .properties import examples
 

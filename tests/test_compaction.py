@@ -42,7 +42,8 @@ from chatmemory.reading.summaries import (
     summaries_covering,
 )
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
+from inspector.shell.state import ConversationQuery
 
 from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .properties import examples

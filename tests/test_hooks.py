@@ -22,11 +22,12 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import Erased
 from chatmemory.rooms import known_incidents, providers_in_use
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
 from inspector.shell.room import Place
 from inspector.shell.rooms import tools
+from inspector.shell.state import ConversationQuery
 
 from .a_room.apps import ARoom
 from .conversations import create_and_add

@@ -35,9 +35,10 @@ from chatmemory.messages.estimators import ESTIMATORS, encodings
 from chatmemory.models import Memory, Step
 from chatmemory.reading import conversations
 from chatmemory.signals import memory_changed
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.shell.state import ConversationQuery
 
 from .a_program import LettersEstimator
 from .connecting import connected

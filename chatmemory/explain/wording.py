@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.budget import Budget
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
@@ -19,6 +20,7 @@ from chatmemory.windows.window import Totals
 
 MINUS = "−"
 LISTED_SEQS = 4
+_QUOTED = declared_pattern(r"(?<!\w)'([^']*)'(?!\w)")
 
 _ROLES = {
     MessageType.SYSTEM: "System",
@@ -209,3 +211,12 @@ def option_words(policy: Policy | None) -> list[str]:
 def of_limit(policy: Policy, totals: Totals) -> str:
     """Return `672 of 800 tokens`."""
     return f"{policy.load(totals):,} of {in_unit(policy.limit, policy)}"
+
+
+def sentence(problem: object) -> str:
+    """Return an error as a sentence for pages: “'m' has no step 9” becomes ““m” has no step 9.”"""
+    words = _QUOTED.sub("“\\1”", str(problem).strip())
+    # Names such as max_messages and messages[0] keep their first letter
+    is_name = not {"_", "["}.isdisjoint(words.partition(" ")[0])
+    words = words if is_name else capitalized(words)
+    return words if words.endswith((".", "!", "?")) else f"{words}."

@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from chatmemory.reading.rows import MemoryRow
 from inspector.conversation.links import chosen, conversation_url, query_of
-from inspector.shell.room import Highlights, View
+from inspector.shell.highlights import Highlights
+from inspector.shell.room import View
 
 
 class Addresses:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chatmemory.explain.wording import system_share
 from chatmemory.reading.budget import Budget, budget_of, shares
-from inspector.conversation.state import ConversationState
+from inspector.shell.state import ConversationState
 
 WIDTH = 1000
 

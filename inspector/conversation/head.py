@@ -14,7 +14,7 @@ from chatmemory.windows.window import Totals
 from inspector.conversation.costs import costs_by_step
 from inspector.conversation.forecasts import over_limit
 from inspector.conversation.measures import Amount, Gauge, Measure, history_totals, kept_totals
-from inspector.conversation.state import ConversationState
+from inspector.shell.state import ConversationState
 
 
 class Head:

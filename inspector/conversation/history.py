@@ -25,7 +25,8 @@ from chatmemory.reading.windows import MessageView
 from chatmemory.windows.eviction import Eviction
 from inspector.conversation.links import chosen
 from inspector.conversation.looks import STYLES, css_of, pairings
-from inspector.conversation.state import TEXT_SIZE, ConversationState
+from inspector.conversation.state import TEXT_SIZE
+from inspector.shell.state import ConversationState
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1

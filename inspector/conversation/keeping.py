@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.wording import counted, in_unit
@@ -15,15 +14,11 @@ from chatmemory.models import Message, Step
 from chatmemory.reading.replay import READ_AT_ONCE, changes_until, entries_of, first_that_counts
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.recall.comparison import MOST_FOLLOWED
-from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
-from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry
 from inspector.shell import rooms
-
-if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
+from inspector.shell.state import ConversationState, KeepingLimit
 
 # The most messages that a page replays on its own if they are counted again, because the
 # conversation changed its estimator.
@@ -31,40 +26,6 @@ COUNTED_AT_ONCE = 500
 TRIED_TOO_LONG = (
     "For this policy, limits must be tried one by one, and this history is too long for that."
 )
-
-
-@dataclass(frozen=True)
-class KeepingLimit:
-    """The limit that, if in force from the start, would have kept a message in memory until it was
-    next needed, just before message `needed.again`, or else until `step`. `fact` is the part of it
-    that had been forgotten.
-
-    The history had `message_count` messages by then. Whether the message was needed later is known
-    up to step `known_until`, or not at all if this is None. `keeping` is None if it is unknown;
-    `deferred` is then the number of messages to replay, if nobody has asked for the replay yet.
-    `leaves_out_changes` is True if memory was cleared or set as a whole, and `leaves_out_pins` if
-    messages were pinned: a replay of the history leaves both out.
-    """
-
-    seq: int
-    step: int
-    policy: Policy
-    message_count: int
-    needed: Incident | None = None
-    fact: Forgotten | None = None
-    known_until: int | None = None
-    keeping: Keeping | None = None
-    deferred: int = 0
-    leaves_out_changes: bool = False
-    leaves_out_pins: bool = False
-
-    @property
-    def is_within_limit(self) -> bool:
-        """Whether the limit in force would be enough, if in force from the start and nothing
-        pinned.
-        """
-        limit = self.keeping.limit if self.keeping else None
-        return limit is not None and limit <= self.policy.limit
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:

@@ -9,8 +9,8 @@ from django.utils.http import urlencode
 
 from chatmemory import Policy, text_of_policy
 from chatmemory.reading.recall import COMPARED_MAX
-from inspector.conversation.state import ConversationState
 from inspector.shell.rooms import page_url
+from inspector.shell.state import ConversationState
 
 
 def conversation_url(memory_id: str, **parameters: int | str | None) -> str:

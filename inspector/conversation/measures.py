@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chatmemory import Policy, can_decide
 from chatmemory.windows.window import Totals, Weighable
 from inspector.conversation.costs import CostsByStep
-from inspector.conversation.state import ConversationState
+from inspector.shell.state import ConversationState
 
 FULL = 100.0
 

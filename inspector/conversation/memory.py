@@ -20,7 +20,8 @@ from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_n
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure, unit_of
-from inspector.conversation.state import WINDOW_SIZE, ConversationState
+from inspector.conversation.state import WINDOW_SIZE
+from inspector.shell.state import ConversationState
 
 EVICTED_MAX = 5
 BAR_HEIGHT = 3

@@ -19,11 +19,12 @@ from inspector.conversation.head import Head
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
-from inspector.conversation.state import ConversationQuery, ConversationState, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import rooms
 from inspector.shell.room import Fragment, Part, Place, View
+from inspector.shell.state import ConversationQuery, ConversationState
 
 OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK, order=20),)
 

@@ -43,7 +43,7 @@ from inspector.conversation.looks import STYLES
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.pins import PinPreview, pin_preview, pinning
 from inspector.conversation.rich import fields_of, from_markdown
-from inspector.conversation.state import ConversationState
+from inspector.shell.state import ConversationState
 
 UNFOLDED_MAX = 100_000
 MOVED_MAX = 100

@@ -33,7 +33,7 @@ from inspector.shell.prices import ChosenPrices
 from inspector.shell.rooms import measured, page_url
 
 if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 MOST_KNOWN = 64

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from inspector.templatetags.inspector import sentence
+from chatmemory.explain.wording import sentence
 
 Rows = Sequence[Mapping[str, Any]]
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", *(chr(ord(sign) + 0xFEE0) for sign in "=+-@"))

@@ -11,23 +11,23 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from django.db.models import Q
 
 from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
+from inspector.shell.highlights import Highlights as Highlights  # among the values of hooks
 
 if TYPE_CHECKING:
     from chatmemory import Policy
     from chatmemory.advice import Measured
     from chatmemory.explain.captions import Caption
     from chatmemory.reading.finding import MemoryFilter
-    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from chatmemory.reading.rows import MemoryRow
     from chatmemory.recall.cost import CacheRules
     from chatmemory.recall.incidents import Forgotten, Incident
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 # Gets the method, the name of the route, the status, and the seconds until the answer.
 RecordAnswer = Callable[[str, str, int, float], None]
@@ -76,24 +76,6 @@ class View:
     panel: Fragment | None = None
     tried: Mapping[str, int | str] = field(default_factory=dict)
     is_lasting: bool = True
-
-
-@dataclass(frozen=True)
-class Highlights:
-    """The marks of a room on the conversation page: a `phrase` in its texts, and messages that are
-    outlined; the history opens at the last one. A `band` on the timeline has ranges of steps, with
-    `words`. Links of the page keep the parameters `kept`.
-    """
-
-    phrase: str = ""
-    rows: Sequence[MessageDetail] = ()
-    band: Sequence[tuple[int, int]] = ()
-    words: str = ""
-    kept: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def seqs(self) -> frozenset[int]:
-        return frozenset(row.seq for row in self.rows)
 
 
 class Place(StrEnum):

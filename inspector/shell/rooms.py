@@ -18,11 +18,11 @@ from django.urls import NoReverseMatch, reverse
 from chatmemory import rooms as kernel
 from chatmemory.room import ListColumn
 from inspector.asgi import Application, Scope
+from inspector.shell.highlights import NO_HIGHLIGHTS, Highlights
 from inspector.shell.room import (
     Badge,
     FeedEntry,
     Fragment,
-    Highlights,
     Listed,
     Muted,
     NextNeed,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from chatmemory.advice import Measured
     from chatmemory.reading.rows import MemoryRow
     from chatmemory.recall.cost import CacheRules
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def marks(view: ConversationState) -> Highlights:
                 return found
         except Exception:
             logger.exception("the room %s has no marks", room.room)
-    return Highlights()
+    return NO_HIGHLIGHTS
 
 
 def parts(view: ConversationState) -> list[Part]:

@@ -19,10 +19,9 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain.receipts import shortened
-from chatmemory.explain.wording import capitalized, counted, decapitalized, policy_words
+from chatmemory.explain.wording import counted, decapitalized, policy_words, sentence
 from chatmemory.flags import flag_named
 from chatmemory.messages.texts import named
-from chatmemory.patterns import declared_pattern
 from chatmemory.reading.feed import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -40,6 +39,7 @@ for _filter in (
     counted,
     named,
     policy_words,
+    sentence,
     shortened,
 ):
     register.filter(_filter)
@@ -51,7 +51,6 @@ def flag_words(name: str) -> str:
     return flag_named(name).words.lower()
 
 
-_QUOTED = declared_pattern(r"(?<!\w)'([^']*)'(?!\w)")
 _GAPS = {"href": "\0href", "text": "\0text"}  # no text that is stored has NUL
 _LINK = 'href="{0}" hx-get="{0}"'
 
@@ -227,16 +226,6 @@ def step_address(page: Any, at: int) -> str:
 @register.filter
 def thousands(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
-
-
-@register.filter
-def sentence(problem: object) -> str:
-    """An error as a sentence for pages: “'m' has no step 9” becomes ““m” has no step 9.”"""
-    words = _QUOTED.sub("“\\1”", str(problem).strip())
-    # Names such as max_messages and messages[0] keep their first letter
-    is_name = not {"_", "["}.isdisjoint(words.partition(" ")[0])
-    words = words if is_name else capitalized(words)
-    return words if words.endswith((".", "!", "?")) else f"{words}."
 
 
 @register.filter

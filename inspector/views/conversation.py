@@ -23,11 +23,12 @@ from inspector.conversation.covering import Covering
 from inspector.conversation.guide import guide_of
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import ConversationPage, page_of
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
 from inspector.forms.fields import number_in_text
 from inspector.shell import rooms
+from inspector.shell.state import ConversationQuery
 
 PAGE = "inspector/conversation/conversation.html"
 NUMBER_DIGITS = 18

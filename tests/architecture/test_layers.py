@@ -240,31 +240,13 @@ def test_no_sliced_queryset_is_used_in_pk_in():
         assert "pk__in" not in file.read_text(), name
 
 
-# The state of the conversation page asks rooms for their marks, and rooms get the state.
-KNOWN_CIRCLE = {
-    ("inspector.shell.room", "inspector.conversation.state"),
-    ("inspector.shell.rooms", "inspector.conversation.state"),
-    ("inspector.conversation.keeping", "inspector.conversation.state"),
-}
-
-
 def test_no_import_is_in_a_circle():
     """Neither at the top of a file, nor in a function, nor for the types alone."""
     names = modules()
-    edges = {
-        name: {each for each in all_imports(file) if (name, each) not in KNOWN_CIRCLE} - {name}
-        for name, file in names.items()
-    }
+    edges = {name: all_imports(file) - {name} for name, file in names.items()}
     done: set[str] = set()
     for name in names:
         assert_no_circle(name, edges, (), done)
-
-
-# Pages of a conversation: rooms get their state.
-CIRCLE_OF_PACKAGES = {
-    ("inspector.shell", "inspector.conversation"),
-    ("inspector.shell", "inspector.templatetags"),
-}
 
 
 def package(name: str) -> str:
@@ -280,8 +262,6 @@ def test_no_package_is_in_a_circle():
     edges: dict[str, set[str]] = {package(name): set() for name in modules()}
     for name, file in modules().items():
         edges[package(name)] |= {package(each) for each in all_imports(file)} - {package(name)}
-    for above, below in CIRCLE_OF_PACKAGES:
-        edges[above].discard(below)
     done: set[str] = set()
     for each in edges:
         assert_no_circle(each, edges, (), done)

@@ -42,7 +42,8 @@ from chatmemory.reading.simulation import simulate
 from chatmemory.reading.steps import step, step_samples
 from chatmemory.services import ChangeResult
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import create_and_add, numbered, users
 from ..messages.letters import CALL

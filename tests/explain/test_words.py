@@ -16,7 +16,8 @@ from chatmemory.explain.wording import policy_words
 from chatmemory.ledger import protocol
 from chatmemory.reading import conversations
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import create_and_add, users
 from ..properties import examples

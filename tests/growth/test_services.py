@@ -23,8 +23,9 @@ from chatmemory.ledger.transaction import MANY
 from chatmemory.models import Memory
 from chatmemory.reading import windows
 from chatmemory.windows.compaction import summary_message
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.project.server import load_what_requests_need
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import numbered
 from ..rooms import room_modules

@@ -15,7 +15,8 @@ from chatmemory import (
 from chatmemory.ledger import protocol
 from chatmemory.reading import history, windows
 from chatmemory.windows.policies import Policy
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import create_and_add, numbered, users
 from ..messages.letters import CALL, RESULT

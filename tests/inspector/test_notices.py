@@ -8,7 +8,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from chatmemory import MessageWindow, services
-from inspector.templatetags.inspector import sentence
+from chatmemory.explain.wording import sentence
 
 from .markup import said
 

@@ -13,8 +13,9 @@ from chatmemory import AiMessage, MessageWindow, UserMessage, services
 from chatmemory.reading.steps import _points, _stays_of
 from inspector import demo
 from inspector.conversation.page import ConversationPage, page_of
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import create_and_add, numbered
 from ..rooms import room_modules

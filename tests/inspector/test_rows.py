@@ -30,9 +30,10 @@ from chatmemory.reading.history import Part, message
 from chatmemory.windows.eviction import CannotFit
 from inspector import demo
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.state import ConversationQuery, beginnings, calls_in, conversation_state
+from inspector.conversation.state import beginnings, calls_in, conversation_state
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.shell.state import ConversationQuery
 from inspector.templatetags.inspector import _row, drawn_rows
 
 from ..conversations import create_and_add, numbered, users

@@ -14,7 +14,7 @@ from chatmemory.models import Memory
 from chatmemory.reading.steps import BLOCK, OUTLINE, PART, outline_of, part_around, step_samples
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.conversation.timeline.chart import Chart, Point, short_number
 from inspector.conversation.timeline.labels import (
     MARGIN,
@@ -25,6 +25,7 @@ from inspector.conversation.timeline.labels import (
     strip_width,
 )
 from inspector.conversation.timeline.strip import Cell, strip_labels
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import create_and_add, numbered, users
 

@@ -18,7 +18,8 @@ from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.steps import step_at_time
 from chatmemory.services import NewMessage
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
+from inspector.shell.state import ConversationQuery
 
 from ..conversations import create_and_add, numbered
 from ..properties import examples

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
-from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, points
 from inspector.conversation.timeline.labels import axis
 from inspector.conversation.timeline.strip import Cell, brackets, flag_of, strip_labels
+from inspector.shell.state import ConversationState
 
 
 class Timeline:

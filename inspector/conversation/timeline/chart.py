@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from chatmemory.reading.steps import StepPoint
 from inspector.conversation.measures import Measure
-from inspector.conversation.state import ConversationState
+from inspector.shell.state import ConversationState
 
 HEIGHT = 200
 EVICTIONS = 24

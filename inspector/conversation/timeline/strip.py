@@ -12,7 +12,6 @@ from chatmemory.reading.steps import StepSample
 from chatmemory.reading.windows import MessageView
 from inspector.conversation.looks import STYLES, css_of, pairings, with_ends
 from inspector.conversation.measures import TOKENS, Measure
-from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.labels import (
     GAP,
     Label,
@@ -22,6 +21,7 @@ from inspector.conversation.timeline.labels import (
     strip_width,
     text_width,
 )
+from inspector.shell.state import ConversationState
 
 UNANSWERED = "is-unseen"
 # In pixels: a digit of a mark, and the free space beside it in a cell.

@@ -33,9 +33,10 @@ from chatmemory.reading.history import Part
 from chatmemory.reading.overview import overview_page
 from chatmemory.reading.rows import MessageDetail
 from inspector.conversation.keeping import explain_keeping_limit
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.shell import rooms
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
+from inspector.shell.state import ConversationQuery
 
 FlagName = Annotated[str, Field(json_schema_extra={"enum": ["", *(each.name for each in flags())]})]
 

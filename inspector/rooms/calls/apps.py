@@ -7,8 +7,8 @@ from chatmemory.room import Erased
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
+    from inspector.shell.state import ConversationState
 
 
 class Calls(room.SiteRoom):

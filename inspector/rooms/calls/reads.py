@@ -35,7 +35,7 @@ from inspector.rooms.calls.spelling import written
 from inspector.rooms.calls.tools import SentTool, tools_of
 
 if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 LISTED = 100

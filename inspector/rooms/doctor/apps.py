@@ -13,7 +13,7 @@ from inspector.shell import room
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
     from chatmemory.reading.rows import MemoryRow
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 class Doctor(room.SiteRoom):

@@ -15,7 +15,6 @@ from chatmemory.testing.snippets import accepted_by
 from chatmemory.windows.stored_policies import can_decide
 from inspector import demo
 from inspector.conversation.as_test import copied_test
-from inspector.conversation.state import ConversationState
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.diagnosing import (
@@ -35,6 +34,7 @@ from inspector.rooms.doctor.reads import (
 )
 from inspector.rooms.doctor.using import InUse
 from inspector.shell.room import Badge, Fragment, Part, Place
+from inspector.shell.state import ConversationState
 
 
 def known(view: ConversationState) -> KnownDiagnosis:

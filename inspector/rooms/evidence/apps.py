@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
     from chatmemory.reading.rows import MemoryRow
     from chatmemory.recall.incidents import Incident
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 class Evidence(room.SiteRoom):

@@ -14,10 +14,10 @@ from chatmemory.recall.incidents import call_words, incident_words
 from inspector.conversation.as_test import copied_incident
 from inspector.conversation.links import comparison_url, conversation_url
 from inspector.conversation.markdown import as_markdown
-from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
 from inspector.shell.advice import AdviceCard, advice_of
+from inspector.shell.state import ConversationState
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from chatmemory import CorruptRow
-from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence.card import IncidentCard, UsedTerms
 from inspector.rooms.evidence.compactions import evidence_at
 from inspector.rooms.evidence.lost import EvidenceCard
 from inspector.rooms.evidence.report import incidents_shown
 from inspector.shell.room import Part, Place
+from inspector.shell.state import ConversationState
 
 FOLDER = "rooms/evidence"
 

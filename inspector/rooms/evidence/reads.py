@@ -17,7 +17,7 @@ from chatmemory.reading.rows import StepDetail
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.lexicon import nameable
 from chatmemory.windows.policies import Policy
-from inspector.conversation.state import ConversationState, change_at
+from inspector.conversation.state import change_at
 from inspector.rooms.evidence.incidents import (
     ON_CARDS,
     KeptIncident,
@@ -28,6 +28,7 @@ from inspector.rooms.evidence.incidents import (
 )
 from inspector.rooms.evidence.messages import messages_of
 from inspector.shell.room import NextNeed
+from inspector.shell.state import ConversationState
 
 LISTED = 100  # uses without a recorded mention on a page
 LOOKED_AT = 1_000  # incidents whose facts are read at once

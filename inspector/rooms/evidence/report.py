@@ -11,11 +11,11 @@ from chatmemory.explain.reasons import how_it_left
 from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.pins import PinPreview, pin_preview, pinning
-from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
 from inspector.shell.advice import advice_of
 from inspector.shell.room import Part, Place
+from inspector.shell.state import ConversationState
 
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from chatmemory.advice import Measured
     from chatmemory.keeper import Keeper
     from chatmemory.recall.cost import CacheRules
-    from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
+    from inspector.shell.state import ConversationState
 
 
 class Lab(room.SiteRoom):

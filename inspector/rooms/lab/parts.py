@@ -11,10 +11,10 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.testing.snippets import cost
 from inspector.conversation.as_test import copied_test
-from inspector.conversation.state import ConversationState
 from inspector.shell.advice import advice_of
 from inspector.shell.room import Part, Place
 from inspector.shell.rooms import page_url
+from inspector.shell.state import ConversationState
 
 
 class Rebilled(NamedTuple):

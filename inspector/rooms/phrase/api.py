@@ -11,10 +11,11 @@ from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Parameters, reads
 from chatmemory.api.requests import NUMBER_MAX, Query
 from chatmemory.api.responses import Json, response
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase.answers import remembered
 from inspector.rooms.phrase.matches import Remembered
 from inspector.rooms.phrase.searching import search_for
+from inspector.shell.state import ConversationQuery
 
 
 class RememberedQuery(Query):

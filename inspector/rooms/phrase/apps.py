@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
+    from inspector.shell.state import ConversationState
 
 
 class Phrase(room.SiteRoom):

@@ -13,12 +13,13 @@ from chatmemory.testing import snippets
 from inspector.conversation.as_test import copied_test
 from inspector.conversation.history import tag
 from inspector.conversation.looks import STYLES
-from inspector.conversation.state import ConversationState
 from inspector.rooms.phrase import answers
 from inspector.rooms.phrase.answers import PhraseAnswer
 from inspector.rooms.phrase.matches import PhraseMatches
 from inspector.rooms.phrase.searching import PARAMETER, PhraseSearch, search_on
-from inspector.shell.room import Highlights, Part, Place
+from inspector.shell.highlights import Highlights
+from inspector.shell.room import Part, Place
+from inspector.shell.state import ConversationState
 
 FOLDER = "rooms/phrase"
 LISTED_RANGES = 5

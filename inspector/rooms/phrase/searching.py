@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
-from inspector.conversation.state import ConversationQuery, ConversationState
 from inspector.forms.fields import searchable
 from inspector.rooms.phrase.matches import PhraseMatches, phrase_matches, simulated_matches
+from inspector.shell.state import ConversationQuery, ConversationState
 
 PARAMETER = "find"
 NUMBER = declared_pattern(r"#([0-9]{1,18})")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from chatmemory import InvalidValue
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase.answers import remembered
 from inspector.rooms.phrase.matches import Remembered
 from inspector.rooms.phrase.searching import PARAMETER, search_for
 from inspector.shell.agents import Agent, Answer, check_words
+from inspector.shell.state import ConversationQuery
 
 _IN = {True: "in memory", False: "not in memory", None: "unknown"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.conversation.state import ConversationState
 from inspector.shell.room import Part, Place
+from inspector.shell.state import ConversationState
 
 
 def parts(view: ConversationState) -> Iterator[Part]:

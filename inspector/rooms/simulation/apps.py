@@ -7,7 +7,7 @@ from chatmemory.room import Erased
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 class Simulation(room.SiteRoom):

@@ -13,8 +13,8 @@ from chatmemory.reading.simulation import Outlook, Simulation
 from inspector.conversation import forecasts
 from inspector.conversation.looks import STYLES
 from inspector.conversation.measures import unit_of
-from inspector.conversation.state import ConversationState
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.shell.state import ConversationState
 
 
 class SimulationView:

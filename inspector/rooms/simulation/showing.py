@@ -24,15 +24,9 @@ from chatmemory.recall.folding import fold
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import STUB
 from chatmemory.windows.window import Window
-from inspector.conversation.state import (
-    ConversationQuery,
-    ConversationState,
-    calls_in,
-    conversation_state,
-    texts_of,
-    window_part,
-)
+from inspector.conversation.state import calls_in, conversation_state, texts_of, window_part
 from inspector.rooms.simulation.trials import WhatIf, simulated_trial
+from inspector.shell.state import ConversationQuery, ConversationState
 
 
 @one_snapshot()

@@ -8,13 +8,13 @@ from django.http import Http404
 
 from chatmemory.explain.captions import Caption
 from inspector.conversation import forecasts
-from inspector.conversation.state import ConversationState
 from inspector.forms.fields import searchable
 from inspector.rooms.simulation.composer import DraftForm
 from inspector.rooms.simulation.presenting import DraftRow, SimulationView, trying
 from inspector.rooms.simulation.showing import replayed, with_trial
 from inspector.rooms.simulation.trials import WhatIf, trial
 from inspector.shell.room import Fragment, Part, Place, View
+from inspector.shell.state import ConversationState
 
 FOLDER = "rooms/simulation"
 NEW_ID_LENGTH = 200

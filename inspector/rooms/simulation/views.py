@@ -13,7 +13,6 @@ from chatmemory.roles import actor_of
 from chatmemory.snapshots import one_snapshot
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import page_of
-from inspector.conversation.state import ConversationQuery
 from inspector.display import render_page_or_fragment
 from inspector.forms.fields import first_problem
 from inspector.rooms.simulation import branches
@@ -21,6 +20,7 @@ from inspector.rooms.simulation.composer import BranchForm, DraftForm
 from inspector.rooms.simulation.presenting import trying, writing
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf, keep_trial, simulate_trial, trial
+from inspector.shell.state import ConversationQuery
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "rooms/simulation/_writing.html"
 COUNTED_WHILE_WRITING = 50_000

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from inspector.conversation.state import ConversationState
+    from inspector.shell.state import ConversationState
 
 
 IMPORTS = "inspector.rooms.transfer.imports"

@@ -32,7 +32,7 @@ from chatmemory.recall.incidents import IncidentKind, incident_to_dict
 from chatmemory.recall.loads import Keeping
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.keeping import explain_keeping_limit
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.evidence import tools
 from inspector.rooms.evidence.card import IncidentCard
 from inspector.rooms.evidence.incidents import KeptIncident, incidents
@@ -42,6 +42,7 @@ from inspector.rooms.evidence.words import cure
 from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.shell.agents import Agent
+from inspector.shell.state import ConversationQuery
 from tests.conversations import create_and_add, numbered, users
 from tests.inspector.markup import words
 from tests.long_conversations import long_conversation

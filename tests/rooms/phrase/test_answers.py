@@ -21,13 +21,14 @@ from chatmemory import (
 from chatmemory.messages.phrases import Speaker, speaker_of
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import history, message
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase import answers, matches
 from inspector.rooms.phrase.answers import PhraseAnswer
 from inspector.rooms.phrase.matches import PhraseMatches, Remembered
 from inspector.rooms.phrase.page import SearchResult
 from inspector.rooms.phrase.searching import PhraseSearch, search_for
 from inspector.rooms.phrase.spans import clipped, merged
+from inspector.shell.state import ConversationQuery
 
 from ...conversations import create_and_add, users
 from ...explain.test_receipts import conversation

@@ -12,10 +12,11 @@ from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.models import Memory, Message
 from chatmemory.reading import windows
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase.answers import remembered
 from inspector.rooms.phrase.matches import Remembered
 from inspector.rooms.phrase.searching import search_for
+from inspector.shell.state import ConversationQuery
 from tests.conversations import create_and_add
 
 SAMPLES = 300

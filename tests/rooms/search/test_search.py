@@ -23,13 +23,14 @@ from chatmemory.reading import finding as searching
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import nearest
 from chatmemory.reading.overview import memory_page, overview_page
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase.searching import search_on
 from inspector.rooms.search import checking
 from inspector.rooms.search.sqlite import EMPTY, PLACES, TABLES, _trigrams
 from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
+from inspector.shell.state import ConversationQuery
 
 from ...conversations import create_and_add, numbered, users
 

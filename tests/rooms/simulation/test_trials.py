@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from chatmemory import MemoryNotFound, MessageWindow, UserMessage, services
 from chatmemory.models import Memory
-from inspector.conversation.state import ConversationQuery
 from inspector.rooms.simulation import trials
 from inspector.rooms.simulation.models import Trial
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf, trial
+from inspector.shell.state import ConversationQuery
 from tests.conversations import users
 
 DRAFTS = (UserMessage("what if"), UserMessage("and then"))

@@ -21,8 +21,9 @@ from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.summaries import coverage_by_summary
 from chatmemory.reading.windows import window
-from inspector.conversation.state import ConversationQuery, conversation_state
+from inspector.conversation.state import conversation_state
 from inspector.rooms.transfer.imports import import_all
+from inspector.shell.state import ConversationQuery
 
 from ...conversations import CALL, RESULT, window_of
 from ...properties import examples
