@@ -6,7 +6,7 @@ chooses a remedy. It needs no database: figures come from stored conversations o
 """
 
 from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups
-from chatmemory.advice.effects import Effect, effect_of
+from chatmemory.advice.effects import Effect, effect_of, or_everything
 from chatmemory.advice.values import (
     USUAL,
     Advice,
@@ -38,4 +38,5 @@ __all__ = [
     "advise_groups",
     "answer_of",
     "effect_of",
+    "or_everything",
 ]

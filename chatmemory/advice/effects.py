@@ -89,6 +89,16 @@ def effect_of(
     )
 
 
+def or_everything(
+    each: Measured,
+    policy: Policy | None,
+    goals: Goals = USUAL,
+    prices: Prices = NO_PRICES,
+) -> Policy | None:
+    """Return the policy, or None where sending everything dominates it in this conversation."""
+    return None if effect_of([(each, policy)], goals, prices).is_dominated else policy
+
+
 def _only(policies: set[Policy | None]) -> Policy | None:
     return next(iter(policies)) if len(policies) == 1 else None
 

@@ -11,6 +11,7 @@ from typing import Any
 from chatmemory.advice.effects import Effect
 from chatmemory.advice.values import DEARER, Advice, LeftOut, Option, Scope, Verdict
 from chatmemory.recall.cost import Prices
+from chatmemory.windows.option_words import varied_words
 from chatmemory.windows.policies import WHOLE, Policy
 
 NAMED = 3  # ids of conversations in a sentence
@@ -27,23 +28,14 @@ def policy_short(policy: Policy | None) -> str:
         return "Everything"
     limit = f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
     sliding = " sliding" if policy.low_water == WHOLE else ""
-    return ", ".join([f"{limit}{sliding}", *_options(policy)])
+    return ", ".join([f"{limit}{sliding}", *varied_words(policy)])
 
 
 def policy_long(policy: Policy | None) -> str:
     """Return a policy as an instruction, such as `Set the limit to 80,000 tokens, trimmed to …`."""
     if policy is None or policy.meters_only:
         return "Send everything"
-    return ", ".join([f"Set the limit to {policy.limit:,} {policy.unit}", *_options(policy)])
-
-
-def _options(policy: Policy) -> Iterator[str]:
-    if policy.low_water != WHOLE:
-        yield f"trimmed to {(policy.low_water * 100).normalize():f} % when full"
-    if policy.snap_to_user:
-        yield "starting at a user message"
-    if policy.whole_results:
-        yield "old tool results cleared first"
+    return ", ".join([f"Set the limit to {policy.limit:,} {policy.unit}", *varied_words(policy)])
 
 
 def name_of(option: Option) -> str:

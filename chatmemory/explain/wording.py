@@ -14,6 +14,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.budget import Budget
+from chatmemory.windows.option_words import option_words
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Totals
@@ -186,26 +187,6 @@ def _option(name: str, value: object) -> str:
     if value is None:
         return f"without {words}"
     return f"{words} {value if isinstance(value, str) else json.dumps(value)}"
-
-
-def option_words(policy: Policy | None) -> list[str]:
-    """Return the options that change which messages leave, each in a few words."""
-    if not can_decide(policy):
-        return []
-    percent = (policy.low_water * 100).normalize()
-    words = {
-        f"trimmed to {percent:f} % when full": policy.low_water != 1,
-        "starts at a user message": policy.snap_to_user,
-        "rejects oversized messages": policy.rejects_oversized,
-        "keeps oversized messages": policy.keeps_newest,
-        "leaves out interrupted tool calls": policy.recovers,
-        "only measured": policy.meters_only,
-        "system message first": policy.always_keep_system_message_first,
-        "system message free": policy.free_system,
-        f"indexes up to {policy.indexed_terms:,} terms of what left": policy.indexed_terms > 0,
-        f"clears tool results but the newest {policy.whole_results:,}": policy.whole_results > 0,
-    }
-    return [each for each, is_chosen in words.items() if is_chosen]
 
 
 def of_limit(policy: Policy, totals: Totals) -> str:

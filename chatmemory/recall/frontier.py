@@ -7,7 +7,7 @@ added limit by limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache, cached_property
@@ -242,18 +242,23 @@ def changed_prefixes(calls: Sequence[Call], overhead: int) -> int:
 
 
 def limit_needed(entries: Iterable[Entry], policy: Policy) -> int:
-    """Return the limit that the largest turn needs with the system message. A turn is a message of
-    the user and what follows up to the next one.
+    """Return the limit that the largest turn needs with the system message."""
+    return max(needed_limits(entries, policy), default=0)
+
+
+def needed_limits(entries: Iterable[Entry], policy: Policy) -> Iterator[int]:
+    """Yield, for each entry, the limit that its turn needs so far with the system message; 0 for a
+    system message. A turn is a message of the user and what follows up to the next one.
     """
-    system = turn = most = 0
+    system = turn = 0
     for entry in entries:
         cost = policy.weigh(entry)
         if entry.type is MessageType.SYSTEM:
             system = cost
+            yield 0
             continue
         turn = cost if entry.type is MessageType.USER else turn + cost
-        most = max(most, policy.overhead + system + turn)
-    return most
+        yield policy.overhead + system + turn
 
 
 def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:

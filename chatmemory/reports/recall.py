@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from chatmemory.advice import Advice, Goals, answer_of
@@ -16,11 +15,12 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model
 from chatmemory.printing import Printer, add_json_argument
 from chatmemory.recall import histories_for
-from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
+from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.frontier import TriedPolicies
 from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import add_file_arguments, named_transcripts
+from chatmemory.reports.prices import add_price_arguments, prices_and_rules
 from chatmemory.reports.recorded import print_recorded
 from chatmemory.windows.policies import KINDS, Policy
 from chatmemory.windows.written_policies import policies_from_text, policy_from_text, text_of_policy
@@ -63,18 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "and print those that no other one beats",
     )
     parser.add_argument("--today", default="", metavar="POLICY", help="the policy in force")
-    for name, what in (
-        ("input", "of input tokens"),
-        ("cached", "of those read from the provider's cache"),
-        ("write", "of those written to it; by default the input price"),
-    ):
-        parser.add_argument(f"--{name}", type=price, help=f"price of a million tokens, {what}")
-    parser.add_argument(
-        "--provider",
-        default="",
-        choices=["", *providers()],
-        help="whose cache it is: its least length, its steps and its life; default: no bounds",
-    )
+    add_price_arguments(parser)
     parser.add_argument(
         "--share",
         type=float,
@@ -102,13 +91,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="print what the cache is predicted to save beside the usage that files recorded",
     )
     add_json_argument(parser, "policy")
-
-
-def price(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise ValueError(text) from None
 
 
 def _context_of(options: Mapping[str, Any]) -> int | None:
@@ -143,8 +125,7 @@ class RecallOptions:
             policies_from_text(options["policies"]),
             policy_from_text(f"{kind}:1") if kind else None,
             policy_from_text(today) if today else None,
-            Prices(options["input"], options["cached"], options["write"]),
-            rules_of(options["provider"], options["model"]),
+            *prices_and_rules(options),
             Goals(options["share"], options["saving"], _context_of(options)),
         )
 

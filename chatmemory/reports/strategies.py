@@ -12,12 +12,12 @@ from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Session
 from chatmemory.printing import Printer, add_json_argument
-from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
+from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import add_file_arguments, named_transcripts
-from chatmemory.reports.recall import price
+from chatmemory.reports.prices import add_price_arguments, prices_and_rules
 from chatmemory.strategies import (
     Conversation,
     Measured,
@@ -71,18 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="what stands in for a summary: 500 words that hold nothing, the first sentences of "
         "what it replaces, or the one that the session had recorded; default: %(default)s",
     )
-    for name, what in (
-        ("input", "of input tokens"),
-        ("cached", "of those read from the provider's cache"),
-        ("write", "of those written to it; by default the input price"),
-    ):
-        parser.add_argument(f"--{name}", type=price, help=f"price of a million tokens, {what}")
-    parser.add_argument(
-        "--provider",
-        default="",
-        choices=["", *providers()],
-        help="whose cache it is: its least length, its steps and its life; default: no bounds",
-    )
+    add_price_arguments(parser)
     parser.add_argument("--model", default="", help="which model gets the prompts")
     add_json_argument(parser, "strategy")
 
@@ -112,8 +101,7 @@ class StrategyOptions:
                 options["count"] == "alike",
             ),
             StandIn(options["summaries"]),
-            Prices(options["input"], options["cached"], options["write"]),
-            rules_of(options["provider"], options["model"]),
+            *prices_and_rules(options),
         )
 
 

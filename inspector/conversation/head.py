@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import cached_property
 
 from chatmemory.explain import wording
-from chatmemory.explain.wording import option_words
 from chatmemory.reading.rows import StepRow
 from chatmemory.reading.windows import WindowView
+from chatmemory.windows.option_words import option_words
 from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.window import Totals
 from inspector.conversation.costs import costs_by_step

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from chatmemory import InvalidValue, Policy
 from chatmemory.advice import (
     Advice,
+    DecidedBy,
     Effect,
     Goals,
     Measured,
@@ -21,10 +22,13 @@ from chatmemory.advice import (
     Verdict,
     advise,
     effect_of,
+    or_everything,
     words,
 )
 from chatmemory.advice.values import DEARER
 from chatmemory.known_models import smallest_prompt
+from chatmemory.reading import conversations
+from chatmemory.reading.clients import ids_of_clients
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.frontier import Figures
 from chatmemory.rooms import providers_in_use
@@ -56,11 +60,14 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
 
 @dataclass(frozen=True)
 class AdviceCard:
-    """The presenter of advice. `is_one` is about one conversation, whose id is `memory_id`."""
+    """The presenter of advice. About one conversation, it has the `memory_id`, and `of_client` if a
+    client decides the window.
+    """
 
     advice: Advice
     prices: ChosenPrices
     memory_id: str = ""
+    of_client: bool = False
 
     @property
     def title(self) -> str:
@@ -130,8 +137,10 @@ class AdviceCard:
 
     @property
     def adopt_url(self) -> str:
-        """The URL of the preview of a policy; empty without one, or of several conversations."""
-        return page_url("adopt", self.memory_id) if self.memory_id else ""
+        """The URL of the preview of a policy; empty without one, of several conversations, and
+        where a client decides.
+        """
+        return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""
 
     def keeping(self, policy: Policy) -> AdviceCard:
         """Return the card with the option of a policy, such as the limit that keeps a fact."""
@@ -158,9 +167,13 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether the limit that was asked for may be offered: no option dominates it."""
+        """Whether the limit that was asked for may be offered."""
         keeps = self.advice.keeps
-        return keeps is None or not self.advice.is_dominated(keeps)
+        return not self.of_client if keeps is None else self.offers(keeps)
+
+    def offers(self, option: Option) -> bool:
+        """Return whether an option may be offered: no client decides, and no option dominates."""
+        return not self.of_client and not self.advice.is_dominated(option)
 
     @property
     def offers_pin(self) -> bool:
@@ -207,7 +220,8 @@ def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard 
     if found is None:
         return None
     (one,) = found or (Measured(memory_id),)
-    return AdviceCard(_advice_of(one, goals_in_use(), prices.named), prices, memory_id)
+    advice = _advice_of(one, goals_in_use(), prices.named)
+    return AdviceCard(advice, prices, memory_id, one.decided_by is DecidedBy.CLIENT)
 
 
 def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
@@ -241,6 +255,14 @@ def advice_of(view: ConversationState) -> AdviceCard | None:
     return found
 
 
+def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
+    """Return the policy that a change of one conversation sets: see `policy_to_set`. Raises
+    MemoryNotFound, InvalidValue.
+    """
+    in_force = conversations.policy(memory_id)
+    return policy_to_set(policy, None if ids_of_clients([memory_id]) else in_force)
+
+
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
     """Return the policy that a change sets: sending everything (None) is the policy in force, which
     then only measures. Raises InvalidValue if a client decides.
@@ -252,10 +274,13 @@ def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of other policies in conversations, for a preview before they are set."""
+    """The effect of other policies in conversations, for a preview before they are set. `policies`
+    are those of the measured conversations, by id.
+    """
 
     effect: Effect
     prices: ChosenPrices
+    policies: Mapping[str, Policy | None]
 
     @cached_property
     def sums(self) -> list[tuple[str, str]]:
@@ -280,15 +305,24 @@ class Preview:
 
 
 def preview_of(
-    policies: Mapping[str, Policy | None], prices: ChosenPrices | None = None
+    policies: Mapping[str, Policy | None],
+    prices: ChosenPrices | None = None,
+    *,
+    spares_dominated: bool = False,
 ) -> Preview | None:
     """Return the effect of other policies, by the ids of conversations; None sends everything. None
     without a room that measures. The prices are those of the provider in use by default.
+
+    With `spares_dominated`, a conversation sends everything where that dominates its policy.
     """
     prices = prices or ChosenPrices.read({})
     limits = {id: each for id, each in policies.items() if each is not None}
     found = measured(list(policies), limits, prices.rules)
     if found is None:
         return None
+    goals, named = goals_in_use(), prices.named
     pairs = [(each, policies[each.id]) for each in found]
-    return Preview(effect_of(pairs, goals_in_use(), prices.named), prices)
+    if spares_dominated:
+        pairs = [(each, or_everything(each, policy, goals, named)) for each, policy in pairs]
+    chosen = {each.id: policy for each, policy in pairs}
+    return Preview(effect_of(pairs, goals, named), prices, chosen)

@@ -11,8 +11,11 @@ from tests.advice.fleets import PRICES, all_hold, conversation
 
 def test_a_limit_that_clears_tool_results_is_named_so():
     policy = TokenWindow(2_000, clear_tool_results=3)
-    assert policy_short(policy) == "2,000 sliding, old tool results cleared first"
-    assert policy_long(policy) == "Set the limit to 2,000 tokens, old tool results cleared first"
+    assert policy_short(policy) == "2,000 sliding, clearing tool results but the newest 3"
+    assert (
+        policy_long(policy)
+        == "Set the limit to 2,000 tokens, clearing tool results but the newest 3"
+    )
 
 
 def test_blocks_and_what_only_measures_are_named():

@@ -26,7 +26,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     "repair": [{"provider": "openai", "version": "3"}],
     "undo-repair": [{}],
     "repair-many": [{"rule": "dangling_call"}, {"versions": '{"torn": 3}'}],
-    "raise-limits": [{}, {"versions": '{"torn": 3}'}],
+    "raise-limits": [{}, {"policies": '{"torn": ["message_window:9", 3]}'}],
     "undo-many": [{"steps": '{"repaired": 4}'}],
     "doctor-error": [{"error": "Overloaded"}],
     "doctor-providers": [{"providers": ["openai"], "beginning": "acme/"}],

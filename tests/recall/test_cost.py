@@ -39,11 +39,13 @@ from chatmemory.recall.frontier import (
     Sums,
     figures_of,
     limits_of,
+    needed_limits,
     tried_of_kind,
 )
 from chatmemory.recall.history import history_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tallies, Tally
+from chatmemory.windows.window import Entry
 from tests.recall.test_loads import Halving, Surcharged
 from tests.recall.test_recall import first, histories, many_systems, none, one_system
 
@@ -209,3 +211,14 @@ def test_a_history_that_takes_long_to_clear_counts_as_not_cleared(monkeypatch):
     history, tried = history_of(agent(8), estimator_for("gpt-4o")), tried_of_kind(TokenWindow(1))
     monkeypatch.setattr(import_module("chatmemory.recall.frontier"), "MOST_CLEARED", 100)
     assert not figures_of(history, tried).clears
+
+
+def test_the_limit_that_each_turn_needs_counts_the_system_message_before_it():
+    system, user = SystemMessage("brief"), UserMessage("hello")
+    said = [
+        *((AiMessage("hi"), 4), (system, 5), (user, 1), (AiMessage("yes"), 2)),
+        *((system, 6), (AiMessage("more"), 3), (user, 7)),
+    ]
+    history = [Entry.of(message, tokens) for message, tokens in said]
+    assert list(needed_limits(history, TokenWindow(9))) == [7, 0, 9, 11, 0, 15, 16]
+    assert list(needed_limits(history, MessageWindow(9))) == [1, 0, 2, 3, 0, 4, 2]

@@ -10,6 +10,7 @@ from chatmemory.exceptions import CorruptRow
 from chatmemory.explain.wording import capitalized, decapitalized, in_unit
 from chatmemory.messages.texts import named
 from chatmemory.models import Stay, Step
+from chatmemory.reading.clients import ids_of_clients
 from chatmemory.reading.rows import MemoryRow
 from chatmemory.testing.snippets import accepted_by
 from chatmemory.windows.stored_policies import can_decide
@@ -74,10 +75,14 @@ def parts(view: ConversationState) -> Iterator[Part]:
     yield Part("rooms/doctor/_providers.html", _answers(view), place, awaits=is_awaited)
     refusing = found.under(use) if view.is_live and use.is_chosen else NOT_KNOWN
     if refusing.refused_by:
-        context = {"refused": words.refused(refusing), "memory": view.memory}
+        context = {
+            "refused": words.refused(refusing),
+            "memory": view.memory,
+            "by_client": bool(ids_of_clients([view.memory.id])),
+        }
         yield Part("rooms/doctor/_refused.html", context, Place.FLAG)
         if refusing.diagnosis:
-            report = {"say": words.refusal(refusing), "memory": view.memory}
+            report = {**context, "say": words.refusal(refusing)}
             yield Part("rooms/doctor/_report.html", report, Place.REPORT)
 
 

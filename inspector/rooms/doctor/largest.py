@@ -6,53 +6,19 @@ A turn is a user message and all messages up to the next user message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
 
 from django.db.models import F
 
 from chatmemory.ledger.windows import stay_entry
-from chatmemory.messages.message import MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.feed import microseconds, time_of
+from chatmemory.recall.frontier import needed_limits
 from chatmemory.windows.policies import Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide
 
 RECORDED = 2_000  # the latest messages, in which turns are looked for
-
-
-class SizedMessage(NamedTuple):
-    """A message of the history: its type, its cost under the policy, and the step that added it."""
-
-    type: str
-    cost: int
-    step: int
-
-
-class NeededLimit(NamedTuple):
-    """The limit that the largest turn needs with the system message, and the first step at which a
-    turn needed more than today's limit.
-    """
-
-    limit: int
-    step: int
-
-
-def limit_needed(messages: Iterable[SizedMessage], policy: Policy) -> NeededLimit | None:
-    """Return the limit that the largest turn needs; None if today's limit has room for it."""
-    system = turn = 0
-    found: NeededLimit | None = None
-    for each in messages:
-        if each.type == MessageType.SYSTEM:
-            system = each.cost
-            continue
-        turn = each.cost if each.type == MessageType.USER else turn + each.cost
-        needed = policy.overhead + system + turn
-        if needed > max(policy.limit, found.limit if found else 0):
-            found = NeededLimit(needed, found.step if found else each.step)
-    return found
 
 
 def needed_by(memory: Memory) -> dict[str, int | None]:
@@ -64,21 +30,22 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
     if not can_decide(policy) or policy.meters_only or has_own_rule(type(policy)):
         return nothing
-    found = limit_needed(_sized_history(memory, policy), policy)
-    if found is None:
+    stays = _first_stays(memory)
+    limits = needed_limits(map(stay_entry, stays), policy)
+    pairs = zip(stays, limits, strict=True)
+    short = [(limit, stay.entered_step) for stay, limit in pairs if limit > policy.limit]
+    if not short:
         return nothing
-    at = Step.objects.filter(memory=memory, n=found.step).values_list("at", flat=True).first()
-    return {"needed_limit": found.limit, "short_at": microseconds(at) if at else None}
+    at = Step.objects.filter(memory=memory, n=short[0][1]).values_list("at", flat=True).first()
+    return {"needed_limit": max(short)[0], "short_at": microseconds(at) if at else None}
 
 
-def _sized_history(memory: Memory, policy: Policy) -> Sequence[SizedMessage]:
+def _first_stays(memory: Memory) -> list[Stay]:
+    """Return the first stays of the latest messages, in the order of the history."""
     rows = Stay.objects.filter(memory=memory).order_by("-n")
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
-    first_stays = {
-        stay.seq: SizedMessage(stay.type, policy.weigh(stay_entry(stay)), stay.entered_step)
-        for stay in rows[:RECORDED]
-    }
-    return [first_stays[seq] for seq in sorted(first_stays)]
+    found = {stay.seq: stay for stay in rows[:RECORDED]}
+    return [found[seq] for seq in sorted(found)]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from django.utils.http import urlencode
 from chatmemory.explain import wording
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.messages.message import ToolExecutionResultMessage
-from chatmemory.models import Memory
 from chatmemory.reading import windows
+from chatmemory.reading.clients import ids_of_clients
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.page import Line, Row, rows_of
 from inspector.rooms.doctor.reads import Case, Issue, prevention_in
@@ -49,12 +49,6 @@ def common_to(memory_ids: Collection[str]) -> Common | None:
         if count >= max(FEWEST, SHARE * len(memory_ids)):
             return Common(prefix, count, len(memory_ids))
     return None
-
-
-def client_written(memory_ids: Iterable[str]) -> set[str]:
-    """Return the conversations of these whose window a client writes."""
-    rows = Memory.objects.filter(id__in=list(memory_ids), policy_kind=None)
-    return set(rows.values_list("pk", flat=True))
 
 
 class MendLine(Line):
@@ -168,7 +162,7 @@ def mends(issues: Iterable[Issue], midnight: datetime, is_used: bool) -> Mends:
     beyond the first five.
     """
     refused = [each for each in issues if each.severity == "refused"]
-    clients = client_written(case.memory_id for each in refused for case in each.cases)
+    clients = ids_of_clients({case.memory_id for each in refused for case in each.cases})
     groups: dict[tuple[str, str], list[Issue]] = {}
     for each in refused:
         for cure, cases in _by_cure(each, clients):

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.reading.clients import ids_of_clients
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.largest import TooSmallLimit, short_windows
@@ -160,7 +161,7 @@ class ShortLine(Line):
     @property
     def rows(self) -> list[Row]:
         return [
-            Row(each.memory_id, "", words.raised_words(each), each.at)
+            Row(each.memory_id, "", words.needed_words(each), each.at)
             for each in self.found[:SHOWN]
         ]
 
@@ -241,4 +242,6 @@ class CausePage:
         self.verb = verb if page_url("repair-many") else ""
         counts = doctor_counts("", visit.which.choices)
         self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused or 0
-        self.is_repairable = bool(self.verb) and any(row.is_repairable for row in rows)
+        found = {row.memory.id for row in rows if row.is_repairable}
+        self.repairable = found - ids_of_clients(found)
+        self.is_repairable = bool(self.verb and self.repairable)

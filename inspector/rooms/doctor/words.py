@@ -11,6 +11,7 @@ from chatmemory.lint.linter import example, outline
 from chatmemory.lint.recognition import Recognized
 from chatmemory.lint.rules import Example, Law, Rule
 from chatmemory.messages.texts import named
+from chatmemory.windows.policies import Policy
 from inspector.rooms.doctor.choosing import Choices
 from inspector.rooms.doctor.diagnosing import KnownDiagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
@@ -236,9 +237,16 @@ def place_of(found: Recognized) -> str:
 # Windows smaller than their largest turn
 
 
-def raised_words(each: TooSmallLimit) -> str:
-    """`5 → 7 messages`"""
-    return f"{each.policy.limit:,} → {in_unit(each.needed, each.policy)}"
+def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
+    """`5 → 7 messages`, or `5 messages → everything` of a policy that only measures."""
+    if to_set.meters_only:
+        return f"{in_unit(each.policy.limit, each.policy)} → everything"
+    return f"{each.policy.limit:,} → {in_unit(to_set.limit, to_set)}"
+
+
+def needed_words(each: TooSmallLimit) -> str:
+    """`needs 7 messages, limit 5`"""
+    return f"needs {in_unit(each.needed, each.policy)}, limit {each.policy.limit:,}"
 
 
 SHORT = "A window smaller than its largest recorded turn"

@@ -123,8 +123,12 @@ class IncidentCard:
 
     @property
     def offers_limit(self) -> bool:
-        """Whether that limit is worth trying: nothing holds as much for less."""
-        return bool(self.limit) and (self._advice is None or self._advice.offers_kept)
+        """Whether that limit is worth trying: a policy decides today, and nothing holds as much for
+        less.
+        """
+        if not self.limit or not can_decide(self._state.memory.policy):
+            return False
+        return self._advice is None or self._advice.offers_kept
 
     @property
     def markdown(self) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 
 from chatmemory import database
 from chatmemory.exceptions import CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound
@@ -16,7 +16,8 @@ from chatmemory.ledger.validation import check_policy
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES
-from chatmemory.models import Memory, Stay, Step
+from chatmemory.models import Memory, Stay
+from chatmemory.reading.clients import decided_by_clients
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.services import change
 from chatmemory.windows.policies import Policy
@@ -109,16 +110,6 @@ def adopt_policy(
             change(memory_id, policy=to_set[memory_id], actor=actor)
             changed += 1
     return changed
-
-
-def decided_by_clients() -> Q:
-    """Return the condition for conversations whose clients decide the window.
-
-    They have no policy, or a policy that only measures the client's lists. Another limit has no
-    effect on them.
-    """
-    lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
-    return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")
 
 
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:

@@ -25,6 +25,7 @@ from chatmemory.keeper import QUICK_MESSAGES, Keeper, version_of
 from chatmemory.keeping import current
 from chatmemory.kept import KeptRow
 from chatmemory.models import Memory, Stay
+from chatmemory.reading.clients import of_clients
 from chatmemory.reading.history import estimator_of
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.cost import ONE, Bill, CacheRules, Call, Prices, Provider, bill_of, providers
@@ -46,7 +47,6 @@ from chatmemory.snapshots import is_within_snapshot
 from chatmemory.windows.policies import Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.written_policies import measured, policies_from_text, text_of_policy
-from inspector.rooms.lab.adoption import decided_by_clients
 from inspector.rooms.lab.models import KeptCost
 from inspector.shell.prices import ChosenPrices, UsualCache, usual
 
@@ -247,7 +247,7 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
         some = database.in_list("id", chosen[first : first + ROWS_AT_ONCE])
         rows = Memory.objects.filter(some).select_related("keptcost").order_by("id")
         memories = list(rows.annotate(is_refused=_is(_refused())))
-        by_clients = _decided_by_clients(memories)
+        by_clients = of_clients(memories)
         for memory in memories:
             row = getattr(memory, "keptcost", None)
             known = row if row is not None and row.version == version else None
@@ -263,18 +263,6 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
                 memory.said_count,
             )
             yield _Row(found, known is not None and known.step == memory.last_step)
-
-
-def _decided_by_clients(rows: Sequence[Memory]) -> set[str]:
-    """Return which of these conversations their clients decide. Only those whose policies measure
-    are asked for: PostgreSQL would read the steps of all conversations for it.
-    """
-    without = {row.pk for row in rows if row.policy_kind is None}
-    metering = [row.pk for row in rows if "meters_only" in (row.policy_options or ())]
-    if not metering:
-        return without
-    asked = Memory.objects.filter(database.in_list("id", metering)).filter(decided_by_clients())
-    return without | set(asked.values_list("id", flat=True))
 
 
 def _is(condition: Q) -> ExpressionWrapper[Q]:

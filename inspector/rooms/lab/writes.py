@@ -23,11 +23,11 @@ from chatmemory.exceptions import (
 from chatmemory.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
+from chatmemory.reading.clients import decided_by_clients
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.frontier import Figures, TriedPolicies, figures_of
 from chatmemory.windows.policies import Policy
 from inspector.rooms.lab import models
-from inspector.rooms.lab.adoption import decided_by_clients
 from inspector.rooms.lab.figures import answers_of, kept_figures
 from inspector.rooms.lab.reads import (
     Chosen,

@@ -20,13 +20,15 @@ from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.messages.texts import readable_text
 from chatmemory.reading import conversations
+from chatmemory.reading.clients import ids_of_clients
 from chatmemory.reading.rows import MemoryRow
 from chatmemory.roles import actor_of
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import policy_from_text, text_of_policy
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.largest import short_windows
-from inspector.rooms.doctor.mending import client_written
 from inspector.rooms.doctor.reads import ill_ids
 from inspector.rooms.doctor.visit import Visit
 from inspector.rooms.doctor.words import provider_names, raised_words
@@ -34,7 +36,7 @@ from inspector.rooms.doctor.writes import current_diagnosis
 from inspector.rooms.repairs import words, writes
 from inspector.rooms.repairs.forms import RepairForm, shown_policies, shown_versions
 from inspector.rooms.repairs.policies import Changed, change_back, change_policies, snapped
-from inspector.shell.advice import preview_of
+from inspector.shell.advice import policy_to_set, preview_of
 
 AT_ONCE = 500  # conversations that one request repairs
 
@@ -45,7 +47,8 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     memory = conversations.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _query_values(request, memory))
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
-    if form.is_valid() and request.method == "POST" and memory.policy is None:
+    by_client = bool(ids_of_clients([memory_id]))
+    if form.is_valid() and request.method == "POST" and by_client:
         form.add_error(None, "only your client can change this list")
     elif form.is_valid() and request.method == "POST":
         try:
@@ -60,7 +63,7 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
         "rooms/repairs/repair.html",
         form,
         memory=memory,
-        by_client=memory.policy is None,
+        by_client=by_client,
         preview=preview,
         remaining=remaining,
         places=_places(preview),
@@ -164,29 +167,36 @@ def _mendable(request: HttpRequest, visit: Visit) -> list[str]:
 
 @require_POST
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show the limits that are smaller than the largest recorded turn, and the limits that it needs
-    with the system message. With the `versions` of the shown conversations, raise the limits, or
-    send everything if the form says so, which is offered where it holds as much and costs less.
+    """Show the limits that are smaller than the largest recorded turn, and the policies that have
+    room for it: a higher limit, or sending everything where that dominates. With the shown
+    `policies`, set them.
     """
-    confirmed = "versions" in request.POST
-    versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
-    short = short_windows(most=AT_ONCE)
-    found = [each for each in short if versions is None or each.memory_id in versions]
-    sends_everything = "everything" in request.POST
-    raised = {
-        each.memory_id: each.policy.metering() if sends_everything else each.raised
-        for each in found
+    if "policies" in request.POST:
+        return _made_room(request)
+    found = short_windows(most=AT_ONCE)
+    raised: dict[str, Policy | None] = {each.memory_id: each.raised for each in found}
+    preview = preview_of(raised, spares_dominated=True)
+    chosen = raised | dict(preview.policies if preview else {})
+    to_set = {each.memory_id: policy_to_set(chosen[each.memory_id], each.policy) for each in found}
+    shown = {
+        each.memory_id: (text_of_policy(to_set[each.memory_id]), each.version) for each in found
     }
-    changed = change_policies(raised, actor_of(request), versions) if confirmed else Changed({}, {})
     context = {
-        "found": [(each, raised_words(each)) for each in found],
-        "confirmed": confirmed,
-        "changed": changed,
-        "versions": json.dumps({each.memory_id: each.version for each in found}),
-        "policies": json.dumps(changed.before),
-        "preview": None if confirmed else preview_of(raised),
+        "found": [(each, raised_words(each, to_set[each.memory_id])) for each in found],
+        "policies": json.dumps(shown),
+        "preview": preview,
         "most": AT_ONCE if len(found) == AT_ONCE else 0,
     }
+    return render(request, "rooms/repairs/raise.html", context)
+
+
+def _made_room(request: HttpRequest) -> HttpResponse:
+    """Set the policies that the page has shown."""
+    shown = shown_policies(request.POST["policies"], AT_ONCE)
+    policies = {memory_id: policy_from_text(text) for memory_id, (text, _) in shown.items()}
+    versions = {memory_id: version for memory_id, (_, version) in shown.items()}
+    changed = change_policies(policies, actor_of(request), versions)
+    context = {"changed": changed, "policies": json.dumps(changed.before)}
     return render(request, "rooms/repairs/raised.html", context)
 
 
@@ -194,7 +204,7 @@ def without_clients(memory_ids: list[str]) -> list[str]:
     """Return the conversations whose window no client writes: only the client can change its list,
     and its next list would undo a repair.
     """
-    theirs = client_written(memory_ids)
+    theirs = ids_of_clients(memory_ids)
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]
 
 

@@ -10,15 +10,18 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from chatmemory import Policy, policy_kinds, text_of_policy
+from chatmemory.advice import Option
 from chatmemory.advice.values import DEARER
 from chatmemory.explain import wording
-from chatmemory.explain.wording import in_unit, option_words
-from chatmemory.recall.comparison import PhraseFate, Replay
+from chatmemory.explain.wording import in_unit
+from chatmemory.recall.comparison import PhraseFate, Replay, replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
 from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.needs import Need
+from chatmemory.recall.tallies import Tally
+from chatmemory.windows.option_words import option_words
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.rooms.simulation.comparison import ComparedRow, Comparison
@@ -61,7 +64,8 @@ class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
     `keeps` tells the smallest limit of this kind of policy that holds the phrase. `try_it` is the
-    address of the page with that limit added.
+    address of the page with that limit added, and `can_use` is whether the policy may be set: both
+    only where no other option is better in every way, and no client decides.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -73,6 +77,7 @@ class ComparedColumn:
         self.options = ", ".join(option_words(policy))
         self.text = text_of_policy(policy)
         self.is_current = policy is not None and policy == found.in_force
+        self.can_use = not self.is_current and page.offers(each)
         sizes = each.prompt_sizes()
         self.tokens = sizes[page.at - 1] if page.at else 0
         self.path = _stepped(sizes, page.top)
@@ -82,7 +87,8 @@ class ComparedColumn:
         self.keeps = _keeps(each, followed)
         least = followed.keeping.limit if followed.keeping else None
         kept = replace(policy, limit=least) if policy and least else None
-        self.try_it = query.plus(kept)
+        is_offered = kept is not None and page.offers(replay(found.history, kept))
+        self.try_it = query.plus(kept) if is_offered else ""
         self.lost = list(map(page.lost_fact, islice(examples_first(each.lost), LISTED)))
         self.more_lost = len(each.lost) - len(self.lost)
 
@@ -162,6 +168,22 @@ class ComparePage:
     @cached_property
     def _everything(self) -> Bill:
         return self.found.policies[0].everything.bill(self.query.prices.rules)
+
+    def offers(self, each: Replay) -> bool:
+        """Return whether a policy may be set or tried: see `AdviceCard.offers`."""
+        if self.card is None:
+            return True
+        repeated = map(each.count_of, (USER_REPEATED, CALL_REPEATED))
+        share = each.held / each.recalls if each.recalls else 1.0
+        cost = self._relative(each)
+        option = Option(
+            each.policy,
+            Tally(each.held, *repeated),
+            each.recalls,
+            share=share,
+            cost=1.0 if cost is None else cost,
+        )
+        return self.card.offers(option)
 
     # The answer
 

@@ -24,7 +24,7 @@ from inspector.forms.fields import settings_digest
 from inspector.rooms.simulation.compared import ComparePage
 from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.query import ComparisonQuery
-from inspector.shell.advice import AdviceCard, advice_on, policy_to_set, preview_of
+from inspector.shell.advice import AdviceCard, advice_on, policy_to_adopt, preview_of
 from inspector.shell.files import csv_file, json_file, no_numbers
 
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then change the policy."
@@ -80,7 +80,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     """
     try:
         chosen = policies_from_text(request.POST.get("policy", ""))[0]
-        policy = policy_to_set(chosen, conversations.policy(memory_id))
+        policy = policy_to_adopt(chosen, memory_id)
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
     if "confirmed" not in request.POST:

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
-from inspector.rooms.doctor.largest import NeededLimit, SizedMessage, limit_needed, short_windows
+from chatmemory import AiMessage, MessageWindow, UserMessage
+from chatmemory.models import Step
+from inspector.rooms.doctor.largest import short_windows
 from inspector.rooms.doctor.providers import providers_of
 from inspector.rooms.doctor.reads import conversations_by_provider
 
 from ...conversations import BRIEF, HI, call, create_and_add, result
 from ...inspector.markup import words
 from .diagnosed import diagnosed
-
-
-def test_the_largest_turn_and_the_system_message_need_this_limit():
-    turn = [
-        SizedMessage("USER", 1, 2),
-        SizedMessage("AI", 1, 3),
-        SizedMessage("TOOL_EXECUTION_RESULT", 1, 4),
-    ]
-    said = [SizedMessage("SYSTEM", 1, 1), *turn, SizedMessage("USER", 1, 5)]
-    assert limit_needed(said, MessageWindow(3)) == NeededLimit(4, 4)
-    assert limit_needed(said, MessageWindow(2)) == NeededLimit(4, 3)
-    assert limit_needed(said, MessageWindow(4)) is limit_needed([], MessageWindow(1)) is None
-    assert limit_needed([SizedMessage("AI", 9, 1)] * 2, TokenWindow(10)) == NeededLimit(21, 1)
 
 
 def test_what_messages_tell_of_their_provider():
@@ -42,6 +30,7 @@ def test_a_limit_that_is_smaller_than_the_largest_turn_is_a_line_of_the_page(ope
     create_and_add("long", MessageWindow(9), said)
     diagnosed("short", "long")
     assert [(each.memory_id, each.needed) for each in short_windows()] == [("short", 6)]
+    assert short_windows()[0].at == Step.objects.get(memory="short", n=5).at
     page = words(operator_client.get("/doctor/").content)
     assert "A window smaller than its largest recorded turn" in page
     assert "its largest turn needs 6 messages, and the limit is 4." in page

@@ -109,11 +109,14 @@ def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
     assert "Make room for this turn…" in words(operator_client.get("/doctor/").content)
     preview = operator_client.post("/doctor/raise/")
     assert "4 → 6 messages" in words(preview.content)
+    shown = json.loads(preview.context["policies"])
+    assert shown == {"short": ["message_window:6", 6]}
     services.add("short", [UserMessage("Hello?")])
-    late = operator_client.post("/doctor/raise/", {"versions": preview.context["versions"]})
-    assert "version" in words(late.content)
-    versions = json.dumps({"short": Memory.objects.get(pk="short").last_step})
-    done = operator_client.post("/doctor/raise/", {"versions": versions})
+    late = operator_client.post("/doctor/raise/", {"policies": json.dumps(shown)})
+    assert "short stays as it is" in words(late.content)
+    shown["short"][1] = Memory.objects.get(pk="short").last_step
+    done = operator_client.post("/doctor/raise/", {"policies": json.dumps(shown)})
+    assert "1 policy changed" in words(done.content)
     assert conversations.policy("short") == MessageWindow(6)
     assert short_windows() == []
     undone = operator_client.post("/doctor/undo/", {"policies": done.context["policies"]})

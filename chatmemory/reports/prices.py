@@ -1,0 +1,41 @@
+"""The prices and the cache of a report, as arguments of its command."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
+
+_PRICES = {
+    "input": "of input tokens",
+    "cached": "of those read from the provider's cache",
+    "write": "of those written to it; by default the input price",
+}
+
+
+def add_price_arguments(parser: ArgumentParser) -> None:
+    for name, what in _PRICES.items():
+        parser.add_argument(f"--{name}", type=price, help=f"price of a million tokens, {what}")
+    parser.add_argument(
+        "--provider",
+        default="",
+        choices=["", *providers()],
+        help="whose cache it is: its least length, its steps and its life; default: no bounds",
+    )
+
+
+def price(text: str) -> Decimal:
+    """Return a price. Raises ValueError, from which the parser makes its message."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(text) from None
+
+
+def prices_and_rules(options: Mapping[str, Any]) -> tuple[Prices, CacheRules]:
+    """Return the prices and the rules of the cache. Raises InvalidValue."""
+    prices = Prices(*(options[name] for name in _PRICES))
+    return prices, rules_of(options["provider"], options["model"])
