@@ -339,6 +339,7 @@ class BudgetSerializer(Json):
     ai = serializers.IntegerField()
     calls = serializers.IntegerField()
     summaries = serializers.IntegerField()
+    index = serializers.IntegerField(help_text="The index of exact terms of what left.")
     media = serializers.IntegerField(
         help_text="Messages with images, audio, video or files, and the words beside them."
     )

@@ -85,6 +85,11 @@ class ChangeResult:
         return self.kind == Change.CLEAR_RESULTS
 
     @property
+    def only_replaces(self) -> bool:
+        """Whether each message that left has another one in its place: a stub, or an index."""
+        return self.clears or (self.kind == Change.INDEX and bool(self.arrived))
+
+    @property
     def said_count(self) -> int:
         """The number of messages that are also new in the history."""
         return sum(each.seq > self.last_seq and each.origin == SAID for each in self.arrived)

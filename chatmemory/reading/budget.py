@@ -13,6 +13,7 @@ from chatmemory import database
 from chatmemory.messages.codec.frames import GAP
 from chatmemory.messages.message import MessageType
 from chatmemory.models import Message
+from chatmemory.reading.indexes import IndexInMemory, index_among
 from chatmemory.reading.summaries import coverage_by_summary
 from chatmemory.reading.windows import MessageView, WindowView
 from chatmemory.windows.stored_policies import can_decide
@@ -26,7 +27,8 @@ HEAVY_PERCENT = 40  # of the limit, for a system message
 @dataclass(frozen=True)
 class Budget:
     """The tokens of a window by the kind of their messages. `media` are the tokens of messages with
-    images, audio, video or files, and of the words beside them.
+    images, audio, video or files, and of the words beside them; `index` are those of the index of
+    what left.
 
     `overhead` is the cost of a request besides its messages. `limit` is the policy's limit if it
     counts tokens, else None. `uncounted` are the tokens of a system message that is free.
@@ -38,6 +40,7 @@ class Budget:
     ai: int = 0
     calls: int = 0
     summaries: int = 0
+    index: int = 0
     media: int = 0
     overhead: int = 0
     limit: int | None = None
@@ -50,7 +53,7 @@ class Budget:
 
     @property
     def used(self) -> int:
-        return self.system + self.results + self.talk + self.summaries + self.media + self.overhead
+        return sum(self._filled)
 
     @property
     def whole(self) -> int:
@@ -65,11 +68,15 @@ class Budget:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The tokens of each part of the whole, in the order of the bar: the system message,
-        summaries, media, results, talk, the overhead, and what is free.
+        """The tokens of each part of the whole, in the order of the bar: the system message, the
+        index, summaries, media, results, talk, the overhead, and what is free.
         """
-        filled = (self.system, self.summaries, self.media, self.results, self.talk, self.overhead)
-        return (*filled, self.free)
+        return (*self._filled, self.free)
+
+    @property
+    def _filled(self) -> tuple[int, ...]:
+        kept = self.system, self.index, self.summaries
+        return (*kept, self.media, self.results, self.talk, self.overhead)
 
     @property
     def system_percent(self) -> int:
@@ -108,15 +115,18 @@ def budget_of(
     view: WindowView,
     summaries: Container[int] = (),
     media: Container[int] = (),
+    index: IndexInMemory | None = None,
 ) -> Budget:
     """Return the budget of a window. `summaries` are the seqs of summaries, and `media` the seqs of
     messages with media.
     """
-    kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
+    kinds = ("system", "results", "user", "ai", "calls", "summaries", "index", "media")
     tokens = dict.fromkeys(kinds, 0)
     for row in view.rows:
         kind = kind_of(row.type, row.has_calls)
-        if row.seq in summaries:
+        if index and row.seq == index.seq:
+            kind = "index"
+        elif row.seq in summaries:
             kind = "summaries"
         elif row.seq in media:
             kind = "media"
@@ -133,7 +143,8 @@ def budget_at(memory_id: str, view: WindowView) -> Budget:
     """Return the budget of a stored window."""
     pinned = [row.seq for row in view.rows if row.pinned]
     summaries = coverage_by_summary(memory_id, pinned) if pinned else ()
-    return budget_of(view, summaries, with_media(memory_id, view.rows))
+    index = index_among(memory_id, pinned)
+    return budget_of(view, summaries, with_media(memory_id, view.rows), index)
 
 
 def with_media(

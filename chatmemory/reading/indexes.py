@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
 
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message
 from chatmemory.recall.index import Index, index_of
 
 
-def index_among(memory_id: str, seqs: Collection[int]) -> Index | None:
-    """Return the index in the first index message among `seqs`, or None."""
-    rows = Message.objects.filter(memory_id=memory_id, seq__in=seqs)
-    found = filter(None, (index_of(read_message(row)) for row in rows))
-    return next(found, None)
+@dataclass(frozen=True)
+class IndexInMemory:
+    """An index in a window, and the seq of its message."""
+
+    seq: int
+    index: Index
+
+    @cached_property
+    def terms(self) -> dict[int, tuple[str, ...]]:
+        """The terms that the index lists, by the seqs of the messages that said them."""
+        found: dict[int, list[str]] = {}
+        for row in self.index.listed:
+            for seq in row.sources:
+                found.setdefault(seq, []).append(row.term)
+        return {seq: tuple(terms) for seq, terms in found.items()}
+
+
+def index_among(memory_id: str, seqs: Collection[int]) -> IndexInMemory | None:
+    """Return the index among the messages with these seqs, or None."""
+    if not seqs:
+        return None
+    synthetic = Message.objects.filter(origin=Message.Origin.SYNTHETIC)
+    rows = synthetic.filter(memory_id=memory_id, seq__in=seqs, frame__contains='"index":')
+    found = ((row.seq, index_of(read_message(row))) for row in rows)
+    return next((IndexInMemory(seq, index) for seq, index in found if index), None)

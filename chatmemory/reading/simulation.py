@@ -20,6 +20,7 @@ from chatmemory.ledger.validation import storable_additions
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.models import Memory
+from chatmemory.reading.indexes import IndexInMemory
 from chatmemory.reading.windows import (
     MessageView,
     NoRoom,
@@ -28,6 +29,7 @@ from chatmemory.reading.windows import (
     view_of,
     with_tool_messages,
 )
+from chatmemory.recall.index import index_of
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import Change
@@ -70,7 +72,7 @@ class Simulation:
     if nothing leaves. It has no step and is no change of its own: a read hides messages that the
     next add evicts. Simulated messages have the seqs after the last one of the step that the
     simulation starts from, and `entered_step` 0. `stubbed` are the tool results that become stubs
-    before messages leave.
+    before messages leave. `index` is the index that the changes put in the place of `renewed`.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -80,6 +82,8 @@ class Simulation:
     trim: ChangeResult | None = None
     since: int = 0
     stubbed: tuple[int, ...] = ()
+    index: IndexInMemory | None = None
+    renewed: frozenset[int] = frozenset()
 
     @property
     def totals(self) -> Totals:
@@ -88,7 +92,8 @@ class Simulation:
     def outlook(self) -> Outlook:
         """Return how the changes from `since` on alter the window that the model sees."""
         arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
-        known, kept = {*self.window_before.seqs, *arrived}, set(self.window.seqs)
+        known, kept = {*self.window_before.seqs, *arrived}, {*self.window.seqs, *self.renewed}
+        known |= {self.index.seq} if self.index else set()
         return Outlook(
             before=self.window_before.totals,
             after=self.totals,
@@ -166,7 +171,18 @@ def simulated(
         trim=None if changes or after.no_room else _trim(after),
         since=since,
         stubbed=tuple(stubs),
+        index=_index_of(indexes[-1:]),
+        renewed=frozenset(
+            each.seq for change in indexes if change.only_replaces for each in change.evicted
+        ),
     )
+
+
+def _index_of(last: Iterable[ChangeResult]) -> IndexInMemory | None:
+    """Return the index that the last change of one put into the window, or None."""
+    arrived = (each for change in last for each in change.arrived)
+    found = ((each.seq, index_of(each.message)) for each in arrived)
+    return next((IndexInMemory(seq, index) for seq, index in found if index), None)
 
 
 def _policy_in_force(stored: StoredState, recorder: Recorder) -> Policy:

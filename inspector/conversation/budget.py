@@ -66,7 +66,7 @@ class BudgetBar:
     @classmethod
     def of(cls, state: ConversationState) -> BudgetBar:
         """Return the bar of the window that a page shows."""
-        budget = budget_of(state.window, state.summaries, state.media)
+        budget = budget_of(state.window, state.summaries, state.media, state.index)
         return cls(budget, state.memory.estimator)
 
     @property
@@ -91,6 +91,7 @@ class BudgetBar:
     def _segments(self, budget: Budget) -> list[Segment]:
         kinds = (
             ("System", "system", "b-sys", budget.system),
+            ("Index", "index", "b-idx", budget.index),
             ("Summaries", "ai", "b-sum", budget.summaries),
             ("Media", "media", "b-media", budget.media),
             ("Results", "result", "b-res", budget.results),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cached_property
 from typing import ClassVar
 
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
@@ -32,6 +32,8 @@ from inspector.shell.state import ConversationState
 SHOWN = TEXT_SIZE - 1
 # After so long without a message, the next row shows its time.
 PAUSE = timedelta(minutes=10)
+# What the model sees above the first message in memory: without an index, and with one.
+ABOVE = ("the model sees nothing above", "of the rows above, the model sees the index")
 _ESCAPES = declared_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -59,7 +61,8 @@ class MessageLine:
 
 class HistoryRow(MessageLine):
     """A row of the history pane. If it has a `day`, a line with it is above the row. If
-    `is_horizon`, memory starts with it. If it `is_stub`, memory has a stub in its place.
+    `is_horizon`, memory starts with it, and `above` says what the model sees of the rows above. If
+    it `is_stub`, memory has a stub in its place; if it `is_indexed`, the index has terms of it.
 
     A draft has no `time`. A summary replaced the message at the step `summarised`, whose URL is
     `href`. Declared columns of the message have their own names.
@@ -67,7 +70,8 @@ class HistoryRow(MessageLine):
 
     drawn: ClassVar = (
         *("seq", "css", "glyph", "role", "param", "number", "name", "time", "is_code", "is_in"),
-        *("is_stub", "tokens", "summarised", "tag", "leaves_now", "is_horizon", "day", "date"),
+        *("is_stub", "tokens", "summarised", "tag", "leaves_now", "is_indexed", "is_horizon"),
+        *("above", "day", "date"),
         *shown_columns(Message),
     )
     has_words: ClassVar = tuple({*words_in(Message)} & {*shown_columns(Message)})
@@ -84,14 +88,20 @@ class HistoryRow(MessageLine):
         self.is_in = row.seq in state.in_window
         self.is_stub = row.seq in state.cleared
         self.leaves_now = row.seq in state.evicted
+        indexed = () if self.is_in else state.indexed.get(row.seq, ())
+        self.is_indexed = bool(indexed)
+        self.above = ABOVE[state.index is not None]
         super().__init__(
             state,
             row,
             "is-in" if self.is_in else "is-out",
             *classes,
             self.leaves_now and "is-leaving",
+            self.is_indexed and "is-indexed",
             row.seq in state.marks.seqs and "is-hit",
         )
+        if indexed and not state.marks.phrase:
+            self.text = with_terms(self.text, indexed)
         self.said_at = timezone.localtime(row.said_at)
         self.time = f"{self.said_at:%H:%M:%S}" if row.seq > 0 else ""
         self.day = self.date = ""
@@ -181,6 +191,18 @@ def shown(text: str, phrase: str) -> str:
     return format_html("{}<mark>{}</mark>{}", before, text[place], _cut(text[place.stop :]))
 
 
+def with_terms(text: str, terms: Sequence[str]) -> str:
+    """Return a row's text in which the first place of each of these terms is underlined."""
+    found = ((text.find(term), term) for term in terms)
+    marked, end = [], 0
+    for place, term in sorted(each for each in found if each[0] >= 0):
+        if place >= end:
+            marked.append((text[end:place], term))
+            end = place + len(term)
+    before = format_html_join("", '{}<mark class="kept">{}</mark>', marked)
+    return format_html("{}{}", before, text[end:])
+
+
 def _cut(text: str) -> str:
     return Truncator(text).chars(SHOWN) if len(text) > SHOWN else text
 
@@ -197,6 +219,8 @@ def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | N
         return "not in memory in this replay"
     if step := summarised(departure):
         return f"summarised at step {step:,}"
+    if departure is not None and row.seq in state.indexed:
+        return f"left memory at step {departure.left_step:,} · its terms are in the index"
     if departure is not None and departure.reason is not None:
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
         return f"left memory at step {departure.left_step:,} · {cause}"

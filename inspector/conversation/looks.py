@@ -13,7 +13,7 @@ from chatmemory.explain.wording import role
 @dataclass(frozen=True)
 class MessageStyle:
     """The look of one kind of message. `glyph` is the name of its colour and shape: system, user,
-    ai, call or result. `is_code` is True if the text has a fixed-width font.
+    ai, call, result or index. `is_code` is True if the text has a fixed-width font.
     """
 
     glyph: str
@@ -40,6 +40,8 @@ STYLES = {
     for type in MessageType
     for has_calls in (False, True)
 }
+
+OF_INDEX = MessageStyle("index", "Index", is_code=False)
 
 
 def glyph(type: MessageType, has_calls: bool = False) -> str:

@@ -13,11 +13,11 @@ from chatmemory.explain.interruptions import state_of, unseen
 from chatmemory.explain.wording import in_unit
 from chatmemory.messages.texts import named
 from chatmemory.reading.windows import MessageView
-from chatmemory.recall.index import TITLE
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Eviction
 from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
+from inspector.conversation.index import IndexRow
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure, unit_of
 from inspector.conversation.state import WINDOW_SIZE
@@ -148,13 +148,36 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below the system message, or a part of them in a long window. Interrupted tool
-        calls are in their places.
+        """The rows below the system message and the index, or a part of them in a long window.
+        Interrupted tool calls are in their places.
         """
         rows, part = self._window.rows, self._state.part
-        past = self._measure.overhead + self._measure.cost_of_all(rows[: part.start])
-        shown = self._rows(rows[part], past)
+        above = [*rows[: part.start], *filter(self._is_index, rows[part])]
+        past = self._measure.overhead + self._measure.cost_of_all(above)
+        shown = self._rows(self._without_index(rows[part]), past)
         return self._with_unseen(shown, past) if self._window.interrupted else shown
+
+    @cached_property
+    def index(self) -> IndexRow | None:
+        """The row of the index below the system message; None without an index."""
+        shown = self._state.index
+        place = next(filter(self._is_index, self._window.rows), None)
+        return IndexRow(self._state, shown.index, place) if shown and place else None
+
+    @property
+    def has_nothing_exact(self) -> bool:
+        """Whether messages have left, and the policy's index has no term of them."""
+        policy, state = self._window.policy, self._state
+        if self.index or not can_decide(policy) or not policy.indexed_terms or state.is_simulated:
+            return False
+        said = state.detail.row.said_count if state.detail else 0
+        return said > sum(row.seq not in state.injected for row in self._window.in_order)
+
+    def _is_index(self, row: MessageView) -> bool:
+        return self._state.index is not None and row.seq == self._state.index.seq
+
+    def _without_index(self, rows: Iterable[MessageView]) -> list[MessageView]:
+        return [row for row in rows if not self._is_index(row)]
 
     def _with_unseen(self, shown: list[MemoryPaneRow], past: int) -> list[MemoryPaneRow]:
         """Return rows of the pane with those of interrupted tool calls between them."""
@@ -193,7 +216,7 @@ class MemoryPane:
     @property
     def earlier(self) -> Elsewhere | None:
         first = 1 if self._window.system_at_head else 0
-        rows = self._window.rows[first : self._state.part.start]
+        rows = self._without_index(self._window.rows[first : self._state.part.start])
         return Elsewhere(rows, rows[-1].seq) if rows else None
 
     @property
@@ -270,7 +293,7 @@ class MemoryPane:
         policy.
         """
         change = self._state.change
-        is_leaving = change and change.evicted and not change.clears
+        is_leaving = change and change.evicted and not change.only_replaces
         return JustEvicted(self._state, change) if change and is_leaving else None
 
     def _rows(
@@ -312,11 +335,10 @@ class MemoryPane:
         if covered := self._state.summaries.get(place.seq):
             size = wording.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
-        is_injected = place.seq in self._state.injected
-        text = self._state.texts.get(place.seq, "")
-        if is_injected and place.pinned and text.startswith(f"[{TITLE}"):
-            return "index of what left"
-        notes = {"pinned": place.pinned, "not in history": is_injected}
+        notes = {
+            "pinned": place.pinned,
+            "not in history": place.seq in self._state.injected,
+        }
         return ", ".join(note for note, is_so in notes.items() if is_so)
 
 

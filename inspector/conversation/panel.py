@@ -15,6 +15,7 @@ from chatmemory import (
     ImageContent,
     InvalidMessage,
     MessageType,
+    TokenWindow,
     ToolExecutionResultMessage,
     load_json,
     message_to_dict,
@@ -32,14 +33,16 @@ from chatmemory.explain.reasons import (
 from chatmemory.explain.receipts import Receipt, receipt
 from chatmemory.explain.wording import load_words
 from chatmemory.formats import kept_in, render_messages
+from chatmemory.reading.budget import budget_of
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowView
-from chatmemory.recall.index import Index, Row
+from inspector.conversation.budget import share_words
 from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
+from inspector.conversation.index import IndexTerms
 from inspector.conversation.keeping import explain_keeping_limit
 from inspector.conversation.links import comparison_url
-from inspector.conversation.looks import STYLES
+from inspector.conversation.looks import OF_INDEX, STYLES
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.pins import PinPreview, pin_preview, pinning
 from inspector.conversation.rich import fields_of, from_markdown
@@ -102,37 +105,13 @@ class Changes:
         self.load_now = load_words(state.window.policy, state.window.totals)
 
 
-class IndexTerms:
-    """The terms of an index message by label, each with the seq of its last message.
-
-    `fallen` are terms that the index remembers and does not list. With a `source`, only the terms
-    of that message.
-    """
-
-    def __init__(self, index: Index, source: int | None = None) -> None:
-        self.left = index.left
-        self.listed = [row for row in index.listed if source in (None, *row.sources)]
-        self.fallen = [row for row in index.rows[index.shown :] if source in (None, *row.sources)]
-        self.is_of_message = source is not None
-
-    @property
-    def groups(self) -> dict[str, list[Row]]:
-        """The listed terms by label, the best label first. Terms without a label are under
-        "terms".
-        """
-        found: dict[str, list[Row]] = {}
-        for row in self.listed:
-            found.setdefault(row.label or "terms", []).append(row)
-        return found
-
-
 class Why:
     """The explanation of the selected message. `tokens` count at the step, or did when it left."""
 
     def __init__(self, state: ConversationState, row: MessageDetail) -> None:
         self._state, self.row = state, row
         self.tokens = row.tokens_at(state.at)
-        self.look = STYLES[row.type, row.has_calls]
+        self.look = OF_INDEX if row.index else STYLES[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
         self.step = state.left_by.step if state.left_by else None
         self.covered = state.summaries.get(row.seq)
@@ -192,8 +171,24 @@ class Why:
         shown = self._state.index
         if self.is_in or shown is None:
             return None
-        found = IndexTerms(shown, self.row.seq)
+        found = IndexTerms(shown.index, self.row.seq)
         return found if found.listed else None
+
+    @property
+    def index_cost(self) -> tuple[int, str]:
+        """The tokens of the index in memory, and their share of the limit; 0 tokens without one."""
+        budget = budget_of(self._state.window, index=self._state.index)
+        percent = round(100 * budget.index / budget.limit) if budget.limit else 0
+        return budget.index, share_words(percent, budget.index)
+
+    @property
+    def without_index_url(self) -> str:
+        """The comparison of the policy in force with the same one without an index."""
+        policy, row = self._state.window.policy, self._state.detail
+        if not isinstance(policy, TokenWindow) or not policy.index_terms or row is None:
+            return ""
+        policies = (policy, replace(policy, index_terms=0))
+        return comparison_url(self._state, policies, row.row.said_count)
 
     @cached_property
     def pin(self) -> PinPreview | None:
@@ -285,8 +280,6 @@ class Why:
 
     @property
     def role(self) -> str:
-        if self.row.index is not None:
-            return "Index"
         return "Summary" if self.covered else self.look.role
 
     @property

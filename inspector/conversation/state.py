@@ -75,6 +75,7 @@ def _stored_state(
     original_tokens = recounted_tokens(row)
     cleared = stubs_at(row, original_tokens) if original_tokens else {}
     pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
+    index = index_among(memory.pk, pinned)
     if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
         pinned.add(selected.seq)
     view = ConversationState(
@@ -98,7 +99,7 @@ def _stored_state(
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         original_tokens=original_tokens,
         cleared=cleared,
-        index=index_among(memory.pk, pinned) if left_by and pinned else None,
+        index=index,
         read=read,
     )
     return replace(view, would_keep=find_keeping_limit(view))

@@ -18,13 +18,13 @@ from chatmemory.lint.since import CallIds
 from chatmemory.messages.message import MessageType
 from chatmemory.models import Step
 from chatmemory.reading.clearings import Clearing
+from chatmemory.reading.indexes import IndexInMemory
 from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail
 from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
 from chatmemory.reading.steps import StepSamples
 from chatmemory.reading.summaries import Coverage
 from chatmemory.reading.windows import MessageView, StoredState, WindowView
 from chatmemory.recall.incidents import Forgotten, Incident
-from chatmemory.recall.index import Index
 from chatmemory.recall.loads import Keeping
 from chatmemory.windows.policies import Policy
 from inspector.shell.highlights import NO_HIGHLIGHTS, Highlights
@@ -114,7 +114,7 @@ class ConversationState:
     - `summaries` are the summaries in the window or selected, with the messages that they cover,
       and `media` are the messages of the window with images, audio, video or files. If the selected
       message is redacted, `left_summaries` are summaries that cover it and are not redacted.
-    - `index` is the index in memory, if the selected message has left.
+    - `index` is the index of exact terms in memory.
     - `marks` are the highlights of a room. The room reads them for the stored step, and adds what
       it read to `read`.
     """
@@ -149,7 +149,7 @@ class ConversationState:
     summaries: Mapping[int, Coverage] = field(default_factory=dict)
     media: frozenset[int] = frozenset()
     left_summaries: tuple[int, ...] = ()
-    index: Index | None = None
+    index: IndexInMemory | None = None
     marks: Highlights = NO_HIGHLIGHTS
     read: dict[str, Any] = field(default_factory=dict, compare=False)
 
@@ -189,10 +189,20 @@ class ConversationState:
     @cached_property
     def evicted(self) -> dict[int, int]:
         """The messages that the change evicts: their positions in the eviction, by seq. Empty if
-        the change clears tool results: a cleared tool result keeps its position.
+        the change only replaces: a cleared tool result and a renewed index keep their positions.
         """
-        evicted = () if self.change is None or self.change.clears else self.change.evicted
+        evicted = () if self.change is None or self.change.only_replaces else self.change.evicted
         return {each.seq: position for position, each in enumerate(evicted)}
+
+    @property
+    def indexed(self) -> Mapping[int, tuple[str, ...]]:
+        """The terms that the index in memory lists, by the seqs of the messages that said them."""
+        return self.index.terms if self.index else {}
+
+    @property
+    def is_index_new(self) -> bool:
+        """Whether a simulation has made the index, so that it is not stored."""
+        return self.index is not None and self.index.seq not in self.stored_window.seqs
 
     @property
     def waiting_call(self) -> int | None:

@@ -31,7 +31,7 @@ LONGEST = 140
 # Classes that templates finish: what stands before {{ … }}, and what can follow.
 GLYPHS = {glyph(type, calls) for type in MessageType for calls in (False, True)}
 BUILT = {
-    "r-": GLYPHS | {"media"},  # of the budget bar
+    "r-": GLYPHS | {"index", "media"},  # the index, and a part of the budget bar
     "guide--": {stop.pane for stop in STOPS},
 }
 

@@ -10,7 +10,15 @@ from typing import ClassVar
 from chatmemory.explain.wording import counted, happened
 from chatmemory.reading.steps import StepSample
 from chatmemory.reading.windows import MessageView
-from inspector.conversation.looks import STYLES, css_of, pairings, with_ends
+from chatmemory.windows.transitions import Change
+from inspector.conversation.looks import (
+    OF_INDEX,
+    STYLES,
+    MessageStyle,
+    css_of,
+    pairings,
+    with_ends,
+)
 from inspector.conversation.measures import TOKENS, Measure
 from inspector.conversation.timeline.labels import (
     GAP,
@@ -89,7 +97,7 @@ def cells(
     drawn = []
     for i, (column, ends) in enumerate(zip(columns, with_ends(lives), strict=True)):
         seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
-        glyph = STYLES[arrival.type, arrival.has_calls].glyph if arrival else ""
+        glyph = _look(column).glyph if arrival else ""
         css = css_of(
             ends,
             glyph and f"r-{glyph}",
@@ -100,6 +108,7 @@ def cells(
             state.query.msg in seqs and "is-sel",
             not state.marks.seqs.isdisjoint(seqs) and "is-hit",
             not _unanswered(state).isdisjoint(seqs) and UNANSWERED,
+            lives[i] == "is-out" and not state.indexed.keys().isdisjoint(seqs) and "is-indexed",
             pairs[i],
         )
         cell = Cell(
@@ -165,7 +174,15 @@ def _words(
         status = "not answered"
     elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
-    return f"{name} {STYLES[arrival.type, arrival.has_calls].role}{weight}, {status}"
+        status += ", terms in the index" if arrival.seq in state.indexed else ""
+    return f"{name} {_look(column).role}{weight}, {status}"
+
+
+def _look(column: StepSample) -> MessageStyle:
+    """Return the look of the message that arrived at a step."""
+    if column.kind == Change.INDEX or column.arrival is None:
+        return OF_INDEX
+    return STYLES[column.arrival.type, column.arrival.has_calls]
 
 
 def brackets(state: ConversationState) -> str:

@@ -48,8 +48,10 @@ def known(view: ConversationState) -> KnownDiagnosis:
 
 def _known(view: ConversationState) -> KnownDiagnosis:
     if view.is_simulated:
-        drafts = {draft.seq: draft.message for draft in view.drafts}
-        return diagnosis_of_rows(view.memory.id, view.at, view.window.seqs, drafts)
+        known = {draft.seq: draft.message for draft in view.drafts}
+        if view.index and view.is_index_new:
+            known[view.index.seq] = view.index.index.message()
+        return diagnosis_of_rows(view.memory.id, view.at, view.window.seqs, known)
     is_shown = view.is_live or view.selected or not view.marks.phrase
     return known_diagnosis(view.stored) if is_shown else NOT_KNOWN
 

@@ -16,6 +16,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.models import Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_in
+from chatmemory.reading.indexes import IndexInMemory
 from chatmemory.reading.replay import READ_AT_ONCE, changes_until, entries_of
 from chatmemory.reading.rows import MessageDetail, message_detail
 from chatmemory.reading.simulation import Simulation
@@ -71,6 +72,7 @@ def replayed(view: ConversationState) -> ConversationState:
         would_keep=None,
         simulated=(),
         injected=frozenset(),
+        index=None,
         original_tokens={},
         is_replay=True,
     )
@@ -126,10 +128,16 @@ def _with_simulation(
         simulated=changes,
         trim=simulation.trim,
         outlook=outlook,
+        index=simulation.index or _kept_index(state, window),
         cleared={**state.cleared, **dict.fromkeys(outlook.stubbed, STUB)},
         selected=_draft(drafts, query.msg) if (query.msg or 0) < 0 else state.selected,
         left_by=next(left_by, state.left_by),
     )
+
+
+def _kept_index(state: ConversationState, window: WindowView) -> IndexInMemory | None:
+    """Return the stored index if a simulated window still has it."""
+    return state.index if state.index and state.index.seq in window.seqs else None
 
 
 def _drafts(

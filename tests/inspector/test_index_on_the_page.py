@@ -1,0 +1,121 @@
+"""The index of exact terms on the page: its row, its marks in history and tape, and its cost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from chatmemory import AiMessage, SystemMessage, TokenWindow, UserMessage, services
+from chatmemory.models import Step
+from chatmemory.reading import windows
+
+from ..conversations import create_and_add
+
+LONG = "and some more words that fill the window " * 3
+CITIES = ("Paris", "Rome", "Oslo", "Wien", "Bern", "Graz", "Linz", "Lyon", "Nice", "Pisa")
+
+
+def said(*texts: str) -> list[UserMessage]:
+    return [UserMessage(f"{each} {LONG}") for each in texts]
+
+
+def begin(*texts: str, terms: int = 50, id: str = "m") -> None:
+    policy = TokenWindow(190, low_water=0.4, index_terms=terms)
+    create_and_add(id, policy, [SystemMessage("Be brief."), *said(*texts)])
+
+
+@pytest.fixture
+def page(db, operator_client):
+    def get(address: str = "/c/m/") -> str:
+        return " ".join(operator_client.get(address).content.decode().split())
+
+    return get
+
+
+def part(html: str, beginning: str, end: str) -> str:
+    return html[html.index(beginning) :].split(end)[0]
+
+
+def words(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def test_its_row_has_each_term_with_a_link_and_is_a_part_of_the_budget(page):
+    begin("order: A-1182", "flight: HAT001", "A-1182 again", *CITIES)
+    row = part(page("/c/m/?msg=2"), '<li class="led led--index', "</li>")
+    assert words(row).startswith("index order: A-1182 #4 · flight: HAT001 #3")
+    assert 'href="/c/m/?msg=3"' in row
+    chosen = re.findall(r'<a [^>]*class="is-sel">([^<]*)', row)
+    assert [each.strip() for each in chosen] == ["A-1182"]  # which #2 said, too
+    left = windows.window("m").rows[1]
+    assert "2 exact terms of" in words(row)
+    assert f'<span class="led__tok">{left.tokens}</span>' in row
+    html = page()
+    assert re.search(rf'title="{left.tokens} tok"> .{{0,200}}Index <b>', html)
+    assert f'id="kept-{left.seq}"' not in html
+
+
+def test_history_and_tape_mark_the_messages_whose_terms_it_names(page):
+    begin("order: A-1182", *CITIES)
+    html = page()
+    row = part(html, '<li class="said r-user is-out', "</li>")
+    assert "is-indexed" in row
+    assert "its terms are in the index" in words(row)
+    assert 'order: <mark class="kept">A-1182</mark>' in row
+    assert "of the rows above, the model sees the index" in html
+    assert html.count("is-indexed") == 2  # the row, and the cell of its step
+    assert "terms in the index" in part(html, 'id="cells-2"', "</li>")
+
+
+def test_a_renewed_index_has_not_left(page):
+    begin("order: A-1182", *CITIES)
+    renewed = Step.objects.filter(kind="index").order_by("n").last()
+    html = page(f"/c/m/?at={renewed.n}")
+    assert "Just left" not in html
+    assert "Made by index rule" in html
+    assert "Just left" in page(f"/c/m/?at={renewed.n - 1}")
+
+
+def test_the_terms_that_it_does_not_list_are_told(page):
+    begin("order: A-1182", "flight: HAT001", *CITIES, terms=1)
+    assert "1 exact term" in page()
+    assert "1 more not listed" in page()
+    seq = next(row.seq for row in windows.window("m").rows[1:] if row.pinned)
+    assert "1 more term, not listed" in page(f"/c/m/?msg={seq}")
+
+
+def test_a_memory_without_an_exact_term_says_so(page):
+    begin(*CITIES)
+    assert "None: no exact term left, or there is no room for one." in page()
+    begin("Paris", id="n")
+    assert "no exact term left" not in page("/c/n/")
+
+
+def test_its_cost_is_told(page):
+    begin("order: A-1182", *CITIES)
+    cost = part(page("/c/m/?msg=2"), "What it costs", "</div>")
+    tokens = windows.window("m").rows[1].tokens
+    assert f"{tokens} tok, {round(tokens / 1.9)} % of the limit" in words(cost)
+
+
+def test_a_redacted_term_is_masked(page):
+    begin("order: A-1182", *CITIES)
+    services.redact("m", 2)
+    html = page()
+    assert "A-1182" not in html
+    assert "[redacted #2] #2" in words(part(html, '<li class="led led--index', "</li>"))
+
+
+def test_the_api_counts_its_tokens_apart(db, operator_client):
+    begin("order: A-1182", *CITIES)
+    budget = operator_client.get("/api/v1/memories/m/messages/").json()["budget"]
+    assert budget["index"] == windows.window("m").rows[1].tokens
+    assert budget["summaries"] == 0
+    assert budget["used"] == sum(budget[each] for each in budget if each not in ("used", "limit"))
+
+
+def test_an_answer_of_the_assistant_is_no_index(page):
+    begin("order: A-1182", *CITIES)
+    services.add("m", [AiMessage("[Exact terms of earlier messages that are no longer shown]")])
+    assert page().count('class="led led--index') == 1
