@@ -342,11 +342,11 @@ def _speed(item) -> int:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Print the number of conformance cases that all processes replayed."""
+    """Print the numbers of cases that all processes tried: of conformance, and of attacks."""
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", ()):
         for name, value in report.user_properties:
-            if name.startswith("conformance: "):
+            if name.startswith(("conformance: ", "attack: ")):
                 counts[name] += value
     for name, value in sorted(counts.items()):
         terminalreporter.write_line(f"{name}: {value:,}")

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Subquery
@@ -51,6 +52,7 @@ from chatmemory.windows.lists import (
     inferred_add,
     summarized,
 )
+from chatmemory.windows.recovery import InterruptedCall, interrupted_calls
 from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.transitions import Transition, refill
 from chatmemory.windows.window import SAID, Entry, Window
@@ -194,7 +196,7 @@ class Replacement:
         unpinned = (replace(each, pinned=False) if each.pinned else each for each in self.old)
         window = Window(unpinned)
         lists = self.before, self.transition.arrivals, self.payloads
-        recovers = any(each.has_calls for each in self.old) and _has_recovered(memory)
+        recovers = _recovers(memory, self.old)
         add = inferred_add(window, *lists, is_same=Payload.counts_as, recovers=recovers)
         return add and add.with_entries({entry: entry for entry in self.old})
 
@@ -370,10 +372,32 @@ class Replacement:
         return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
 
 
-def _has_recovered(memory: Memory) -> bool:
-    """Return whether the client's lists told lately that it leaves out interrupted tool calls."""
+def _recovers(memory: Memory, listed: Sequence[Entry]) -> bool | None:
+    """Return whether the client's policy recovers interrupted tool calls, as its earlier lists
+    tell; None if they do not. The list that is stored tells more than those before.
+    """
+    calls = interrupted_calls(listed)
+    if not calls:
+        return None
+    if _was_added_behind(memory, calls, listed):
+        return False
     lately = Stay.objects.filter(memory=memory, n__gt=memory.last_stay - LATELY)
-    return lately.filter(reason=Reason.INTERRUPTED).exists()
+    return True if lately.filter(reason=Reason.INTERRUPTED).exists() else None
+
+
+def _was_added_behind(
+    memory: Memory, calls: Iterable[InterruptedCall], listed: Iterable[Entry]
+) -> bool:
+    """Return whether the newest message that is no tool result was added by the client to a list
+    with one of these calls, which a policy that recovers would have removed.
+    """
+    others = (each for each in listed if each.type is not MessageType.TOOL_EXECUTION_RESULT)
+    newest = max(others, key=attrgetter("n"))
+    if all(each.call.n >= newest.n for each in calls):
+        return False
+    stays = Stay.objects.filter(memory=memory, n=newest.n).values("entered_step")
+    step = Step.objects.filter(memory=memory, n=Subquery(stays))
+    return step.filter(kind=Step.Kind.ADD, by_client=True).exists()
 
 
 def _payloads(entries: Iterable[Entry]) -> list[Payload]:

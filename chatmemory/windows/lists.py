@@ -3,11 +3,11 @@ moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. Its limit is not known here. An add is inferred if exactly one add,
-decided by `admit` under any limit, results in the list; first one of a policy without options, and
-then one of a policy that recovers interrupted calls. If no add or more than one explains a list,
-the list was set as a whole. So was a list that only lost its end: its last message is where it was
-before, so that no message need have been added. A list that was set is aligned with the previous
-list.
+decided by `admit` under any limit, results in the list, by a policy without options or by one that
+recovers interrupted calls; if earlier lists tell which of both the client has, by that one first.
+If no add or more than one explains a list, the list was set as a whole. So was a list that only
+lost its end: its last message is where it was before, so that no message need have been added. A
+list that was set is aligned with the previous list.
 
 Two messages are the same if their whole JSON is equal. A message whose attributes differ from the
 known one in its place counts as that message with changed attributes; none are as good as any. Only
@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import eq
 from typing import Any, NamedTuple
 
 from chatmemory.messages.codec import decode_json, split_attributes
-from chatmemory.messages.message import MessageType, UserMessage
+from chatmemory.messages.message import MessageType, ToolExecutionResultMessage, UserMessage
 from chatmemory.windows.policies import MessageWindow
+from chatmemory.windows.recovery import interrupted_calls
 from chatmemory.windows.transitions import Transition, admit
 from chatmemory.windows.window import Entry, Window
 
@@ -89,8 +90,10 @@ class _DownTo(MessageWindow):
         """Accept 0, which no client can set: a message that is too large leaves nothing."""
 
 
-# A placeholder for a message that left in the add that brought it: the list does not have it.
+# Placeholders for a message that left in the add that brought it: the list does not have it.
 _UNSEEN = Entry.of(UserMessage("unseen"))
+_UNSEEN_RESULT = Entry.of(ToolExecutionResultMessage("unseen", "unseen", ""))
+_NOT_LISTED = (_UNSEEN, _UNSEEN_RESULT)
 
 
 def inferred_add(
@@ -99,31 +102,38 @@ def inferred_add(
     arrivals: Sequence[Entry],
     after: Sequence[Hashable],
     is_same: IsSame = eq,
-    recovers: bool = False,
+    recovers: bool | None = None,
 ) -> Transition | None:
     """Return the only add that turns the window into the new list, or None if none or several do.
 
     Nothing in the window is pinned, as LangChain4j has no pins. `before` and `after` are the
     payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
-    the new list with one of the old list. The transition has no policy, since the client's is
-    unknown. It has no arrival if the added message left at once; then all messages that could leave
-    are evicted. If no add explains the list, the client's policy may recover interrupted calls; if
-    it `recovers`, which earlier lists told, such adds are tried first.
+    the new list with one of the old list. `recovers` is whether the client's policy recovers
+    interrupted calls, as earlier lists told; None if they did not. The transition has no policy,
+    since the client's is unknown. It has no arrival if the added message left at once; then all
+    messages that could leave are evicted.
     """
     is_beginning = _are_same(after, before[: len(after)], is_same)
-    candidates = [(_UNSEEN, False)] if is_beginning else list(_possible_arrivals(arrivals))
-    for recovering in (recovers, not recovers):
-        found: dict[Hashable, Transition] = {}
-        for transition in _possible_adds(
-            window, len(before), candidates, len(arrivals), recovering
-        ):
+    found: dict[Hashable, Transition] = {}
+    for policies in _possible_policies(window, recovers):
+        for transition in _possible_adds(window, len(before), arrivals, is_beginning, policies):
             made = _list_after(transition, window, before, after)
             if made is not None and _are_same(after, made, is_same):
-                evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
-                found.setdefault((transition.arrivals, evicted), transition)
-        if found or not any(entry.has_calls for entry in window):
+                add = _by_client(transition)
+                evicted = frozenset((each.entry, each.reason) for each in add.evictions)
+                found.setdefault((add.arrivals, evicted), add)
+        if found:
             break
-    return _by_client(*found.values()) if len(found) == 1 else None
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _possible_policies(window: Window, recovers: bool | None) -> Sequence[Sequence[bool]]:
+    """Return whether the client's policy may recover interrupted calls: groups of answers, of which
+    a later one is for lists that no earlier one explains.
+    """
+    if not interrupted_calls(list(window)):
+        return [[False]]
+    return [[False, True]] if recovers is None else [[recovers], [not recovers]]
 
 
 def appended(window: Window, arrival: Entry) -> Transition:
@@ -139,22 +149,23 @@ def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame)
 def _possible_adds(
     window: Window,
     length: int,
-    candidates: Iterable[tuple[Entry, bool]],
-    remaining: int,
-    recovers: bool,
+    arrivals: Sequence[Entry],
+    is_beginning: bool,
+    policies: Sequence[bool],
 ) -> Iterator[Transition]:
-    """Yield the adds of these messages after which the window may have as many messages as the new
-    list.
+    """Yield the adds after which the window may have as many messages as the new list.
 
     Messages that leave after the arrival left for want of room. If the limit was lowered before,
     they left before the arrival; system messages and tool results are then treated differently.
     """
-    for arrival, is_first in candidates:
-        for limit_before in (length, remaining, remaining - 1):
-            limits = limit_before, remaining
-            transition = _admit(window, arrival, *limits, is_first=is_first, recovers=recovers)
-            if not transition.ignored:
-                yield transition
+    remaining = len(arrivals)
+    for recovers in policies:
+        for arrival, is_first in _possible_arrivals(arrivals, is_beginning, recovers):
+            for limit_before in (length, remaining, remaining - 1):
+                limits = limit_before, remaining
+                transition = _admit(window, arrival, *limits, is_first=is_first, recovers=recovers)
+                if not transition.ignored:
+                    yield transition
 
 
 def _admit(
@@ -176,12 +187,19 @@ def _admit(
     return admit(window, arrival, before, lambda: after)
 
 
-def _possible_arrivals(arrivals: Sequence[Entry]) -> Iterator[tuple[Entry, bool]]:
-    """Yield the message that was added, and whether it goes to the head."""
+def _possible_arrivals(
+    arrivals: Sequence[Entry], is_beginning: bool, recovers: bool
+) -> Iterator[tuple[Entry, bool]]:
+    """Yield the message that was added, and whether it goes to the head. A tool result that nobody
+    saw differs from other messages only under a policy that `recovers`.
+    """
     yield _UNSEEN, False
-    if arrivals:
-        yield arrivals[-1], False
-    if arrivals and arrivals[0].type is MessageType.SYSTEM:
+    if recovers:
+        yield _UNSEEN_RESULT, False
+    if is_beginning:
+        return
+    yield arrivals[-1], False
+    if arrivals[0].type is MessageType.SYSTEM:
         yield arrivals[0], True
 
 
@@ -194,12 +212,12 @@ def _list_after(
     """Return the payloads after an add, or None if a message of the new list left at once."""
     evicted = {eviction.entry for eviction in transition.evictions}
     (arrival,) = transition.arrivals
-    if (arrival is _UNSEEN) != (arrival in evicted):
+    if (arrival in _NOT_LISTED) != (arrival in evicted):
         return None
     stayed = [
         payload for entry, payload in zip(window, before, strict=True) if entry not in evicted
     ]
-    if arrival is _UNSEEN:
+    if arrival in _NOT_LISTED:
         return stayed
     return [after[0], *stayed] if transition.at_head else [*stayed, after[-1]]
 
@@ -209,8 +227,8 @@ def _by_client(transition: Transition) -> Transition:
     return transition._replace(
         policy=None,
         policy_before=None,
-        arrivals=tuple(entry for entry in transition.arrivals if entry is not _UNSEEN),
-        evictions=tuple(each for each in transition.evictions if each.entry is not _UNSEEN),
+        arrivals=tuple(entry for entry in transition.arrivals if entry not in _NOT_LISTED),
+        evictions=tuple(each for each in transition.evictions if each.entry not in _NOT_LISTED),
     )
 
 

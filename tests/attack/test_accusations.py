@@ -11,7 +11,7 @@ from ..any_operations import accusation
 pytestmark = [pytest.mark.database, pytest.mark.long]
 
 
-def test_no_accusation_in_twenty_thousand_operations(db):
+def test_no_accusation_in_twenty_thousand_operations(db, record_property):
     done: Counter[str] = Counter()
     seed = 0
     found = []
@@ -19,5 +19,7 @@ def test_no_accusation_in_twenty_thousand_operations(db):
         if accused := accusation(seed, 60, done, recovers=0.3):
             found.append(accused)
         seed += 1
+    record_property("attack: random operations, each verified", done.total())
+    record_property("attack: archives imported again", seed)
     assert done["redact"] + done["redact_a_result"] > 1_000, done
     assert not found, found

@@ -1,5 +1,5 @@
-"""Windows as letters: S, T, U and V are system messages, C calls a tool, R and Q answer it, A
-is said by the model, and all others by a user.
+"""Windows as letters: S, T, U and V are system messages, C calls a tool, R and Q answer it, D calls
+two tools, A is said by the model, and all others by a user.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from chatmemory.windows.transitions import admit
 from chatmemory.windows.window import Entry, Window
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+CALLS = AiMessage(None, (*CALL.tool_execution_requests, ToolExecutionRequest("2", "find", "{}")))
 RESULT = ToolExecutionResultMessage("1", "find", "found")
 MESSAGES: dict[str, ChatMessage] = {
     **{letter: SystemMessage(f"Be {letter}.") for letter in "STUV"},
     "C": CALL,
+    "D": CALLS,
     "R": RESULT,
     "Q": ToolExecutionResultMessage("1", "find", "also found"),
     "A": AiMessage("hi"),
 }
-FATES = {"CAPACITY": "c", "ORPHANED": "o", "REPLACED": "r", "TURN": "t"}
+FATES = {"CAPACITY": "c", "ORPHANED": "o", "REPLACED": "r", "TURN": "t", "INTERRUPTED": "i"}
 
 
 def messages(letters: str) -> list[ChatMessage]:

@@ -111,19 +111,37 @@ def test_why_a_message_left_is_inferred(lists, kind, reasons):
     assert (steps.step("bare", 2).row.kind, evictions_at(2)) == (kind, reasons)
 
 
+CALL = AiMessage(None, [ToolExecutionRequest("a", "find", "{}")])
+
+
 def test_a_client_that_recovers_interrupted_calls_is_recognized():
-    call = AiMessage(None, [ToolExecutionRequest("a", "find", "{}")])
-    update_messages("bare", [*messages("q"), call])
+    update_messages("bare", [*messages("q"), CALL])
     update_messages("bare", messages("qh"))
     assert evictions_at(2) == [(2, "INTERRUPTED")]
     assert why_left(steps.step("bare", 2).change, 2).cause == (
         "The client left out a call that was not answered completely, as its policy would have."
     )
     # A limit of two would explain the next list as well, but not the one before
-    update_messages("bare", [call, *messages("a")])
+    update_messages("bare", [CALL, *messages("a")])
     update_messages("bare", messages("ab"))
     assert [reason for _, reason in evictions_at(4)] == ["INTERRUPTED"]
     assert verify("bare") is None
+
+
+def test_a_client_that_keeps_interrupted_calls_is_recognized():
+    update_messages("bare", [*messages("q"), CALL])
+    update_messages("bare", [*messages("q"), CALL, *messages("h")])
+    update_messages("bare", [CALL, *messages("hi")])
+    update_messages("bare", messages("hij"))
+    assert [evictions_at(step) for step in (3, 4)] == [[(1, "CAPACITY")], [(2, "CAPACITY")]]
+    assert verify("bare") is None
+
+
+def test_a_list_that_either_policy_explains_was_set():
+    """A limit of two, or an interrupted call."""
+    update_messages("bare", [CALL, *messages("q")])
+    update_messages("bare", messages("qa"))
+    assert (steps.step("bare", 2).row.kind, evictions_at(2)) == ("set", [(1, "SET")])
 
 
 def test_what_no_add_explains_was_left_out_by_the_client():

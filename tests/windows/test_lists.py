@@ -14,22 +14,22 @@ from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Window
 from tests.messages.letters import FATES, MESSAGES, entries, messages
 
-from ..langchain4j import Identified, add, explanations, times
+from ..langchain4j import Identified, Outcome, add, explanations, left_out, times
 from ..properties import examples
 
 payloads = st.lists(st.sampled_from("abcd"), max_size=8)
 few = st.lists(st.sampled_from("ab"), max_size=10)
 
 
-def infer(old: str, new: str) -> tuple[Window, Transition | None]:
+def infer(old: str, new: str, recovers: bool | None = None) -> tuple[Window, Transition | None]:
     window = Window(entries(old, 1))
     before, after = ([message_to_json(each) for each in messages(list)] for list in (old, new))
-    return window, inferred_add(window, before, entries(new, 1), after)
+    return window, inferred_add(window, before, entries(new, 1), after, recovers=recovers)
 
 
-def fates_of(old: str, new: str) -> str | None:
+def fates_of(old: str, new: str, recovers: bool | None = None) -> str | None:
     """What happened to each old message, a dot if it stayed; where something came, and how many."""
-    window, add = infer(old, new)
+    window, add = infer(old, new, recovers)
     if add is None:
         return None
     reasons = {each.entry: FATES[each.reason] for each in add.evictions}
@@ -45,8 +45,11 @@ ADDS = {
     ("Sab", "bT"): "rc. +1",
     ("Sab", "Tb"): "rc. <1",
     ("SCRa", "Sab"): ".co. +1",
-    ("CSRb", "TRb"): "cr.. <1",
+    ("CRSb", "Tb"): "cor. <1",
     ("aCR", ""): "cco +0",  # what was added left at once
+    ("aCb", "abd"): ".i. +1",
+    ("aDRb", "abd"): ".ii. +1",
+    ("SaDRb", "Tab"): "r.ii. <1",
 }
 NO_ADDS = {
     "nothing came": [("abc", "bc")],
@@ -59,6 +62,14 @@ NO_ADDS = {
     "the system message at the head left": [("Sab", "ab"), ("Sab", "")],
     # The result leaves with its call, or alone before the system message between them does
     "several adds explain it": [("CSRb", "Tb")],
+    # A limit of one, or a policy that recovers interrupted calls
+    "several policies explain it": [
+        ("C", "b"),
+        ("SDR", "Sb"),
+        ("DR", ""),
+        ("aCbc", "cd"),
+        ("CSRb", "TRb"),
+    ],
 }
 
 
@@ -70,6 +81,21 @@ def test_the_only_add_that_explains_a_list_is_inferred(old, new):
 @pytest.mark.parametrize("why", NO_ADDS)
 def test_a_list_that_no_add_or_more_than_one_explains_was_set(why):
     assert [fates_of(*lists) for lists in NO_ADDS[why]] == [None] * len(NO_ADDS[why])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "recovers", "fates"),
+    [
+        ("aCbc", "cd", True, "cic. +1"),
+        ("aCbc", "cd", False, "ccc. +1"),
+        ("CSRb", "TRb", False, "cr.. <1"),
+        ("aCb", "abd", False, ".i. +1"),  # no limit explains it: the client's policy has changed
+        ("aCb", "Cbd", True, "c.. +1"),
+        ("DR", "", True, None),  # a second result that did not fit, or a message of another kind
+    ],
+)
+def test_a_client_whose_policy_earlier_lists_told(old, new, recovers, fates):
+    assert fates_of(old, new, recovers) == fates
 
 
 def test_an_inferred_add_makes_the_list_of_the_window_under_a_policy_that_nobody_knows():
@@ -84,26 +110,38 @@ def test_an_inferred_add_makes_the_list_of_the_window_under_a_policy_that_nobody
 
 
 # A window has one system message; a list that was set may have brought another.
-windows = st.text("abSTUCRQ", max_size=7).filter(lambda old: sum(map(old.count, "STU")) < 3)
+windows = st.text("abSTUCDRQ", max_size=7).filter(lambda old: sum(map(old.count, "STU")) < 3)
 rounds = st.integers(0, 8)
+policies = st.sampled_from([None, False, True])
 
 
 @examples(400)
-@given(windows, st.sampled_from("abSTUCRQ"), rounds, rounds, st.booleans(), st.none() | windows)
-@example("aSbTc", "V", 3, 1, False, None)
-def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, first, other):
+@given(
+    windows,
+    st.sampled_from("abSTUCDRQ"),
+    rounds,
+    rounds,
+    st.booleans(),
+    st.none() | windows,
+    policies,
+)
+@example("aSbTc", "V", 3, 1, False, None, None)
+def test_exactly_one_add_explains_what_is_inferred(
+    old, arrival, before, after, first, other, recovers
+):
     """Lists that adds made, and others: an inferred add is the only one that explains the list."""
     said = [Identified(key, message) for key, message in enumerate(messages(old))]
     (message,) = messages(arrival)
-    made = add(said, Identified("new", message), times(before), times(after), first)
+    limits = times(before), times(after)
+    made = add(said, Identified("new", message), *limits, first, recovers or False)
     if made is not None and other is None:
         new = "".join(arrival if key == "new" else old[key] for key in made.keys)
     else:
         new = other or ""
     if new == old:
         return
-    window, inferred = infer(old, new)
-    found = explanations(said, messages(new))
+    window, inferred = infer(old, new, recovers)
+    found = explained(said, messages(new), recovers)
     assert (inferred is not None) == (len(found) == 1)
     if inferred is not None:
         keys = {entry: key for key, entry in enumerate(window)}
@@ -113,6 +151,15 @@ def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, 
         assert [each.message for each in inferred.arrivals] == (
             [messages(new)[outcome.keys.index("new")]] if "new" in outcome.keys else []
         )
+
+
+def explained(said: list[Identified], new: list, recovers: bool | None) -> set[Outcome]:
+    """Return the adds that explain a list. The option matters only to interrupted calls."""
+    if not left_out([each.message for each in said]):
+        return explanations(said, new, [False])
+    if recovers is None:
+        return explanations(said, new)
+    return explanations(said, new, [recovers]) or explanations(said, new, [not recovers])
 
 
 def test_long_windows_of_equal_messages_are_decided_by_their_length():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +31,7 @@ from chatmemory.windows.recovery import in_interrupted_calls, interrupted_calls
 from chatmemory.windows.transitions import admit, visible
 from chatmemory.windows.window import Entry, Window
 
+from ..langchain4j import left_out
 from ..properties import examples
 
 RECOVERS = {"auto_recover_orphaned_tool_messages": True}
@@ -55,27 +54,6 @@ messages = st.one_of(
     st.just(AiMessage("a")),
     st.sampled_from([SystemMessage("Be brief."), SystemMessage("Be kind.")]),
 )
-
-
-def left_out(said: list) -> set[int]:
-    """Return the positions of the messages that the model does not see: from each call, count what
-    follows.
-    """
-    gone: set[int] = set()
-    for place, message in enumerate(said):
-        if not (isinstance(message, AiMessage) and message.tool_execution_requests):
-            continue
-        end = place + 1
-        while end < len(said) and isinstance(said[end], ToolExecutionResultMessage):
-            end += 1
-        asked = Counter(each.id for each in message.tool_execution_requests)
-        answered = Counter(each.id for each in said[place + 1 : end])
-        missing = asked.total() - answered.total()
-        tells = all(id and id.strip() for id in asked | answered)
-        tells = tells and max((*asked.values(), *answered.values())) == 1
-        if missing > 0 or (missing == 0 and tells and asked != answered):
-            gone.update(range(place, end))
-    return gone
 
 
 @examples(1_000)
