@@ -1,7 +1,8 @@
-"""The 413 sequences without null messages, on every store.
+"""The 413 sequences without null messages, and the 202 of interrupted tool calls, on every store.
 
 A store that can lock a memory replays them twice: through its three plain methods and through
-`transact`. `make conformance` replays everything. In `make test`, the Django store replays every
+`transact`. `make conformance` replays everything, verifies the ledger of each sequence, and imports
+the archives of those of interrupted calls. In `make test`, the Django store replays every
 fourth sequence through its plain methods, which take longer, and the others through `transact`.
 Over HTTP, where an operation takes three requests, and on PostgreSQL, a sample is replayed. That
 over HTTP has no long sequences: each takes a thousand requests.
@@ -10,6 +11,7 @@ over HTTP has no long sequences: each takes a thousand requests.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from typing import Any
 from uuid import uuid4
@@ -22,8 +24,11 @@ from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 from chatmemory.stores.memory import InMemoryChatMemoryStore
+from inspector.rooms.transfer.archives import import_archive
+from inspector.rooms.transfer.exports import archive_lines
 
 from ..any_operations import refused_archive
+from ..serving import Served
 from .vectors import (
     FailingTransactStore,
     RecordingStore,
@@ -101,10 +106,14 @@ def test_the_django_store_recovers_as_in_every_sequence(way, part, db, record_pr
     on_sqlite = connection.vendor == "sqlite"
     chosen = recoveries() if IS_WHOLE or on_sqlite else sample(EVERY, recoveries)
     chosen = chosen[part::PARTS]
+    archives = 0
     for n, sequence in enumerate(chosen):
         is_imported = way == "transact" and (IS_WHOLE or n % 4 == 0)
         replay_and_verify(sequence, way, is_imported=is_imported)
-    record_property(f"conformance: sequences with recovery, Django store, {way}", len(chosen))
+        archives += is_imported
+    name = f"conformance: sequences with recovery, Django store, {way}"
+    record_property(name if IS_WHOLE or on_sqlite else f"{name}, a sample", len(chosen))
+    record_property("conformance: archives with recovery, Django store, imported", archives)
 
 
 def replay_and_verify(sequence: dict[str, Any], way: str, is_imported: bool = False) -> None:
@@ -120,23 +129,55 @@ def replay_and_verify(sequence: dict[str, Any], way: str, is_imported: bool = Fa
         transaction.set_rollback(True)
 
 
-@pytest.mark.skipif(
+on_one_database = pytest.mark.skipif(
     connection.vendor != "sqlite" and not IS_WHOLE, reason="the Django store is replayed there"
 )
+
+
+@on_one_database
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_http_store_replays_every_sequence(part, served, record_property):
     """A server keeps the messages; the memory, its policy and its estimator are here. The ledgers
     of the server are verified by its command.
     """
-    some = [*over_http(), *sample(EVERY // 2, recoveries)]
-    chosen = ([*sequences(), *recoveries()] if IS_WHOLE else some)[part::PARTS]
+    chosen = (sequences() if IS_WHOLE else over_http())[part::PARTS]
+    known = replay_over_http(chosen, served)
+    if IS_WHOLE or part == 0:
+        verify_over_http(known, served)
+    name = "conformance: sequences, HTTP store, plain methods"
+    record_property(name if IS_WHOLE else f"{name}, a sample", len(chosen))
+
+
+@on_one_database
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_http_store_recovers_as_in_every_sequence(part, served, db, tmp_path, record_property):
+    """The archive that the server exports is imported here."""
+    chosen = (recoveries() if IS_WHOLE else sample(EVERY // 2, recoveries))[part::PARTS]
+    known = replay_over_http(chosen, served)
+    if known and (IS_WHOLE or part == 0):
+        verify_over_http(known, served)
+        file = tmp_path / "archive.jsonl"
+        served.manage("export_conversations", *known, "--output", str(file))
+        with file.open("rb") as lines:
+            assert [each.refused for each in import_archive(lines)] == [""] * len(known)
+        assert [*archive_lines(known)] == file.read_text().splitlines()
+        record_property("conformance: archives with recovery, HTTP store, imported", len(known))
+    name = "conformance: sequences with recovery, HTTP store"
+    record_property(name if IS_WHOLE else f"{name}, a sample", len(chosen))
+
+
+def replay_over_http(chosen: Sequences, served: Served) -> list[str]:
+    """Replay sequences, each in a conversation of its own. Return the ids of those that the server
+    has at the end.
+    """
     ids = [uuid4().hex for _ in chosen]
     with HttpChatMemoryStore(served.url, served.token) as store:
         for sequence, memory_id in zip(chosen, ids, strict=True):
             Replay(sequence, RecordingStore(store), memory_id).run()
-    if IS_WHOLE or part == 0:
-        memories = f"{served.url}/api/v1/memories"
-        known = [id for id in ids if served.api.get(f"{memories}/{id}/").status_code == 200]
-        assert f"{len(known)} conversations verified" in served.manage("verify_memories", *known)
-    name = "conformance: sequences, HTTP store, plain methods"
-    record_property(name if IS_WHOLE else f"{name}, a sample", len(chosen))
+    memories = f"{served.url}/api/v1/memories"
+    return [id for id in ids if served.api.get(f"{memories}/{id}/").status_code == 200]
+
+
+def verify_over_http(known: list[str], served: Served) -> None:
+    told = served.manage("verify_memories", *known)
+    assert re.match(rf"{len(known)} conversations? verified: all match their replay", told)

@@ -165,7 +165,7 @@ interrupted = st.builds(
     st.integers(0, 99),
     st.sampled_from(["a", "ab", "abc"]),
 )
-answers = st.builds(lambda id: ToolExecutionResultMessage(id, "f", "x"), st.sampled_from("abc"))
+answers = st.builds(lambda of: ToolExecutionResultMessage(of, "f", "x"), st.sampled_from("abc"))
 said = st.lists(
     st.one_of(messages, messages, interrupted, answers, answers), min_size=9, max_size=18
 )
