@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import ClassVar
 
 from django.utils import timezone
-from django.utils.dateformat import format as format_date
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 
@@ -27,6 +26,7 @@ from inspector.conversation.links import chosen
 from inspector.conversation.looks import STYLES, css_of, pairings
 from inspector.conversation.state import TEXT_SIZE
 from inspector.shell.state import ConversationState
+from inspector.shell.times import written
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
@@ -103,7 +103,7 @@ class HistoryRow(MessageLine):
         if indexed and not state.marks.phrase:
             self.text = with_terms(self.text, indexed)
         self.said_at = timezone.localtime(row.said_at)
-        self.time = f"{self.said_at:%H:%M:%S}" if row.seq > 0 else ""
+        self.time = written(self.said_at, "second") if row.seq > 0 else ""
         self.day = self.date = ""
         self.tokens = row.tokens_at(state.at)
         departure = None if self.is_in or state.is_replay else row.departure(state.at)
@@ -114,7 +114,7 @@ class HistoryRow(MessageLine):
 
     def name_day(self) -> None:
         """Let the row have its day in words, and as a date for machines."""
-        self.day = format_date(self.said_at, "j F Y T")
+        self.day = f"{written(self.said_at, 'long date')} {written(self.said_at, 'zone')}"
         self.date = self.said_at.isoformat(timespec="seconds")
 
 

@@ -22,6 +22,7 @@ from chatmemory.reading.overview import count_each
 from chatmemory.search import searches_messages
 from inspector.forms.fields import searchable
 from inspector.shell import rooms
+from inspector.shell.times import is_today, written
 
 SHORTEST = 3
 FACETS = ("tenant", "label", "provider", "model", "day")  # chips that links keep
@@ -223,10 +224,8 @@ def _day_words(value: str) -> str:
         at = datetime.fromisoformat(f"{value}:00" if "T" in value else value)
     except ValueError:
         return value
-    hour = f", {at:%H:%M}" if "T" in value else ""
-    if at.date() == timezone.localdate():
-        return f"Today{hour}"
-    return f"{at:%a %-d %b}{hour}"
+    hour = f", {written(at, 'minute')}" if "T" in value else ""
+    return f"{'Today' if is_today(at) else written(at, 'weekday')}{hour}"
 
 
 def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:

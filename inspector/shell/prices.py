@@ -11,6 +11,7 @@ from chatmemory import CacheRules, Prices
 from chatmemory.recall.cost import Provider, providers
 from chatmemory.rooms import providers_in_use
 from inspector.forms.fields import searchable
+from inspector.shell.times import written
 
 MILLION = 1_000_000
 CACHES = {"openai": "openai", "openai_responses": "openai", "anthropic": "anthropic"}
@@ -122,7 +123,7 @@ class ChosenPrices:
     @property
     def prices_of(self) -> str:
         """Whose prices these are: `OpenAI’s prices of 1 Nov 2026`; empty if tokens are compared."""
-        as_of = self.as_of or (f"{self.chosen.as_of:%-d %b %Y}" if self.chosen else "")
+        as_of = self.as_of or (written(self.chosen.as_of, "date") if self.chosen else "")
         whose = self.source or (self.chosen.label.partition(",")[0] if self.chosen else "")
         if self.prices.priced == "tokens" or not whose:
             return ""
@@ -155,7 +156,7 @@ class ChosenPrices:
     def source_words(self) -> str:
         """The source and the date of the prices, in words."""
         chosen = self.chosen
-        as_of = self.as_of or (f"{chosen.as_of:%-d %b %Y}" if chosen else "")
+        as_of = self.as_of or (written(chosen.as_of, "date") if chosen else "")
         says = chosen.says if chosen and not self.source else ""
         return ", ".join(filter(None, [self.source, as_of and f"as of {as_of}"])) + (
             f": {says}" if says else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -14,7 +14,6 @@ from django.template import Context
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.dateformat import format as format_date
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -30,6 +29,7 @@ from inspector.display import switched_on, theme_of
 from inspector.shell.menu import menu_of
 from inspector.shell.room import Fragment, MenuItem
 from inspector.shell.rooms import rooms_on
+from inspector.shell.times import is_today, written
 
 register = template.Library()
 ENDS_TAIL = 8  # characters
@@ -41,6 +41,7 @@ for _filter in (
     policy_words,
     sentence,
     shortened,
+    is_today,
 ):
     register.filter(_filter)
 
@@ -246,24 +247,23 @@ def pretty_json(value: object) -> str:
 
 
 @register.simple_tag
-def clock(moment: datetime, form: str) -> SafeString:
-    """A time in a format of Django's filter `date`, with the site's time zone."""
-    there = timezone.localtime(moment)
-    words = format_date(there, f"{form} T")
-    return format_html('<time datetime="{}">{}</time>', there.isoformat(timespec="seconds"), words)
+def clock(moment: datetime, *forms: str) -> SafeString:
+    """A time in some of the forms of `times.written`, with the site's time zone."""
+    words = f"{written(moment, *forms)} {written(moment, 'zone')}"
+    local = timezone.localtime(moment)
+    return format_html('<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), words)
+
+
+@register.filter("written")
+def written_as(moment: datetime | date, form: str) -> str:
+    """A time in one of the forms of `times.written`."""
+    return written(moment, form)
 
 
 @register.filter
 def day_or_time(moment: datetime) -> str:
     """The beginning of something: 11:08 if it was today, else 24 Nov."""
-    there = timezone.localtime(moment)
-    is_today = there.date() == timezone.localdate()
-    return format_date(there, "H:i" if is_today else "j M")
-
-
-@register.filter
-def is_today(moment: datetime) -> bool:
-    return timezone.localtime(moment).date() == timezone.localdate()
+    return written(moment, "minute" if is_today(moment) else "day")
 
 
 @register.simple_tag
@@ -298,4 +298,4 @@ def ago(moment: datetime) -> str:
     for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:
             return words if words == "now" else f"{seconds // unit} {words} ago"
-    return format_date(timezone.localtime(moment), "j M Y")
+    return written(moment, "date")

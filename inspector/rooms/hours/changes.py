@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.utils import timezone
-
 from chatmemory.flag import Flag, Turns
 from chatmemory.models import Step
 from inspector.rooms.hours.clock import HOUR, days_until, hour_of
@@ -216,8 +214,3 @@ def closing_of(
         else:
             turns += could_have(row, flag)
     return Closing(closed, came_back)
-
-
-def day_words(at: int) -> str:
-    local = datetime.fromtimestamp(at, timezone.get_default_timezone())
-    return f"{local:%-d %b}"

@@ -16,6 +16,7 @@ from inspector.rooms.hours.figures import EVERYTHING, SHOWN, Made, ratio_of
 from inspector.rooms.hours.fleet import NO_GROUP
 from inspector.shell.room import Listed
 from inspector.shell.rooms import page_url
+from inspector.shell.times import is_today, written
 
 HEIGHT, LEAST = 24, 5
 THOUSAND = 1_000
@@ -292,15 +293,13 @@ def _day(start: int, span: str) -> str:
 
 
 def _when(start: int) -> str:
-    local = datetime.fromtimestamp(start, timezone.get_default_timezone())
-    if local.date() == timezone.localdate():
-        return f"today {local:%H:%M}" if start % (24 * HOUR) else "today"
-    return f"{local:%a %-d %b}"
+    if is_today(start):
+        return f"today {written(start, 'minute')}" if start % (24 * HOUR) else "today"
+    return written(start, "weekday")
 
 
 def _start(start: int, span: str) -> str:
-    local = datetime.fromtimestamp(start, timezone.get_default_timezone())
-    return f"{local:%H:%M}" if span == "24h" else f"{local:%-d %b}"
+    return written(start, "minute" if span == "24h" else "day")
 
 
 def _splits(listed: Listed, labels: Sequence[str]) -> list[tuple[str, str, str]]:

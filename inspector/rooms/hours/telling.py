@@ -11,10 +11,10 @@ from inspector.rooms.hours.changes import (
     Change,
     Effect,
     closing_of,
-    day_words,
     effect_of,
 )
 from inspector.rooms.hours.fleet import Counting, Spent
+from inspector.shell.times import written
 
 
 def told(
@@ -46,7 +46,7 @@ def effect_words(effect: Effect) -> str:
     """Return `3.1 per 100 turns before limit 3,000 of 19 Nov, 0.0 after`, or that nobody can tell
     yet.
     """
-    change = f"{effect.change.words} of {day_words(effect.change.at)}"
+    change = f"{effect.change.words} of {written(effect.change.at, 'day')}"
     if not effect.is_known:
         turns = "turn" if effect.after.turns == 1 else "turns"
         return f"{change}: too early to tell: {effect.after.turns:,} {turns} since"

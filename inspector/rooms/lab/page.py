@@ -32,6 +32,7 @@ from inspector.rooms.lab.reads import OTHERS, Fleet, LossExample, is_label, need
 from inspector.shell.advice import AdviceCard, Preview, goals_in_use, models_in_use, preview_of
 from inspector.shell.prices import Preset
 from inspector.shell.rooms import page_url
+from inspector.shell.times import written
 
 APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed with the others
 
@@ -164,7 +165,7 @@ class FleetPage:
         if self.known_context is None:
             return ""
         known = known_model(self.models[0])
-        as_of = f", as of {known.as_of:%-d %b %Y}" if known else ""
+        as_of = f", as of {written(known.as_of, 'date')}" if known else ""
         names = ", ".join(self.models)
         return f"{names}: prompts of up to {self.known_context:,} tokens{as_of}."
 

@@ -1,0 +1,38 @@
+"""Times as people read them on pages: `28 Nov, 07:06`. Nothing else makes words of a time."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from django.utils import timezone
+
+FORMS = {
+    "day": "%-d %b",
+    "day alone": "%-d",
+    "weekday": "%a %-d %b",
+    "date": "%-d %b %Y",
+    "long date": "%-d %B %Y",
+    "minute": "%H:%M",
+    "second": "%H:%M:%S",
+    "zone": "%Z",
+}
+
+
+def written(at: datetime | date | int, *forms: str) -> str:
+    """Return a time in some of `FORMS`, with commas between them: `written(at, "day", "minute")` is
+    `28 Nov, 07:06`. A datetime and an int (seconds since 1970) are shown in the site's time zone.
+    """
+    local = there(at)
+    return ", ".join(format(local, FORMS[form]) for form in forms)
+
+
+def there(at: datetime | date | int) -> datetime | date:
+    """Return a time in the time zone of the site; a date and a time without a zone as they are."""
+    if isinstance(at, int):
+        return datetime.fromtimestamp(at, timezone.get_default_timezone())
+    return timezone.localtime(at) if isinstance(at, datetime) and at.tzinfo else at
+
+
+def is_today(at: datetime | date | int) -> bool:
+    local = there(at)
+    return (local.date() if isinstance(local, datetime) else local) == timezone.localdate()
