@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from html import unescape
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
 from django.core.management import call_command
 
 from benchmarks.advised import POLICIES, fleet, huge, write
-from chatmemory import policies_from_text, services, text_of_policy
-from chatmemory.advice import Measured, Verdict
-from inspector.rooms.evidence_file.incidents import advice_in
-from inspector.rooms.evidence_file.masking import Choice, Masker
+from chatmemory import (
+    MessageWindow,
+    UserMessage,
+    policies_from_text,
+    policy_from_text,
+    recall,
+    services,
+    text_of_policy,
+)
+from chatmemory.advice import Verdict
+from chatmemory.advice import words as words_of_advice
+from chatmemory.ledger import protocol
+from chatmemory.reading import conversations
+from chatmemory.reading.history import all_messages
+from chatmemory.recall.cost import rules_of
+from inspector.rooms.doctor.choosing import choose_providers
+from inspector.rooms.doctor.largest import short_windows
 from inspector.rooms.lab import writes
 from inspector.rooms.lab.addresses import FleetAddress
+from inspector.rooms.lab.costs import how_much_more
 from inspector.rooms.lab.figures import figures_now
 from inspector.rooms.lab.page import FleetPage
 from inspector.rooms.lab.reads import fleet as read_fleet
-from tests.conversations import create_and_add
-from tests.inspector.markup import words
+from tests.conversations import create_and_add, result
+from tests.inspector.markup import tree, words
 from tests.rooms.agents.test_agents import EVERYTHING, answer_json
 
 pytestmark = pytest.mark.django_db
@@ -57,68 +71,124 @@ def lab_page(**parameters: str) -> FleetPage:
     return FleetPage(read_fleet(address.query), address)
 
 
-# An independent statement of what is better in every way, from the tallies of one conversation
+# An independent statement of what is better in every way: by replays of the messages alone
 
 
-def effect(each: Measured, policy) -> tuple[int, int, float]:
-    """Return what a policy holds and repeats, and its cost beside sending everything."""
-    tally, whole = each.tally(policy), each.figures.everything
-    costs = [t.tokens - (1 - CACHED) * t.read - (1 - WRITE) * t.written for t in (tally, whole)]
-    return tally.held, tally.user_repeated + tally.call_repeated, costs[0] / costs[1]
+def cost_of(row) -> float:
+    return row.prompt_tokens - (1 - CACHED) * row.read_tokens - (1 - WRITE) * row.written_tokens
 
 
-def is_dominated(each: Measured, policy) -> bool:
-    held, repeated, cost = effect(each, policy)
-    others = [
-        each.tried.policy(variant, limit)
-        for variant, limits in each.figures.points.items()
-        for limit in limits
-        if limit >= each.figures.turn
-        and (each.figures.clears or not each.tried.clears_beside(variant))
-    ]
-    found = [effect(each, other) for other in (*others, None)]
-    return any(h >= held and r <= repeated and c < cost - 1e-9 for h, r, c in found)
+class Replayed:
+    """A stored conversation under any policy, by replay alone."""
+
+    def __init__(self, memory_id: str) -> None:
+        self.id, (self.known,) = memory_id, figures_now([memory_id], {})
+        self._messages = all_messages(memory_id)
+        tried, figures = self.known.tried, self.known.figures
+        self.rivals = [None] + [
+            tried.policy(variant, limit)
+            for variant, limits in figures.points.items()
+            for limit in limits
+            if limit >= figures.turn and (figures.clears or not tried.clears_beside(variant))
+        ]
+
+        self._effects = {}
+        self._replay(self.rivals)
+
+    def _replay(self, policies) -> None:
+        rules = rules_of(PRICES["provider"])
+        *rows, whole = recall(self._messages, [*policies, None], rules=rules)
+        for policy, row in zip(policies, rows, strict=True):
+            repeated = row.user_repeated + row.call_repeated
+            self._effects[policy] = row.held, repeated, cost_of(row) / cost_of(whole)
+
+    def effect(self, policy) -> tuple[int, int, float]:
+        """Return what a policy holds and repeats, and its cost beside sending everything."""
+        if policy not in self._effects:
+            self._replay([policy])
+        return self._effects[policy]
+
+    def is_dominated(self, policy) -> bool:
+        held, repeated, cost = self.effect(policy)
+        found = map(self.effect, self.rivals)
+        return any(h >= held and r <= repeated and c < cost - 1e-9 for h, r, c in found)
+
+    def allowed_names(self) -> set[str]:
+        """Return the names of all options that may be named: today's, and what nothing beats."""
+        fine = [None, *(each for each in self.rivals if each and not self.is_dominated(each))]
+        names = {words_of_advice.policy_long(each) for each in fine}
+        today = words_of_advice.policy_short(self.known.policy)
+        fixed = {f"Keep {today}", "Keep sending everything", "Everything"}
+        return names | fixed | {words_of_advice.policy_short(each) for each in fine}
 
 
 def offered(html: str) -> set[str]:
     """Return the policies that a page offers: in forms with a verb, in links to settings, and in
     replays under a limit.
     """
-    in_forms = re.findall(r'name="policy"\s+value="([^"]+)"', html)
+    forms = (each for each in tree(html).iter("form") if each.get("method") == "post")
+    fields = (field for form in forms for field in form.iter("input"))
+    in_forms = {field.get("value") for field in fields if field.get("name") == "policy"}
     in_links = re.findall(r'href="[^"]*?(?:settings/)?\?(?:[^"]*&amp;)?limit=(\d+)', html)
-    return {unescape(each) for each in in_forms} | {f"token_window:{each}" for each in in_links}
+    return in_forms | {f"token_window:{each}" for each in in_links}
 
 
-def named_by_each_surface(client, memory_id: str) -> dict[str, set[str]]:
-    """Return the policies that each surface names, beside the one in force."""
+def named(html: str) -> set[str]:
+    """Return the names of options on a page: the title of its advice, and the other ways."""
+    found = []
+    for each in tree(html).iter():
+        if each.get("id") == "advice-title":
+            found.append(each)
+        if each.get("class") == "adv__or":
+            found += each.iter("b")
+    return {" ".join(text.text for text in each.iter("text")) for each in found}
+
+
+def evidence_of(client, memory_id: str) -> str:
+    """Return the words of the evidence file of a conversation."""
+    sent = client.post(f"/c/{memory_id}/evidence/", {"download": "yes"})
+    return words(b"".join(sent) if sent.streaming else sent.content)
+
+
+def named_by_each_surface(client, api, memory_id: str) -> dict[str, set[str]]:
+    """Return the policies that each surface offers, beside the one in force."""
     page, compare = (client.get(f"/c/{memory_id}/{rest}") for rest in ("", "compare/"))
     columns = client.get(f"/c/{memory_id}/compare/?as=json").json()
     incident = client.get(f"/c/{memory_id}/?incident=1").text
     lab = lab_page(prefix=memory_id)
     of_lab = filter(None, (lab.advice.pick, *lab.advice.others))
+    query = urlencode({"prefix": memory_id, "policies": "everything", **PRICES})
     return {
         "page": offered(page.text),
         "incident": offered(incident),
+        "settings": offered(client.get(f"/c/{memory_id}/settings/").text),
         "compare": offered(compare.text),
-        "columns": {each["policy"] for each in columns[1:]},
+        "columns": {each["policy"] for each in columns[1:-1]},
         "lab": {each.text for each in of_lab} | offered(client.get(lab.address.link()).text),
-        "agents": {answer_json("recall", EVERYTHING, prefix=memory_id, **PRICES)["recommended"]},
+        "home": offered(client.get("/").text),
+        "MCP": {answer_json("recall", EVERYTHING, prefix=memory_id, **PRICES)["recommended"]},
+        "API": {api.get(f"/api/v1/recall/?{query}").json()["recommended"]},
     }
 
 
-def check_no_surface_names_what_is_dominated(client, memory_ids: list[str]) -> None:
+def check_no_surface_names_what_is_dominated(client, api, memory_ids: list[str]) -> None:
     for memory_id in memory_ids:
-        (each,) = figures_now([memory_id], {})
-        for surface, texts in named_by_each_surface(client, memory_id).items():
-            for text in texts - {"everything", None, text_of_policy(each.policy)}:
+        each = Replayed(memory_id)
+        for surface, texts in named_by_each_surface(client, api, memory_id).items():
+            for text in texts - {None, text_of_policy(each.known.policy)}:
                 (policy,) = policies_from_text(text)
-                assert not is_dominated(each, policy), (memory_id, surface, text)
+                assert not each.is_dominated(policy), (memory_id, surface, text)
+        allowed = each.allowed_names()
+        for rest in ("", "compare/"):
+            assert named(client.get(f"/c/{memory_id}/{rest}").text) <= allowed
+        lab = lab_page(prefix=memory_id)
+        assert named(client.get(lab.address.link()).text) <= allowed
 
 
 def check_all_surfaces_print_the_same_figures(client, api, memory_ids: list[str]) -> None:
     for memory_id in memory_ids:
-        (each,) = figures_now([memory_id], {})
-        today = effect(each, each.policy)
+        each = Replayed(memory_id)
+        today = each.effect(each.known.policy)
         compared = client.get(f"/c/{memory_id}/compare/")
         rows = client.get(f"/c/{memory_id}/compare/?as=json").json()
         query = f"prefix={memory_id}&policies={rows[0]['policy']}"
@@ -133,27 +203,39 @@ def check_all_surfaces_print_the_same_figures(client, api, memory_ids: list[str]
         verdicts = found["verdict"], told["verdict"], lab.advice.verdict.value
         assert len(set(verdicts)) == 1, verdicts
         assert found["recommended"] == lab.advice.recommended == told["recommended"]
-        written = advice_in(memory_id, Masker(Choice()))[1]
-        assert lab.card.title == written["title"]
+        file = evidence_of(client, memory_id)
+        assert lab.card.title in file
         assert lab.card.title in words(compared.content)
         percent = round(100 * abs(round(today[2], 2) - 1))
-        for said in (words(compared.content), written["cost"]):
+        for said in (words(compared.content), file):
             assert not percent or f"costs {percent} %" in said
-        check_preview(client, memory_id, lab)
+        check_home(memory_id, today[2])
+        check_previews(client, each, lab)
 
 
-def check_preview(client, memory_id: str, lab: FleetPage) -> None:
-    """A preview of what is advised says the facts and the cost that the lab has."""
+def check_home(memory_id: str, cost: float) -> None:
+    """The overview's line about a conversation says what its pages say."""
+    percent = round(100 * (round(cost, 2) - 1))
+    line = how_much_more(memory_id)
+    assert line.startswith(f"{percent} % more than sending everything") if percent > 0 else not line
+
+
+def check_previews(client, each: Replayed, lab: FleetPage) -> None:
+    """Previews of what is advised, and of the same limit in settings, say what the lab has."""
     today, pick = lab.advice.today, lab.advice.pick
-    if not lab.advice.is_change or pick is None:
-        return
-    asked = words(client.post(f"/c/{memory_id}/adopt/", {"policy": pick.text}).content)
-    assert f"{today.cost:.2f} → {pick.cost:.2f}" in asked
-    assert not pick.needed or f"{today.held} → {pick.held} of {pick.needed}" in asked
+    if lab.advice.is_change and pick is not None:
+        asked = words(client.post(f"/c/{each.id}/adopt/", {"policy": pick.text}).content)
+        assert f"{today.cost:.2f} → {pick.cost:.2f}" in asked
+        assert not pick.needed or f"{today.held} → {pick.held} of {pick.needed}" in asked
+    other = replace(each.known.policy, limit=each.known.policy.limit * 2)
+    held, _, cost = each.effect(other)
+    asked = words(client.get(f"/c/{each.id}/settings/?limit={other.limit}").content)
+    assert f"{today.cost:.2f} → {cost:.2f}" in asked
+    assert not today.needed or f"{today.held} → {held} of {today.needed}" in asked
 
 
-def test_no_surface_names_what_is_dominated(made, operator_client):
-    check_no_surface_names_what_is_dominated(operator_client, made)
+def test_no_surface_names_what_is_dominated(made, operator_client, api):
+    check_no_surface_names_what_is_dominated(operator_client, api, made[::EACH])
 
 
 def test_all_surfaces_print_the_same_figures(made, operator_client, api):
@@ -162,8 +244,47 @@ def test_all_surfaces_print_the_same_figures(made, operator_client, api):
 
 @pytest.mark.long
 def test_no_surface_of_the_whole_fleet_names_what_is_dominated(whole, operator_client, api):
-    check_no_surface_names_what_is_dominated(operator_client, whole)
+    check_no_surface_names_what_is_dominated(operator_client, api, whole)
     check_all_surfaces_print_the_same_figures(operator_client, api, whole)
+
+
+@pytest.fixture
+def short(db):
+    """Two windows that are smaller than their largest turns: a higher limit is good for the first
+    one, and beaten by sending everything in the second one.
+    """
+    lean = next(each for each in fleet(1) if each.id.startswith("lean"))
+    create_and_add("short-lean", replace(lean.policy, limit=200), lean.messages)
+    letter = UserMessage("Read this letter: " + "it was late " * 900)
+    said = [*lean.messages[:20], letter, *lean.messages[20:] * 2]
+    create_and_add("short-huge", replace(lean.policy, limit=2_000), said)
+    for memory_id in ("short-lean", "short-huge"):
+        services.keep(memory_id)
+
+
+def test_the_doctor_makes_room_only_by_what_is_not_dominated(short, operator_client):
+    preview = operator_client.post("/doctor/raise/")
+    chosen = {
+        memory_id: policy_from_text(text)
+        for memory_id, (text, _) in json.loads(preview.context["policies"]).items()
+    }
+    needed = {each.memory_id: each.raised for each in short_windows()}
+    assert needed.keys() == chosen.keys() == {"short-lean", "short-huge"}
+    assert Replayed("short-huge").is_dominated(needed["short-huge"])
+    assert chosen["short-huge"].meters_only
+    assert chosen["short-lean"] == needed["short-lean"]
+    assert not Replayed("short-lean").is_dominated(needed["short-lean"])
+    said = words(preview.content)
+    assert "2,000 tokens → everything" in said
+    assert "send everything instead" not in said
+    before, after = (
+        sum(Replayed(id).effect(policy)[2] for id, policy in policies.items()) / 2
+        for policies in (
+            {each.memory_id: each.policy for each in short_windows()},
+            {id: None if each.meters_only else each for id, each in chosen.items()},
+        )
+    )
+    assert f"{before:.2f} → {after:.2f}" in said
 
 
 def check_rows_and_a_huge_conversation(messages: int) -> None:
@@ -210,3 +331,57 @@ def test_the_file_and_the_database_agree(made, tmp_path, capsys):
         of_files = list(map(json.loads, capsys.readouterr().out.splitlines()))
         call_command("recall", "--prefix", f"{kind}-", *asked)
         assert list(map(json.loads, capsys.readouterr().out.splitlines())) == of_files
+
+
+@pytest.fixture
+def of_clients(db):
+    """Two windows that are lists of their clients, one with a limit that only measures; OpenAI
+    refuses both.
+    """
+    choose_providers("", ["openai"])
+    services.set_default_policy("client-metered", MessageWindow(4))
+    (agent,) = (each for each in fleet(1) if each.id.startswith("agent"))
+    system, *rest = agent.messages
+    for memory_id in ("client-metered", "client-own"):
+        protocol.update_messages(memory_id, [system, result("gone"), *rest])
+        services.keep(memory_id)
+    return {id: conversations.memory(id).last_step for id in ("client-metered", "client-own")}
+
+
+def test_what_a_client_decides_has_no_verb_on_any_surface(of_clients, operator_client, api):
+    for memory_id in of_clients:
+        asked = f"/api/v1/recall/?{urlencode({'prefix': memory_id, **PRICES})}"
+        answer = api.get(f"{asked}&policies=everything").json()
+        (policy,) = policies_from_text(answer["recommended"])
+        assert answer["verdict"] == "client"
+        lab = lab_page(prefix=memory_id)
+        pages = ("", "compare/", f"compare/?policy={text_of_policy(policy)}&policy=everything")
+        for url in (*(f"/c/{memory_id}/{rest}" for rest in pages), lab.address.link()):
+            page = operator_client.get(url)
+            assert not offered(page.text), url
+            said = words(page.content)
+            assert "Only your client can change this" in said, url
+            assert url.endswith(f"/c/{memory_id}/") or answer["recommended"] in said, url
+        written = evidence_of(operator_client, memory_id)
+        assert "Only your client can change this" in written
+        for url in (f"/c/{memory_id}/", "/doctor/", "/doctor/?provider=openai"):
+            assert f"/c/{memory_id}/repair/" not in operator_client.get(url).text, url
+        repair = operator_client.get(f"/c/{memory_id}/repair/?provider=openai")
+        assert "Only your client can change this list." in words(repair.content)
+        assert "btn--primary" not in repair.text
+    doctor = operator_client.get("/doctor/")
+    assert "Only your client can change this list." in words(doctor.content)
+    assert "[1] tool result" in words(doctor.content)
+
+
+def test_what_a_client_decides_is_neither_adopted_nor_repaired(of_clients, operator_client):
+    for memory_id in of_clients:
+        sent = {"policy": "message_window:9", "confirmed": "yes"}
+        adopted = operator_client.post(f"/c/{memory_id}/adopt/", sent)
+        assert (adopted.status_code, "Only your client" in adopted.text) == (422, True)
+        operator_client.post(f"/c/{memory_id}/repair/", {"provider": "openai", "version": 1})
+    for url in ("/doctor/repair/", "/doctor/raise/", "/lab/fix/"):
+        operator_client.post(url, {"rule": "orphan_result"})
+        operator_client.post(url, {"rule": "orphan_result", "confirmed": "1", "versions": "{}"})
+    operator_client.post("/lab/adopt/", sent | {"prefix": "client-"})
+    assert {id: conversations.memory(id).last_step for id in of_clients} == of_clients
