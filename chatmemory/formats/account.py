@@ -12,9 +12,17 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from chatmemory.formats.format import Kinds, Loss, SkippedTurn, Transcript, kind_of, unwrapped
+from chatmemory.formats.format import (
+    Kinds,
+    Loss,
+    Response,
+    SkippedTurn,
+    Transcript,
+    kind_of,
+    unwrapped,
+)
 from chatmemory.formats.packed import Packed
-from chatmemory.formats.words import Words, is_silent, strings_in
+from chatmemory.formats.words import Words, objects_in, plain_name, strings_in, told
 
 logger = logging.getLogger(__name__)
 
@@ -172,8 +180,9 @@ class Account(Sequence[Any]):
             state = self._states[n]
             if state in (NAMED, REFUSED, ELSEWHERE):
                 continue
+            about = dict(record.about) if isinstance(record, Response) else None
             record = unwrapped(record)
-            is_known, strings = True, [*self._said(record, content_of)]
+            is_known, strings = True, [*self._said(record, content_of), *strings_in(about)]
             if not strings and state != READ and self._is_open(record, content_of, kinds):
                 is_known, strings = False, [*strings_in(record)]
             paths = {path for path, text in strings if not known.has_all(text, n)}
@@ -201,22 +210,16 @@ class Account(Sequence[Any]):
         return content_of(record) is not NOTHING
 
 
-# Properties of conversations and of nodes of trees that say how they are kept, not what was said
+# Properties of conversations and of nodes of trees that say how they are kept, not what was said,
+# by their plain names. Objects under `_ABOUT` are not what programs write there.
 _ABOUT = {
     *("title", "tags", "children", "childrenids", "parent", "currentnode", "models", "slug"),
-    *(
-        "endpoint",
-        "directory",
-        "workingdir",
-        "account",
-        "project",
-        "settings",
-        "exportat",
-        "starttime",
-    ),
-    *("extensiondata", "revert", "projecthash", "lastupdated", "todos", "summary", "memoryscope"),
-    *("initiallocation", "requesterusername", "responderusername"),
-    *("config", "parentconfig", "classname", "currentid", "conversationorigin", "gizmotype"),
+    *("endpoint", "directory", "workingdir", "exportat", "starttime", "projecthash", "lastupdated"),
+    *("memoryscope", "initiallocation", "requesterusername", "responderusername", "classname"),
+    *("currentid", "conversationorigin", "gizmotype"),
+}
+_ABOUT_WHOLE = {
+    *("account", "project", "settings", "extensiondata", "revert", "todos", "summary"),
 }
 
 
@@ -233,8 +236,8 @@ def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]
         if id(each) in inner:
             continue
         if isinstance(each, dict):
-            names = [name for name in each if not _is_about(name)]
-            waiting += [(f"{path}.{name}" if path else name, each[name]) for name in names]
+            within = [(name, _told_beside(name, one)) for name, one in each.items()]
+            waiting += [(f"{path}.{name}" if path else name, one) for name, one in within if one]
         elif isinstance(each, list):
             waiting += [(f"{path}[]", one) for one in each]
         elif any(not known.has_all(text, 0) for _, text in strings_in(each)):
@@ -243,8 +246,11 @@ def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]
         yield Loss("conversation", f"words under {path!r}, beside the messages, which are not read")
 
 
-def _is_about(name: str) -> bool:
-    return is_silent(name) or name.replace("_", "").lower() in _ABOUT
+def _told_beside(name: str, value: Any) -> Any:
+    plain = plain_name(name)
+    if plain in _ABOUT_WHOLE:
+        return None
+    return objects_in(value) if plain in _ABOUT else told(name, value)
 
 
 def _message(n: int) -> str:

@@ -20,6 +20,7 @@ from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.format import Refused
 from chatmemory.formats.times import said_at_of
+from chatmemory.formats.words import Beside
 
 _MESSAGES = ("messages", "input", "contents", "prompt")
 _ANSWERED = ("choices", "output", "content", "candidates", "error", "body", "message", "response")
@@ -42,7 +43,25 @@ def _call(value: dict[str, Any]) -> Call | Refused | None:
     if answer is not None and not _is_answer(answer) and not isinstance(answer, str):
         return None
     session = _session(value) or _session(request)
-    return Call(request, answer, session, at=said_at_of(value) or said_at_of(answer))
+    at, around = said_at_of(value) or said_at_of(answer), _around(value)
+    return Call(request, answer, session, at=at, beside=around)
+
+
+def _around(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands around a request and an answer. A request may be the value itself."""
+    parts = {name: dict_in(value, name) for name in ("request", "response", "result")}
+    found = {name: _BESIDE.without(each, "body") for name, each in parts.items() if "body" in each}
+    if parts["result"]:
+        found["result"] = _BESIDE.without(parts["result"], "message")
+    is_around = "request" in value or "custom_id" in value
+    return {**(_BESIDE.without(value, "body", *parts) if is_around else {}), **found}
+
+
+# Properties of logs about the way to a provider. An error in place of an answer is told.
+_BESIDE = Beside(
+    texts=("method", "path", "endpoint", "host", "environment", "tags"),
+    wholes=("headers", "error", "params", "timings"),
+)
 
 
 def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
@@ -50,13 +69,13 @@ def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
     answer = _body(value.get("response"))
     error = value.get("error") or result.get("error")
     if body:
-        return Call(body, session=id)
+        return Call(body, session=id, beside=_around(value))
     if result or answer or error:
         if not isinstance(result.get("message", {}), dict):
             return Refused(id, f"request {id}: its result has no message, but other values")
         answer = result.get("message") or answer
         return (
-            Call(None, answer, id, at=said_at_of(answer))
+            Call(None, answer, id, at=said_at_of(answer), beside=_around(value))
             if answer and not error
             else Refused(id, f"request {id}: {_error_text(error)}")
         )

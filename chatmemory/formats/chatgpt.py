@@ -27,6 +27,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.trees import format_of_tree, nodes_of
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -42,7 +43,9 @@ _TEXTS = (
     *("model_set_context", "repository", "assets"),
 )
 _SETTINGS = ("user_editable_context", "model_editable_context")
-_NOT_SAID = ("content_type", "language", "response_format_name", "source_analysis_msg_id")
+_NOT_SAID = Beside(
+    texts=("content_type", "language", "response_format_name", "source_analysis_msg_id")
+)
 _THOUGHTS = ("thoughts", "reasoning_recap")
 
 
@@ -62,8 +65,11 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _content_of(message: Any) -> Any:
-    content = dict_in(message, "content")
-    return {name: each for name, each in content.items() if name not in _NOT_SAID}
+    if not isinstance(message, dict):
+        return None
+    said = _NOT_SAID.without(message.get("content"))
+    author = Beside().without(message.get("author"))
+    return {"content": said, "author": author, **Beside().without(message, "content", "author")}
 
 
 class _Reader(Reader):

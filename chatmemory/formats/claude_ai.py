@@ -28,6 +28,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import runs_of
 from chatmemory.formats.trees import format_of_tree, nodes_of
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -54,8 +55,10 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _content_of(message: Any) -> Any:
-    names = ("text", "content", "attachments", "files")
-    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
+    return _BESIDE.without(message) if isinstance(message, dict) else None
+
+
+_BESIDE = Beside(texts=("input_mode",), wholes=("files_v2", "sync_sources", "feedback"))
 
 
 class _Reader(Reader):

@@ -35,6 +35,7 @@ from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -63,6 +64,7 @@ _OF_THE_TREE = (
     *("isSidechain", "isMeta", "isCompactSummary", "compactMetadata"),
 )
 _IDS = {"uuid", "parentUuid", "logicalParentUuid", "type", "subtype"}
+_FLAGS = {"isSidechain", "isMeta", "isCompactSummary"}
 _OF_A_CALL = ("type", "id", "tool_use_id")
 # Records about a session, by their types, with the newest version that is known to write them.
 SILENT = {
@@ -179,6 +181,9 @@ def _outline(record: Any) -> dict[str, Any]:
     found = {name: _shared(record[name]) for name in _OF_THE_TREE if record.get(name)}
     for name in _IDS & found.keys():
         if not isinstance(found[name], str):
+            del found[name]
+    for name in _FLAGS & found.keys():
+        if found[name] is not True:
             del found[name]
     message = dict_in(record, "message")
     calls = [
@@ -455,10 +460,10 @@ class _Reader(SessionReader):
         if not contents:
             return
         read = UserMessage(contents, attributes=self.own(about))
-        if record.get("isCompactSummary"):
+        if record.get("isCompactSummary") is True:
             self.summary(read)
         else:
-            by_program = bool(record.get("isMeta")) or _is_by_program(read)
+            by_program = record.get("isMeta") is True or _is_by_program(read)
             self.placed(record, self.add(read, by_program))
 
     def placed(self, record: dict[str, Any], place: int) -> None:
@@ -628,16 +633,33 @@ def _content(block: dict[str, Any]) -> Content:
 
 def content_of(record: Any) -> Any:
     """Return the content of a record's message, or the text that the user typed while the agent
-    worked.
+    worked, and what stands beside it that no known version writes.
 
     Results are repeated beside the message, as values of the program; these are not read.
     """
     if record.get("type") in SPEAKERS:
-        return dict_in(record, "message").get("content")
+        return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]
     if record.get("type") == "queue-operation":
-        return record.get("content")
+        return _BESIDE.without(record)
     attachment = dict_in(record, "attachment")
-    return attachment.get("prompt") if attachment.get("type") == "queued_command" else None
+    return _BESIDE.without(attachment) if attachment.get("type") == "queued_command" else None
+
+
+# Properties of records with a message, and of their messages
+_BESIDE = Beside(
+    texts=(
+        *("cwd", "gitBranch", "userType", "slug", "entrypoint", "permissionMode", "promptSource"),
+        *("level", "hookName", "agentName", "teamName", "operation", "commandMode", "summary"),
+        *("error", "attributionAgent", "attributionSkill", "attributionPlugin"),
+    ),
+    wholes=(
+        *("toolUseResult", "todos", "compactMetadata", "microcompactMetadata", "mcpMeta", "origin"),
+        *("forkedFrom", "apiError", "snapshot"),
+    ),
+)
+_OF_A_MESSAGE = Beside(
+    wholes=("container", "context_management", "diagnostics", "stop_details", "stop_reason")
+)
 
 
 def type_of(record: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, part_texts, whole
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -331,7 +332,7 @@ class _Reader(SessionReader):
         if isinstance(text, str) and text.strip():
             self.add(SystemMessage(text))
         else:
-            self.miss("system prompts, which are not recorded")
+            self.lack("system prompts, which are not recorded")
 
     def event(self, payload: dict[str, Any]) -> None:
         usage = dict_in(payload, "info").get("last_token_usage")
@@ -488,15 +489,35 @@ def _output(output: Any) -> str | list[Content]:
 
 
 def content_of(record: Any) -> Any:
-    """Return the item of a record, or an event's items. Other records are about the session."""
+    """Return the item of a record, or an event's items, and what stands beside it. Other records
+    are about the session, which has a system prompt.
+    """
     item = _item_in(record)
-    if item is not None or record.get("type") != "event_msg":
-        return item
-    if record["payload"].get("type") == "item_completed":
-        return record["payload"].get("item")
-    items = _items_of(record["payload"])
-    said = [each for each in items if each["type"] in _ITEMS]
-    return NOTHING if items and not said else said  # calls are known by their ids
+    if "payload" not in record or item is not None:
+        return item if item is record else [item, _BESIDE.without(record, "payload")]
+    payload = dict_in(record, "payload")
+    match record.get("type"), payload.get("type"):
+        case "session_meta", _:
+            return [payload.get("base_instructions"), _BESIDE.without(record, "payload")]
+        case "event_msg", "item_completed":
+            return [payload.get("item"), _BESIDE.without(record, "payload")]
+        case "event_msg", _:
+            items = _items_of(payload)
+            if not items:
+                return None
+            said = [each for each in items if each["type"] in _ITEMS]
+            if not said:
+                return NOTHING  # calls are known by their ids
+            beside = (_BESIDE_SAID.without(payload), _BESIDE.without(record, "payload"))
+            return [said, *beside]
+    return None
+
+
+_BESIDE = Beside()
+_BESIDE_SAID = Beside(
+    texts=("message", "text", "images", "local_images"),
+    wholes=("text_elements", "memory_citation", "mention_bindings"),
+)
 
 
 def type_of(record: Any) -> str:

@@ -25,6 +25,7 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.packed import Packed, is_list
 from chatmemory.formats.times import known_times, said_at_of
+from chatmemory.formats.words import is_misplaced
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
@@ -408,9 +409,12 @@ def name_of(value: Mapping[str, Any], *keys: str) -> str | None:
 def unread(
     where: str, value: Mapping[str, Any], read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and holds something."""
+    """Yield a loss for each property that is not in `read` and holds something, and for an object
+    where a text should be, such as an id.
+    """
     for name in value:
-        if name not in read and value[name] not in (None, "", [], {}):
+        is_read = name in read and not is_misplaced(name, value[name])
+        if not is_read and value[name] not in (None, "", [], {}):
             yield Loss(where, f"the property {name!r}", turn)
 
 

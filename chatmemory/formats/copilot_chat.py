@@ -24,6 +24,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import Format, Kinds, RawTranscript
 from chatmemory.formats.sessions import SessionReader
+from chatmemory.formats.words import Beside
 from chatmemory.messages.message import UserMessage
 
 NAME = "copilot_chat"
@@ -48,16 +49,22 @@ def is_empty(value: Any) -> bool:
     return isinstance(value, dict) and "responderUsername" in value and value.get("requests") == []
 
 
-# Properties of requests that repeat words, or describe them
-_BESIDE = {
-    *("variableData", "agent", "followups", "contentReferences", "codeCitations", "slashCommand"),
-    *("responseMarkdownInfo", "editedFileEvents", "modeInfo", "timeSpentWaiting", "modelState"),
-}
-_BESIDE_RESULT = {"timings", "details", "errorDetails", "metadata"}
-_BESIDE_ANSWER = {
-    *("codeBlocks", "toolCallRounds", "renderedUserMessage", "cacheKey"),
-    *("renderedGlobalContext", "command", "resolvedModel", "modelMessageId", "agentId"),
-}
+# Properties of requests, results and answers that repeat words, or describe them
+_BESIDE = Beside(
+    wholes=(
+        *("variableData", "agent", "followups", "contentReferences", "codeCitations"),
+        *("responseMarkdownInfo", "editedFileEvents", "modeInfo", "modelState", "slashCommand"),
+    )
+)
+_BESIDE_RESULT = Beside(texts=("details",), wholes=("timings", "errorDetails"))
+_BESIDE_ANSWER = Beside(
+    texts=("cacheKey", "command", "resolvedModel"),
+    wholes=("codeBlocks", "renderedUserMessage", "renderedGlobalContext"),
+)
+_BESIDE_REFERENCE = Beside(
+    texts=("scheme", "authority", "fsPath", "external", "query", "fragment", "$mid"),
+    wholes=("range",),
+)
 _OF_TEXTS = {"kind", "value", "supportThemeIcons", "supportHtml", "baseUri", "isTrusted", "uris"}
 # Parts of an answer that say what a tool or the editor did
 _STEP_KINDS = (
@@ -72,21 +79,18 @@ def content_of(request: Any) -> Any:
     """Return the text of the user and the answer of the model. The answer is read from its rounds,
     or without rounds, from the displayed response.
     """
-    known = _without(request, _BESIDE)
+    known = _BESIDE.without(request)
     if not isinstance(known, dict):
         return known
     result = known.get("result")
-    rounds: list[Any] = []
     if isinstance(result, dict):
         metadata = dict_in(result, "metadata")
-        rounds = list_in(metadata, "toolCallRounds")
-        within = _without(metadata, _BESIDE_ANSWER)
-        known["result"] = [_without(result, _BESIDE_RESULT), within, rounds]
+        beside = _BESIDE_RESULT.without(result, "metadata")
+        known["result"] = [beside, _BESIDE_ANSWER.without(metadata)]
     if isinstance(known.get("response"), list):
-        has_rounds = any(isinstance(each, dict) for each in rounds)
-        shown = (each for each in known["response"] if not (has_rounds and _is_text(each)))
         known["response"] = [
-            _shown_text(each) if type_or_kind(each) in _STEP_KINDS else each for each in shown
+            _step_text(each) if type_or_kind(each) in _STEP_KINDS else each
+            for each in known["response"]
         ]
     return known
 
@@ -97,10 +101,17 @@ def _is_text(part: Any) -> bool:
     )
 
 
-def _without(value: Any, names: set[str]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {name: each for name, each in value.items() if name not in names}
+def _step_text(part: Any) -> Any:
+    """Return the words of a step: a reference to a file has its name and address."""
+    if type_or_kind(part) != "inlineReference":
+        return None
+    reference = part.get("inlineReference")
+    uri = dict_in(reference, "uri")
+    return [
+        _shown_text(part),
+        _BESIDE_REFERENCE.without(reference, "uri"),
+        _BESIDE_REFERENCE.without(uri),
+    ]
 
 
 class _Reader(SessionReader):

@@ -15,7 +15,7 @@ from typing import Any
 from zlib import compress, decompress
 
 from chatmemory.exceptions import UnreadableTranscript
-from chatmemory.formats.account import Account
+from chatmemory.formats.account import Account, beside
 from chatmemory.formats.conversion import is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
 from chatmemory.formats.known import shape_of
@@ -39,7 +39,8 @@ class Call:
     Calls without a session are grouped by their messages; then the conversation has the `name` of
     its first call. Only the calls with the lowest `level` of a `trace` are read: a trace repeats
     the messages of its generations, and is read itself only if it has no generation. Its messages
-    were said `at` that time, if it is known and they have none of their own.
+    were said `at` that time, if it is known and they have none of their own. What stands `beside`
+    the request and the answer in its record is searched for words.
     """
 
     request: Any
@@ -50,6 +51,7 @@ class Call:
     level: int = 0
     time: str = ""
     at: datetime | None = None
+    beside: Any = None
 
 
 def format_of_calls(
@@ -191,6 +193,7 @@ def read_call(call: Call) -> Transcript:
     messages = [message for each in found for message in each.messages]
     times = [time or call.at for each in found for time in _times_of(each)]
     losses += [loss for each in found for loss in each.losses]
+    losses += beside(call.beside, (), Transcript(None, messages))
     name = call.session or call.name or next((each.name for each in found if each.name), None)
     return Transcript(name, tuple(messages), tuple(losses), times=known_times(times))
 

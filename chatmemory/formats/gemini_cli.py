@@ -22,6 +22,7 @@ from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, list_in,
 from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript, kind_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 
@@ -64,21 +65,27 @@ def content_of(record: Any) -> Any:
     """Return the content, thoughts, arguments and results of the messages in a record."""
     if not type_of(record).startswith(("$", "user", "gemini", "none")):
         return None
-    record = dict_in(record, "$patch") or record
-    messages = _listed(record) or [record]
-    calls = [call for each in messages for call in list_in(each, "toolCalls")]
-    content = [[each.get(name) for name in ("content", "thoughts")] for each in messages]
-    return [content, [_said_in(each) for each in calls]]
+    within = [dict_in(record, name) for name in ("$patch", "$set")]
+    messages = _listed(record) or [next(filter(None, within), record)]
+    beside = _BESIDE.without(record, "messages", "$set", "$patch") if _listed(record) else None
+    return [beside, [_said_in(each) for each in messages]]
 
 
-def _said_in(call: Any) -> Any:
-    """Return a call without what the program shows of it."""
-    if not isinstance(call, dict):
-        return call
-    return {name: each for name, each in call.items() if name not in _SHOWN}
+def _said_in(message: dict[str, Any]) -> list[Any]:
+    calls = message.get("toolCalls")
+    said = map(_BESIDE_CALLS.without, calls) if isinstance(calls, list) else [calls]
+    return [_BESIDE.without(message, "toolCalls"), *said]
 
 
-_SHOWN = ("description", "displayName", "resultDisplay", "renderOutputAsMarkdown")
+# Properties of messages, and of calls: what the program shows of them
+_BESIDE = Beside(
+    texts=("startTime", "lastUpdated", "projectHash", "directories"),
+    wholes=("displayContent", "summary", "memoryScratchpad"),
+)
+_BESIDE_CALLS = Beside(
+    texts=("description", "displayName"),
+    wholes=("resultDisplay",),
+)
 
 
 def _listed(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -212,7 +219,7 @@ class _Reader(SessionReader):
                 if contents:
                     self.add(UserMessage(contents, attributes=self.about(record)))
                 elif not results:  # results are also beside their calls
-                    self.miss("messages without content")
+                    self.lack("messages without content")
             case "gemini":
                 self.model(record)
             case kind if kind in _NOTICES:
@@ -239,7 +246,7 @@ class _Reader(SessionReader):
             if contents or thoughts:
                 self.counted(answer_of(contents, (), thoughts, about), record)
             else:
-                self.miss("answers without content")
+                self.lack("answers without content")
 
     def counted(self, message: AiMessage, record: Mapping[str, Any]) -> None:
         place = self.add(message)

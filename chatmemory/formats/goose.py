@@ -26,6 +26,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Format, Kinds, RawTranscript
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.sessions import SessionReader
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import ToolExecutionRequest, UserMessage
 
@@ -52,9 +53,11 @@ def content_of(message: Any) -> Any:
     if not isinstance(message, dict):
         return None
     content = message.get("content")
-    if not isinstance(content, list):
-        return content
-    return [None if type_in(each) == "redactedThinking" else each for each in content] or NOTHING
+    if content == []:
+        return NOTHING
+    parts = content if isinstance(content, list) else [content]
+    said = [None if type_in(each) == "redactedThinking" else each for each in parts]
+    return [Beside().without(message, "content"), said]
 
 
 class _Reader(SessionReader):
@@ -62,7 +65,7 @@ class _Reader(SessionReader):
 
     def read(self, record: dict[str, Any]) -> None:
         if not self.built.messages:
-            self.miss(_UNRECORDED)
+            self.lack(_UNRECORDED)
         metadata = dict_in(record, "metadata")
         blocks = dicts_in(record, "content")
         hidden = "messages that a compaction hid from the model, which memory still has"

@@ -15,7 +15,7 @@ from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
 from chatmemory.formats.format import Refused
 from chatmemory.formats.times import moment_of
-from chatmemory.formats.words import strings_in
+from chatmemory.formats.words import Beside, strings_in
 from chatmemory.messages.codec import decoded
 
 _OWN = {
@@ -75,13 +75,24 @@ def _within(
         time = next((each for each in times if isinstance(each, str)), "")
         request, answer = value.get("input"), value.get("output")
         at = moment_of(time)
-        yield Call(request, answer, session, trace, trace, level, time, at)
+        around = _BESIDE.without(value, "input", "output", "trace", *_WITHIN)
+        yield Call(request, answer, session, trace, trace, level, time, at, around)
     elif any(any(strings_in(value.get(name))) for name in _SAYING):
         yield Refused(name_of(value, "id") or "a record", _ELSEWHERE)
     for each in (each for name in _WITHIN for each in _listed(value, name)):
         yield from _within(each, trace, session)
     if around:
         yield from _within(around, trace, session)
+
+
+# Properties of records about a call
+_BESIDE = Beside(
+    texts=(
+        *("tags", "release", "environment", "level", "statusMessage", "promptName", "startTime"),
+        *("endTime", "completionStartTime", "start_time", "end_time"),
+    ),
+    wholes=("scores", "modelParameters", "usageDetails", "costDetails", "totalCost"),
+)
 
 
 def _listed(value: dict[str, Any], name: str) -> list[dict[str, Any]]:

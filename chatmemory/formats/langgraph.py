@@ -15,6 +15,7 @@ from typing import Any
 from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.times import moment_of
+from chatmemory.formats.words import Beside
 
 
 def _finds(value: Any) -> bool:
@@ -38,7 +39,26 @@ def _calls(values: Iterable[Any]) -> Iterator[Call]:
     for value in values:
         if isinstance(value, dict) and (messages := _messages(value)):
             at = moment_of(_created(value))
-            yield Call(messages, None, _thread(value), time=_time(value), at=at)
+            around = _around(value)
+            yield Call(messages, None, _thread(value), time=_time(value), at=at, beside=around)
+
+
+_CONFIGS = ("config", "parent_config")
+_OF_A_CONFIG = Beside(texts=("checkpoint_ns", "thread_ts"))
+# Properties of a checkpoint about its run: names of nodes, and interrupts
+_BESIDE = Beside(wholes=("next", "tasks", "interrupts", "versions_seen", "channel_versions"))
+
+
+def _around(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a graph beside its messages, and what else stands in a checkpoint."""
+    checkpoint = dict_in(value, "checkpoint")
+    inner = {"checkpoint": _OF_A_CONFIG.without(_BESIDE.without(checkpoint, "channel_values"))}
+    for name in _CONFIGS:
+        configurable = dict_in(value, name).get("configurable")
+        inner[name] = {**dict_in(value, name), "configurable": _OF_A_CONFIG.without(configurable)}
+    values = dict_in(value, "values") or dict_in(checkpoint, "channel_values")
+    inner["values"] = {name: each for name, each in values.items() if name != "messages"}
+    return {**_BESIDE.without(value), **inner}
 
 
 def _time(value: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.times import said_at_of
+from chatmemory.formats.words import Beside
 
 _THREAD = ("thread_id", "session_id", "conversation_id")
 _CALL, _OUTERMOST, _INNER = range(3)
@@ -47,7 +48,15 @@ def _calls(values: Iterable[Any]) -> Iterator[Call]:
             name_of(run, "start_time", "dotted_order"),
         )
         at = said_at_of(run)
-        yield Call(request, answer, _thread(run), trace, trace, level, time or "", at)
+        around = _BESIDE.without(run, "inputs", "outputs", "runs", "child_runs")
+        yield Call(request, answer, _thread(run), trace, trace, level, time or "", at, around)
+
+
+# Properties of runs about a call
+_BESIDE = Beside(
+    texts=("tags", "dotted_order", "start_time", "end_time", "first_token_time", "session_name"),
+    wholes=("extra", "events", "serialized", "feedback_stats", "error", "manifest"),
+)
 
 
 def _is_inner(run: dict[str, Any]) -> bool:

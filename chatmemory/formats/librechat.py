@@ -25,6 +25,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.trees import format_of_tree, linked_nodes
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -55,8 +56,13 @@ def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _content_of(message: Any) -> Any:
-    names = ("text", "content", "files")
-    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
+    return _BESIDE.without(message, "children") if isinstance(message, dict) else None
+
+
+_BESIDE = Beside(
+    texts=("endpoint", "iconURL", "siblingIndex"),
+    wholes=("plugin", "plugins", "attachments", "feedback"),
+)
 
 
 class _Reader(Reader):

@@ -31,6 +31,7 @@ from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.parts import media_content
 from chatmemory.formats.trees import format_of_tree, linked_nodes
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, with_attributes
 from chatmemory.patterns import declared_pattern
@@ -67,10 +68,19 @@ def _is_message(value: Any) -> bool:
 def _content_of(message: Any) -> Any:
     if not isinstance(message, dict):
         return None
-    said = {name: message.get(name) for name in ("content", "files", "output", "error")}
-    if _has_items(message) and isinstance(said["content"], str):
+    said: dict[str, Any] = _BESIDE.without(message)
+    if _has_items(message) and isinstance(said.get("content"), str):
         said["content"] = _DETAILS.sub("", said["content"])
     return said
+
+
+_BESIDE = Beside(
+    texts=("childrenIds", "models", "modelName", "lastSentence", "followUps", "tags"),
+    wholes=(
+        *("sources", "statusHistory", "info", "annotation", "merged", "code_executions"),
+        *("embeds", "userContext", "originalContent"),
+    ),
+)
 
 
 # Thoughts and calls, which Open WebUI puts into the text of an answer that has them as items, too

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats.account import beside
 from chatmemory.formats.conversion import (
     Reader,
     ReadMessage,
@@ -27,8 +28,9 @@ from chatmemory.formats.conversion import (
     two_way,
     type_in,
 )
-from chatmemory.formats.format import Loss, RawTranscript, Response
+from chatmemory.formats.format import Loss, RawTranscript, Response, Transcript
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import (
     Audio,
     AudioContent,
@@ -82,8 +84,20 @@ def _completion(value: dict[str, Any]) -> RawTranscript:
     about: dict[str, Any] = {}
     about |= {name: value[name] for name in ("id", "model", "created", "usage") if name in value}
     about |= {name: each for name, each in choice.items() if name in ("finish_reason", "logprobs")}
-    losses = (Loss("conversation", f"{len(others)} other choices"),) if others else ()
-    return RawTranscript(None, [Response(choice["message"], about)], losses)
+    losses = [Loss("conversation", f"{len(others)} other choices")] if others else []
+    around = {
+        **_AROUND.without(choice, "message", *about),
+        **_AROUND.without(value, "choices", *about),
+    }
+    losses += beside(around, (), Transcript(None, ()))
+    return RawTranscript(None, [Response(choice["message"], about)], tuple(losses))
+
+
+# Properties of a completion about the way to the model
+_AROUND = Beside(
+    texts=("system_fingerprint", "native_finish_reason", "citations", "warnings"),
+    wholes=("prompt_filter_results", "content_filter_results", "x_groq", "timings"),
+)
 
 
 def _are_chat_messages(value: Any) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chatmemory.formats.account import NOTHING, Account
+from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import (
     answer_of,
     dict_in,
@@ -28,6 +28,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     ChatMessage,
@@ -63,29 +64,46 @@ def is_empty(value: Any) -> bool:
 
 def content_of(record: Any) -> Any:
     """Return the texts, thoughts, arguments and results of a message."""
-    if "parts" not in record:
-        return NOTHING
-    return [*map(_said_in, list_in(record, "parts"))]
+    if "info" not in record:
+        return _OF_A_SESSION.without(record)
+    beside = [Beside().without(record, "info", "parts"), _BESIDE.without(record.get("info"))]
+    return [*beside, *map(_said_in, list_in(record, "parts"))]
 
 
 def _said_in(part: Any) -> Any:
     match type_in(part):
         case "text":
-            return None if part.get("ignored") else part.get("text")
+            return None if part.get("ignored") is True else _BESIDE_TEXT.without(part)
         case "reasoning" | "subtask":
-            return [part.get("text"), part.get("prompt")]
+            return _BESIDE_TEXT.without(part)
         case "tool":
             others = {name: each for name, each in part.items() if name not in _OF_A_TOOL}
             return [others, [dict_in(part, "state").get(each) for each in _OF_A_STATE]]
         case "file":
             return None
         case kind if kind in _ABOUT:
-            return None
+            return _BESIDE_STEP.without(part)
     return part
 
 
+# Properties of sessions, of messages, and of their texts
+_OF_A_SESSION = Beside(
+    texts=("title", "directory", "slug"),
+    wholes=("summary", "share", "revert", "permission"),
+)
+_BESIDE = Beside(
+    texts=("agent", "mode", "finish", "variant"),
+    wholes=("summary", "tools", "error", "model", "path"),
+)
+_BESIDE_TEXT = Beside(
+    texts=("agent", "description", "command"),
+    wholes=("model",),
+)
+_BESIDE_STEP = Beside(texts=("reason", "hash", "files", "snapshot"), wholes=("error", "source"))
+
+
 def type_of(record: Mapping[str, Any]) -> str:
-    return str(dict_in(record, "info").get("role")) if "parts" in record else "session"
+    return str(dict_in(record, "info").get("role")) if "info" in record else "session"
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -126,7 +144,7 @@ class _Reader(SessionReader):
 
     def read(self, record: dict[str, Any]) -> None:
         if "parts" not in record:
-            self.miss(_UNRECORDED)
+            self.lack(_UNRECORDED)
             return
         info, parts = dict_in(record, "info"), dicts_in(record, "parts")
         self._places.setdefault(str(info.get("id")), len(self.built.messages))

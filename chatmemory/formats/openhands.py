@@ -12,10 +12,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from chatmemory.formats.account import NOTHING
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
 from chatmemory.messages.message import AiMessage, SystemMessage, ToolExecutionRequest, UserMessage
 
@@ -47,22 +49,16 @@ def _is_event(value: Any) -> bool:
 
 def content_of(event: Any) -> Any:
     """Return the parts of an event that have text. A condensation is the program's own."""
-    words = {name: event[name] for name in _TEXTS if name in event}
-    kinds = ("action", "observation")  # in version 0 these are names
-    return {
-        name: each for name, each in words.items() if name not in kinds or isinstance(each, dict)
-    }
+    return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 
 
-_TEXTS = (
-    "llm_message",
-    "thought",
-    "reasoning_content",
-    "action",
-    "observation",
-    "error",
-    "args",
-    "content",
+# Properties of events. In version 0, the action and the observation are names.
+_BESIDE = Beside(
+    texts=(
+        *("action", "observation", "security_risk", "message", "activated_skills", "reason"),
+        "source",
+    ),
+    wholes=("extras", "llm_metrics", "tool_call_metadata", "tools", "critic_result"),
 )
 
 
@@ -101,7 +97,7 @@ class _Reader(SessionReader):
         about = {name: event.get(name) for name in ("id", "timestamp", "security_risk")}
         if kind == "SystemPromptEvent":
             texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
-            self.miss("definitions of tools", len(list_in(event, "tools")))
+            self.lack("definitions of tools", len(list_in(event, "tools")))
             return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
         if kind == "MessageEvent":
             return self.message(event, about)
@@ -137,7 +133,7 @@ class _Reader(SessionReader):
             thinking = text_in(message, "reasoning_content")
             return self.add(AiMessage("\n".join(texts), (), thinking, self.own(about)))
         if not contents:
-            self.miss("messages without content")
+            self.lack("messages without content")
             return None
         is_user = event.get("source") == "user"
         return self.add(UserMessage(contents, None, self.own(about)), by_program=not is_user)

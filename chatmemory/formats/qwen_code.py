@@ -20,6 +20,7 @@ from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, Loss, RawTranscr
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
+from chatmemory.formats.words import Beside
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -91,9 +92,16 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of a record's message, or of a new window."""
-    payload = dict_in(record, "systemPayload")
-    return [dict_in(record, "message").get("parts"), payload.get("compressedHistory")]
+    """Return the parts of a record's message, or of a new window, and what stands beside them."""
+    if record.get("type") not in _SAYING:
+        return dict_in(record, "systemPayload").get("compressedHistory")
+    return [Beside().without(record.get("message")), _BESIDE.without(record, "message")]
+
+
+_BESIDE = Beside(
+    texts=("cwd", "gitBranch", "subtype"),
+    wholes=("toolCallResult", "systemPayload"),
+)
 
 
 def _is_node(record: Any) -> bool:
@@ -110,7 +118,7 @@ class _Reader(SessionReader):
                 self.compressed(dict_in(record, "systemPayload"))
             return
         if not list_in(message, "parts"):
-            self.miss("records without content")
+            self.lack("records without content")
             return
         about = {name: record.get(name) for name in ("uuid", "timestamp", "model")}
         by_program = record.get("subtype") in ("notification", "cron")

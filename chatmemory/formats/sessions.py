@@ -108,6 +108,14 @@ class SessionReader(ABC):
             else:
                 self._named.update(records)
 
+    def lack(self, what: str, times: int = 1) -> None:
+        """Record something that a record should have and has not. Any words in it are accounted
+        for as those of other records.
+        """
+        if times:
+            self.account_for_record()
+            self.miss(what, times)
+
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
         self._turns.append(self._turn)
         self._times.append(self._said_at)

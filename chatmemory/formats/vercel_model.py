@@ -21,13 +21,13 @@ from chatmemory.formats.conversion import (
     find_turns,
     first_in,
     is_list_of,
-    list_in,
     stand_in,
     text_in,
     type_in,
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content, runs_of
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -148,16 +148,16 @@ def _contents(part: Mapping[str, Any]) -> Iterator[Content]:
 
 
 def content_of(turn: Any) -> Any:
-    """Return the content of a message, without what the program asked the user."""
-    content = turn.get("content") if isinstance(turn, dict) else None
-    if not isinstance(content, list):
-        return content
-    said = (each for each in list_in(turn, "content") if type_in(each) not in _APPROVALS)
-    return [_without_data(each) if type_in(each) in _MEDIA else each for each in said]
+    """Return a message without what the program asked the user."""
+    if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
+        return turn
+    said = (each for each in turn["content"] if type_in(each) not in _APPROVALS)
+    parts = [_DATA.without(each) if type_in(each) in _MEDIA else each for each in said]
+    return [_BESIDE.without(turn, "content"), parts]
 
 
-def _without_data(part: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in part.items() if name not in ("image", "data")}
+_BESIDE = Beside(wholes=("providerOptions", "experimental_providerMetadata"))
+_DATA = Beside(texts=("image", "data"))
 
 
 def parse(turns: Any, after: Any = ()) -> Transcript:

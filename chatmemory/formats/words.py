@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from operator import le
 from typing import Any
@@ -31,22 +34,25 @@ from chatmemory.patterns import declared_pattern
 NEAR = 3  # turns on either side whose messages are searched first
 LOOKED_THROUGH = 50_000_000  # characters of other messages, for each conversation
 
-# Properties that hold no prose, in lower case without punctuation. Names with `_ENDS` hold none
-# either.
+# Properties that hold no prose, in lower case without punctuation: as texts and numbers. An object
+# under such a name is not what its program writes there. Names with `_ENDS` hold none either.
 _SILENT = {
     *("id", "ids", "uuid", "type", "kind", "role", "from", "author", "sender", "recipient"),
     *("name", "toolname", "model", "modelid", "provider", "status", "state", "object", "index"),
     *("timestamp", "time", "date", "created", "updated", "version", "signature", "signatures"),
     *("encrypted", "encryptedcontent", "mimetype", "mediatype", "mime", "format", "language"),
     *("lang", "detail", "url", "uri", "href", "path", "file", "filename", "finishreason"),
-    *("stopreason", "stopsequence", "usage", "logprobs", "cachecontrol", "blocktype"),
-    *("partkind", "kwargstype", "lc", "metadata", "responsemetadata", "usagemetadata"),
-    *("annotations", "citations", "providermetadata", "providerdata", "calldata"),
-    *("providerdetails", "providername", "vendormetadata", "weight", "phase", "servicetier"),
+    *("stopreason", "stopsequence", "blocktype", "partkind", "kwargstype", "lc"),
+    *("providername", "weight", "phase", "servicetier"),
     *("namespace", "caller", "thoughtsignature", "channel", "requestor"),
 }
-_ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "metadata", "mimetype")
-_NAME_MAX = 100  # characters of the end of a name that are looked at
+_ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "mimetype")
+# Properties that hold none with all that is in them
+_SILENT_WHOLE = {
+    *("usage", "logprobs", "cachecontrol", "annotations", "citations", "providerdata"),
+    *("calldata", "providerdetails", "metadata"),
+}
+_NAME_MAX = 100  # characters of a name: a longer one is not what a program writes
 _WITH_END = declared_pattern(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$", most=_NAME_MAX)
 _LETTERS = declared_pattern(r"(?:[^\W\d_][\W\d_]*){4}")
 # Identifiers, hashes, base64, dates and addresses are not words.
@@ -87,20 +93,79 @@ def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
-            within = [name for name in value if not is_silent(name)]
-            waiting += [(f"{path}.{name}" if path else name, value[name]) for name in within]
+            within = [(name, told(name, each)) for name, each in value.items()]
+            waiting += [(f"{path}.{name}" if path else name, each) for name, each in within if each]
         elif isinstance(value, list):
             waiting += [(f"{path}[]", each) for each in value]
         elif isinstance(value, str) and _has_words(value):
             yield path, value
 
 
-def is_silent(name: str) -> bool:
-    plain = name.replace("_", "").replace("-", "").lower()
-    if plain in _SILENT:
-        return True
-    end = _WITH_END.search(name[-_NAME_MAX:])
-    return end is not None and plain.endswith(_ENDS)
+def told(name: str, value: Any) -> Any:
+    """Return what may have words in the value of a property."""
+    silence = _silence_of(name) if len(name) <= _NAME_MAX else _Silence.NONE
+    if silence is _Silence.WHOLE:
+        return None
+    return objects_in(value) if silence is _Silence.TEXTS else value
+
+
+def is_misplaced(name: str, value: Any) -> bool:
+    """Return whether an object stands under a name under which programs write a text or number."""
+    is_text = len(name) <= _NAME_MAX and _silence_of(name) is _Silence.TEXTS
+    return is_text and bool(objects_in(value))
+
+
+class _Silence(Enum):
+    """Which values of a property have no words: none, texts and numbers, or all."""
+
+    NONE, TEXTS, WHOLE = range(3)
+
+
+@lru_cache(maxsize=4_096)
+def _silence_of(name: str) -> _Silence:
+    plain = plain_name(name)
+    end = _WITH_END.search(name)
+    if plain in _SILENT_WHOLE or (end and plain.endswith("metadata")):
+        return _Silence.WHOLE
+    is_silent = plain in _SILENT or (end and plain.endswith(_ENDS))
+    return _Silence.TEXTS if is_silent else _Silence.NONE
+
+
+def plain_name(name: str) -> str:
+    """Return a name in lower case without punctuation, as programs differ in it."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def objects_in(value: Any) -> Any:
+    """Return the objects of a value that should be a text, a number or a list of them."""
+    if isinstance(value, list):
+        return [each for each in value if isinstance(each, dict | list)]
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Properties of a format's records that have no words, or repeat words that are elsewhere.
+
+    Under the names of `texts` stand texts and lists of texts. An object there is not what the
+    program writes, and may have words. Under the names of `wholes` stands any value. Numbers and
+    truth values need no name: a text in their place is one that may have words.
+    """
+
+    texts: Collection[str] = ()
+    wholes: Collection[str] = ()
+
+    def without(self, value: Any, *read: str) -> Any:
+        """Return an object without these properties, and without those that were `read`."""
+        if not isinstance(value, dict):
+            return value
+        found = {name: self._rest(name, value[name]) for name in value if name not in read}
+        return {name: each for name, each in found.items() if each}
+
+    def _rest(self, name: str, value: Any) -> Any:
+        if name in self.wholes or isinstance(value, int | float):
+            return None
+        return objects_in(value) if name in self.texts else told(name, value)
 
 
 def _has_words(text: str) -> bool:

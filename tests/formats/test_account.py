@@ -40,7 +40,8 @@ UNHEARD = "never heard words of zebras"
 # What a loss says of words that are somewhere in a record, a call or a list
 NAMED = (
     *("not read", "no format that is read", "other generations", "other choices", "the property"),
-    *("blocks of type", "not reached", "messages of the program"),
+    *("blocks of type", "not reached", "messages of the program", "items of type"),
+    *("events of kind", "attachments", "only their results came back"),
 )
 
 
