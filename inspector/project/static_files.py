@@ -75,7 +75,11 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             super().delete(name)
 
     def compress_files(self, paths: set[str]) -> Iterator[tuple[str, str]]:
-        yield from super().compress_files({each for each in paths if not self.exists(f"{each}.gz")})
+        """Compress what is not compressed yet. Source maps of other packages, which only an open
+        debugger asks for, would take most of the time.
+        """
+        new = {each for each in paths if not self.exists(f"{each}.gz")}
+        yield from super().compress_files({each for each in new if not each.endswith(".map")})
 
     def _save(self, name: str, content: Any) -> str:
         is_there = _HASHED.search(name) and self.exists(name)

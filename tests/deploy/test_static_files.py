@@ -71,6 +71,15 @@ def test_a_collected_file_is_hashed_compressed_and_kept_for_good(site):
     assert "/static/x.css" not in site.files()
 
 
+def test_a_source_map_is_collected_but_not_compressed(site):
+    site.install(RED)
+    (site.style.parent / "x.map").write_bytes(RED)
+    site.collect()
+    kinds = {Path(name).suffix for name in site.files() if ".map" in name}
+    assert kinds == {".map"}
+    assert any(name.endswith(".css.gz") for name in site.files())
+
+
 def test_an_upgrade_without_collectstatic_serves_the_new_files(site):
     site.install(RED)
     assert content(site.start(), static("x.css")) == RED  # nothing was collected yet
