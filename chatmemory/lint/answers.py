@@ -1,7 +1,7 @@
 """Answers of providers that are about no rule of a message: a prompt that is too long, or a rate.
 
 The wordings are those of the providers' own servers, as their documentation and public reports of
-users quote them. Numbers are those of the answer; a provider that gives none leaves them None.
+users quote them. Numbers are those of the answer; for those that a provider does not give, None.
 """
 
 from __future__ import annotations
@@ -35,58 +35,101 @@ class ErrorPlace(NamedTuple):
 @dataclass(frozen=True)
 class TooLong:
     """The answer that a prompt is too long: `tokens` of at most `maximum`, of which `reply` are for
-    the answer of the model.
+    the answer of the model. `excess` is the number of tokens that are too many, if the answer says
+    only that.
     """
 
     tokens: int | None = None
     maximum: int | None = None
     reply: int = 0
+    excess: int | None = None
 
     @property
     def over(self) -> int | None:
         """The number of tokens by which the prompt is too long, or None."""
         if self.tokens is None or self.maximum is None:
-            return None
+            return self.excess
         return max(0, self.tokens + self.reply - self.maximum)
 
     @property
     def fits(self) -> int | None:
-        """The most tokens of a prompt that fits, or None."""
+        """The most tokens of a prompt that fit, or None."""
         return None if self.maximum is None else max(0, self.maximum - self.reply)
 
 
 @dataclass(frozen=True)
 class RateLimited:
-    """The answer that a rate is exceeded: `limit` of `unit` a `period`, and the seconds to wait. ""
+    """The answer that a rate is exceeded: `limit` of `unit` a `period`, and the time to wait. ""
     and None for what the answer does not say.
+
+    With `is_spending`, no rate but the credit or the budget is used up, so that waiting does not
+    help.
     """
 
     limit: int | None = None
     unit: str = ""
     period: str = ""
     wait: str = ""
+    is_spending: bool = False
 
 
+# tests/lint/wordings.toml has the sources of these wordings.
 _TOO_LONG = tuple(
     declared_pattern(each.replace("#", _NUMBER), re.IGNORECASE)
     for each in (
         # Anthropic, also on Bedrock and Vertex AI
         r"prompt is too long: (?P<tokens>#) tokens > (?P<maximum>#) maximum",
         r"exceed context limit: (?P<tokens>#) \+ (?P<reply>#) > (?P<maximum>#)",
-        # OpenAI, DeepSeek and servers with their API, such as vLLM
+        # OpenAI, Azure, DeepSeek, OpenRouter and servers with their API
         (
-            r"maximum context length is (?P<maximum>#) tokens.{0,20}?however, (?:you|your "
-            r"request|your messages) (?:requested|resulted in|has) (?:about )?(?P<all>#) tokens "
-            r"\((?P<tokens>#) (?:in|of)[^()]{0,80}?(?P<reply>#) (?:in|for) the completion\)"
+            r"maximum context length is (?P<maximum>#) tokens.{0,20}?however,? you requested "
+            r"(?:about )?(?P<all>#) tokens \([^()]{0,120}?(?P<reply>#) (?:in|for) the "
+            r"(?:completion|output)\)"
         ),
         (
-            r"maximum context length is (?P<maximum>#) tokens.{0,20}?however, (?:you|your "
+            r"maximum context length is (?P<maximum>#) tokens.{0,20}?however,? (?:you|your "
             r"request|your messages) (?:requested|resulted in|has) (?:about )?(?P<tokens>#) "
             r"(?:input )?tokens"
         ),
-        r"maximum context length is (?P<maximum>#) tokens",
+        # vLLM
+        (
+            r"maximum context length is (?P<maximum>#) tokens.{0,20}?however,? you requested "
+            r"(?P<reply>#) output tokens and your prompt contains (?:at least )?(?P<tokens>#)"
+        ),
+        (
+            r"you passed (?P<tokens>#) input tokens and requested (?P<reply>#) output tokens"
+            r".{0,20}?however,? the model's context length is only (?P<maximum>#)"
+        ),
+        (
+            r"the prompt \(total length (?P<tokens>#)\) is too long.{0,60}?context length "
+            r"(?P<maximum>#)"
+        ),
+        r"input prompt \((?P<tokens>#) tokens\) is too long and exceeds limit of (?P<maximum>#)",
+        # The servers behind Together and OpenRouter
+        r"maximum context length(?: is| of)? \(?(?P<maximum>#)\)? tokens",
+        (
+            r"input length \(?(?P<tokens>#)\)? exceeds (?:the )?(?:model's )?maximum (?:context|"
+            r"allowed input) length (?:of )?\(?(?P<maximum>#)"
+        ),
+        (
+            r"the input \((?P<tokens>#) tokens\) is longer than the model's context length "
+            r"\((?P<maximum>#)"
+        ),
+        (
+            r"`?inputs`? tokens \+ `?max_new_tokens`? must be <= (?P<maximum>#)\. given: "
+            r"(?P<tokens>#) `?inputs`? tokens and (?P<reply>#)"
+        ),
+        r"`?inputs`? must have less than (?P<maximum>#) tokens\. given: (?P<tokens>#)",
         r"exceeds the context window of this model",
         r"context_length_exceeded",
+        # xAI
+        (r"maximum prompt length is (?P<maximum>#) but the request contains (?P<tokens>#) tokens"),
+        # Groq and Cerebras
+        (
+            r"reduce the length of the messages or completion\. current length is (?P<tokens>#) "
+            r"while limit is (?P<maximum>#)"
+        ),
+        r"reduce the length of the messages",
         # Gemini
         (
             r"input token count \(?(?P<tokens>#)\)? exceeds the maximum number of tokens allowed "
@@ -101,42 +144,94 @@ _TOO_LONG = tuple(
         # Bedrock Converse
         r"max input tokens: (?P<maximum>#), request input token count: (?P<tokens>#)",
         r"input is too long for requested model",
-        r"prompt is too long",
+        # Cohere
+        (
+            r"total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed "
+            r"(?P<maximum>#)(?: - received (?P<tokens>#))?"
+        ),
+        r"too many tokens: .{0,60}?size limit exceeded by (?P<excess>#) tokens",
+        # llama.cpp, Ollama and LM Studio
+        (
+            r"request \((?P<tokens>#) tokens\) exceeds the available context size "
+            r"\((?P<maximum>#) tokens\)"
+        ),
+        (
+            r"exceeds the available context size[^{}]{0,200}?n_prompt_tokens\W{1,6}(?P<tokens>#)"
+            r"\W{1,40}n_ctx\W{1,6}(?P<maximum>#)"
+        ),
+        r"exceeds the available context size",
+        r"prompt too long; exceeded (?:max )?context length by (?P<excess>#) tokens",
+        r"n_keep[ :(]{1,3}(?P<tokens>#)\)? ?>= n_ctx[ :(]{1,3}(?P<maximum>#)",
+        (
+            r"trying to keep the first (?P<tokens>#) tokens.{0,90}?context length of only "
+            r"(?P<maximum>#)"
+        ),
+        r"input length exceeds the context length",
+        # GitHub Copilot, Kimi and Qwen
+        r"prompt token count of (?P<tokens>#) exceeds the limit of (?P<maximum>#)",
+        r"exceeded model token limit: (?P<maximum>#) \(requested: (?P<tokens>#)\)",
+        r"range of input length should be \[1, (?P<maximum>#)\]",
+        r"prompt (?:is )?too long",
     )
+)
+_SPENDING = (
+    r"(?P<spending>insufficient_quota|exceeded your current quota, please check your plan|"
+    r"used all available credits|credit balance is too low)"
 )
 _RATES = tuple(
     declared_pattern(each.replace("#", _NUMBER), re.IGNORECASE)
     for each in (
-        # OpenAI, also "Request too large"
+        # OpenAI and Groq, also "Request too large"
         (
             r"(?:rate limit reached|request too large) for .{1,200}? on (?P<unit>tokens|requests)"
             r" per (?P<period>min|day)\w*+ \(\w{3}\): limit:? (?P<limit>#)"
-            r"(?:.{0,200}?try again in (?P<wait>[\dhms.]{1,12}[hms]))?"
+            r"(?:.{0,200}?try again in (?P<wait>[\dhms.]{1,20}[hms]))?"
         ),
         # Anthropic
         (
-            r"rate limit of (?P<limit>#) (?P<unit>(?:input |output )?tokens|requests) per "
-            r"(?P<period>minute|day)"
+            r"rate limit(?: for your organization(?: \([\w-]{1,40}\))?)? of (?P<limit>#) "
+            r"(?P<unit>(?:input |output )?tokens|requests) per (?P<period>minute|day)"
         ),
         # Gemini
         (
             r"quota exceeded for .{1,200}?limit: (?P<limit>#)"
-            r"(?:.{0,300}?retry in (?P<wait>[\d.]{1,12}s))?"
+            r"(?:[^{}]{0,600}?retry in (?P<wait>[\d.]{1,20}s))?"
         ),
+        # Azure OpenAI
+        (
+            r"exceeded (?P<unit>token|call) rate limit of your current"
+            r"(?:.{0,100}?retry after (?P<wait>\d{1,9} seconds))?"
+        ),
+        r"rate limit is exceeded\. try again in (?P<wait>\d{1,9} seconds)",
+        # xAI
+        (
+            r"too many (?:tokens|requests) for team.{0,200}?(?P<unit>tokens|requests) per "
+            r"(?P<period>minute|day) \(actual/limit\): #/(?P<limit>#)"
+        ),
+        # Bedrock
+        r"too many (?P<unit>requests|tokens)(?: per (?P<period>day))?, please wait",
         # The other providers name no number
-        r"rate[_ -]?limit(?:[_ ](?:error|exceeded|reached))",
+        r"rate[_ -]?limit(?:ed|[_ ](?:error|exceeded|reached))",
         r"requests rate limit exceeded",
-        r"exceeded your (?:current quota|per-minute rate limit)",
+        r"exceeded your per-minute rate limit",
         r"resource has been exhausted",
         r"resource_exhausted",
         r"throttlingexception",
-        r"too many (?:requests|tokens), please wait",
+        r"too_?many_?requests",
+        r"service tier capacity exceeded",
+        _SPENDING,
     )
 )
 _PLACE = declared_pattern(
-    r"(?<![\w.])(messages|input|contents)(?:\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w))"
+    r"(?<![\w.])(?:GenerateContentRequest\.)?(messages|input|contents)(?:\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w))"
     r"((?:\.?\[\d{1,9}\]|\.[A-Za-z_]\w{0,40}+|\.\d{1,9}(?!\w)){0,12}+)"
 )
+# Of servers that check requests with Pydantic: ["body", "messages", 0, "user", "name"]
+_PARTS = declared_pattern(
+    r"""["']body\\?["'], ?\\?["'](messages|input)\\?["'], ?(\d{1,9})"""
+    r"""((?:, ?(?:\\?["']\w{1,40}\\?["']|\d{1,9})){0,12}+)"""
+)
+_PART = declared_pattern(r"(\d{1,9})|([A-Za-z_]\w{0,40}+)", most=1_000)
 _STEP = declared_pattern(r"\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w)", most=1_000)
 
 
@@ -144,22 +239,23 @@ def too_long(error: str) -> TooLong | None:
     """Return the details of a provider's error about a too long prompt, or None for another
     error.
     """
-    for text in texts_in(error):
-        for pattern in _TOO_LONG:
+    texts = _flat_texts(error)
+    for pattern in _TOO_LONG:
+        for text in texts:
             if found := pattern.search(text):
-                named = found.groupdict()
-                return TooLong(
-                    _count(named.get("tokens")),
-                    _count(named.get("maximum")),
-                    _count(named.get("reply")) or 0,
-                )
+                named = {name: _count(text) for name, text in found.groupdict().items()}
+                reply = named.get("reply") or 0
+                tokens, both = named.get("tokens"), named.get("all")
+                tokens = tokens if both is None else both - reply
+                return TooLong(tokens, named.get("maximum"), reply, named.get("excess"))
     return None
 
 
 def rate_limited(error: str) -> RateLimited | None:
     """Return the details of a provider's rate limit error, or None for another error."""
-    for text in texts_in(error):
-        for pattern in _RATES:
+    texts = _flat_texts(error)
+    for pattern in _RATES:
+        for text in texts:
             if found := pattern.search(text):
                 named = found.groupdict()
                 period = (named.get("period") or "").lower()
@@ -168,19 +264,30 @@ def rate_limited(error: str) -> RateLimited | None:
                     (named.get("unit") or "").lower(),
                     "minute" if period == "min" else period,
                     named.get("wait") or "",
+                    is_spending=bool(named.get("spending")),
                 )
     return None
 
 
 def place_in(error: str) -> ErrorPlace | None:
     """Return the first place in a request that an error names, in any provider's form:
-    `messages.[0].role`, `messages[0].role` or `messages.0.content.1`.
+    `messages.[0].role`, `messages[0].role`, `messages.0.content.1` or `["body", "messages", 0]`.
     """
     for text in texts_in(error):
+        if found := _PARTS.search(text):
+            steps = (
+                f"[{number}]" if number else f".{name}" for number, name in _PART.findall(found[3])
+            )
+            return ErrorPlace(found[1], int(found[2]), "".join(steps))
         if found := _PLACE.search(text):
             rest = _STEP.sub(lambda step: f"[{step[1] or step[2]}]", found[4])
             return ErrorPlace(found[1], int(found[2] or found[3]), rest)
     return None
+
+
+def _flat_texts(error: str) -> list[str]:
+    """Return the texts of an error without the line breaks of a log or a terminal."""
+    return [" ".join(text.split()) for text in texts_in(error)]
 
 
 def _count(text: str | None) -> int | None:

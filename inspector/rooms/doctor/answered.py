@@ -33,6 +33,8 @@ class AnsweredError:
         """The kind of the error, or ""."""
         if self._long:
             return "The prompt is too long"
+        if self._rate and self._rate.is_spending:
+            return "The credit or the budget is used up"
         return "A rate limit was exceeded" if self._rate else ""
 
     @property
@@ -48,6 +50,8 @@ class AnsweredError:
 
     def _length_words(self) -> str:
         found = self._long
+        if found and found.maximum is None and found.over:
+            return f"The prompt is {counted(found.over, 'token')} too long."
         if found is None or found.maximum is None:
             return "The provider does not say how many tokens fit."
         if found.tokens is None:
@@ -63,6 +67,8 @@ class AnsweredError:
         """Sentences about how to avoid the error; "" unless it is a rate limit or a too long
         prompt.
         """
+        if self._rate and self._rate.is_spending:
+            return "Add credit, or raise the limit of the account. No message has to change."
         if self._rate:
             wait = f"Wait {self._rate.wait}, then" if self._rate.wait else "Wait, then"
             return f"{wait} send the same request again. No message has to change."
