@@ -8,13 +8,14 @@ is at least twice its share among all conversations. Of several such groups, the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import cached_property
 
 from django.db.models import Value
 
+from chatmemory import database
 from chatmemory.flag import Flag
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.texts import printable
@@ -76,10 +77,11 @@ class Everywhere:
 
     def __init__(self, conversations: int) -> None:
         self._conversations = conversations
-        self._counts: Counter[NamedValue] = Counter()
-        if conversations <= READ:
-            rows = Memory.objects.values_list(*_columns())
-            self._counts = Counter(each for row in rows for each in _values(*row))
+
+    @cached_property
+    def _counts(self) -> Counter[NamedValue]:
+        rows = Memory.objects.values_list(*_columns())
+        return Counter(each for row in rows for each in _values(*row))
 
     @property
     def conversations(self) -> int:
@@ -91,6 +93,35 @@ class Everywhere:
         return self._counts[name, value]
 
 
+@dataclass(frozen=True)
+class Group:
+    """The cases of a tenant: `count` of its `conversations`. `label` is the label that two thirds
+    of these cases have, in words, and `newest` the conversation with the newest case, since `at`.
+    """
+
+    tenant: str
+    label: str
+    count: int
+    conversations: int
+    newest: str
+    at: datetime | None
+
+    @property
+    def share(self) -> float:
+        """The share of the conversations, in percent."""
+        return 100 * self.count / self.conversations if self.conversations else 0.0
+
+
+Times = Mapping[str, datetime | None]  # when the case of each conversation began
+Values = Mapping[str, Sequence[NamedValue]]  # by conversation
+
+
+def values_of(memory_ids: Iterable[str]) -> Values:
+    """Return the values of these conversations."""
+    rows = Memory.objects.filter(database.in_list("id", memory_ids)).values_list(*_columns())
+    return {row[0]: tuple(_values(*row)) for row in rows}
+
+
 def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) -> Common:
     """Return what the conversations with a flag have in common."""
     every = Memory.objects.all() if among is None else among
@@ -98,12 +129,16 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
     began = beginning(flag)
     timed = rows.annotate(began=began if began is not None else Value(None))
     found = list(timed.order_by("-updated_at").values_list("began", *_columns())[:READ])
+    times = {row[0]: time_in(at) for at, *row in found}
+    return common_in(times, {row[0]: tuple(_values(*row)) for _, *row in found}, everywhere)
+
+
+def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
+    """Return what these cases have in common."""
     having: dict[NamedValue, set[str]] = {}
-    times: dict[str, Any] = {}
-    for at, *row in found:
-        times[row[0]] = at
-        for pair in _values(*row):
-            having.setdefault(pair, set()).add(row[0])
+    for memory_id in times:
+        for pair in values.get(memory_id, ()):
+            having.setdefault(pair, set()).add(memory_id)
     tenants = len({tenant_of(id) for id in times})
     groups = sorted(_groups(having, len(times), everywhere), key=lambda each: each[:3])
     newest = _newest(times)
@@ -114,6 +149,28 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
     shown = tuple(sorted(same, key=lambda each: _PLACES.index(each[0]))[:2])
     since = _oldest(times[id] for id in smallest)
     return Common(len(times), len(smallest), shown, tenants, since, newest)
+
+
+def groups_in(times: Times, values: Values, everywhere: Everywhere) -> list[Group]:
+    """Return the cases by tenant, those with the most cases first; none without tenants."""
+    by_tenant: dict[str, list[str]] = {}
+    for memory_id in times:
+        by_tenant.setdefault(tenant_of(memory_id), []).append(memory_id)
+    by_tenant.pop("", None)
+    found = [
+        _group(tenant, {id: times[id] for id in ids}, values, everywhere)
+        for tenant, ids in by_tenant.items()
+    ]
+    return sorted(found, key=lambda each: (-each.count, each.tenant))
+
+
+def _group(tenant: str, times: Times, values: Values, everywhere: Everywhere) -> Group:
+    labels = Counter(pair for id in times for pair in values.get(id, ()) if pair[0] == "label")
+    pair, count = next(iter(labels.most_common(1)), (("label", ""), 0))
+    label = _words(*pair) if 3 * count >= 2 * len(times) else ""
+    newest = _newest(times) or next(iter(times))
+    conversations = everywhere.count("tenant", tenant)
+    return Group(tenant, label, len(times), conversations, newest, times[newest])
 
 
 def _groups(
@@ -129,11 +186,11 @@ def _groups(
                 yield count, -len(own), pair, own
 
 
-def _oldest(times: Iterable[Any]) -> datetime | None:
-    return time_in(min((each for each in times if each is not None), default=None))
+def _oldest(times: Iterable[datetime | None]) -> datetime | None:
+    return min((each for each in times if each is not None), default=None)
 
 
-def _newest(times: dict[str, Any]) -> str:
+def _newest(times: Times) -> str:
     timed = [(at, id) for id, at in times.items() if at is not None]
     return max(timed)[1] if timed and len(times) < READ else ""
 

@@ -4,7 +4,6 @@ client can solve.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -19,36 +18,34 @@ from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.messages.message import ToolExecutionResultMessage
 from chatmemory.reading import windows
 from chatmemory.reading.clients import ids_of_clients
+from inspector.overview.common import (
+    Common,
+    Everywhere,
+    Group,
+    Values,
+    common_in,
+    groups_in,
+    values_of,
+)
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.page import Line, Row, rows_of
 from inspector.rooms.doctor.reads import Case, Issue, prevention_in
 from inspector.shell.rooms import page_url
 
 MOST_LINES = 5  # further ones are folded
-SHARE, FEWEST = 2 / 3, 3  # of a group that has most cases
+FEWEST = 3  # cases of a line that is not rare
+GROUPS = 5  # tenants under a line
 LISTED = 30  # messages of a list to copy
 CLIENT = "client"
 
 
-class Common(NamedTuple):
-    """The id prefix that most cases share, up to its last slash: `cases` of the `of` cases have
-    it.
+class Whose(NamedTuple):
+    """The values of all cases, such as their tenants and labels, and how many conversations have
+    each value.
     """
 
-    prefix: str
-    cases: int
-    of: int
-
-
-def common_to(memory_ids: Collection[str]) -> Common | None:
-    """Return the prefix that at least two thirds of these conversations share, of at least three
-    cases; None if there is none.
-    """
-    prefixes = Counter(id.rpartition("/")[0] + "/" for id in memory_ids if "/" in id)
-    for prefix, count in prefixes.most_common(1):
-        if count >= max(FEWEST, SHARE * len(memory_ids)):
-            return Common(prefix, count, len(memory_ids))
-    return None
+    values: Values
+    everywhere: Everywhere
 
 
 class MendLine(Line):
@@ -59,9 +56,15 @@ class MendLine(Line):
     """
 
     def __init__(
-        self, found: Sequence[Issue], midnight: datetime, is_red: bool, by_client: bool
+        self,
+        found: Sequence[Issue],
+        midnight: datetime,
+        is_red: bool,
+        by_client: bool,
+        whose: Whose,
     ) -> None:
         super().__init__(midnight)
+        self._whose = whose
         self._issues = sorted(found, key=lambda each: -len(each.cases))
         first = self._issues[0]
         self.is_red, self.by_client = is_red, by_client
@@ -85,10 +88,24 @@ class MendLine(Line):
         can_mend = bool(self.action and first.repairable_for) and not by_client
         self.verb = words.mend_verb(self.count) if can_mend else ""
 
+    @property
+    def _times(self) -> dict[str, datetime | None]:
+        return {id: case.problem.at for id, case in self.cases.items()}
+
     @cached_property
-    def common(self) -> Common | None:
+    def common(self) -> Common:
         """Whose cases most of them are."""
-        return common_to(self.cases.keys())
+        return common_in(self._times, *self._whose)
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when most of them are there, as the overview says of the same cause."""
+        return self.common.since
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The cases of the tenants that have most."""
+        return groups_in(self._times, *self._whose)[:GROUPS]
 
     @cached_property
     def prevention(self) -> str:
@@ -155,21 +172,25 @@ class Mends(NamedTuple):
         return ", ".join(wording.decapitalized(line.title) for line in self.more[:3])
 
 
-def mends(issues: Iterable[Issue], midnight: datetime, is_used: bool) -> Mends:
+def mends(
+    issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
+) -> Mends:
     """Return a line for each cure of refused windows, those with the most new cases today first.
 
     Rare ones, which have no case of today and fewer than three in all, are folded, and so are those
     beyond the first five.
     """
     refused = [each for each in issues if each.severity == "refused"]
-    clients = ids_of_clients({case.memory_id for each in refused for case in each.cases})
+    ids = {case.memory_id for each in refused for case in each.cases}
+    whose = Whose(values_of(ids), everywhere)
+    clients = ids_of_clients(ids)
     groups: dict[tuple[str, str], list[Issue]] = {}
     for each in refused:
         for cure, cases in _by_cure(each, clients):
             if cases:
                 groups.setdefault(cure, []).append(replace(each, cases=cases))
     lines = [
-        MendLine(found, midnight, is_used, by_client=cure[0] == CLIENT)
+        MendLine(found, midnight, is_used, cure[0] == CLIENT, whose)
         for cure, found in groups.items()
     ]
     lines.sort(key=lambda line: (-line.new, -line.count))

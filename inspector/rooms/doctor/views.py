@@ -18,6 +18,7 @@ from chatmemory.reading.overview import overview_stats
 from chatmemory.roles import actor_of
 from inspector.display import render_form, render_page_or_fragment
 from inspector.overview.causes import forget_headlines
+from inspector.overview.common import Everywhere
 from inspector.overview.selection import midnight, pager
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.answered import AnsweredError
@@ -45,7 +46,9 @@ def doctor(request: HttpRequest) -> HttpResponse:
     page = DoctorPage(midnight())
     context = {
         "page": page,
-        "mends": mends(page.issues.used, midnight(), page.made.is_made),
+        "mends": mends(
+            page.issues.used, midnight(), page.made.is_made, Everywhere(stats.conversations)
+        ),
         "conversations": stats.conversations,
         "is_empty": lambda: not any_memory(),
         "elsewhere": [

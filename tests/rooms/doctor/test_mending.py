@@ -7,9 +7,11 @@ import pytest
 from chatmemory import MessageWindow, services
 from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.overview.causes import counted_headlines
+from inspector.overview.common import Everywhere
 from inspector.overview.selection import midnight
 from inspector.rooms.doctor.choosing import choose_providers
-from inspector.rooms.doctor.mending import common_to, mends
+from inspector.rooms.doctor.mending import mends
 from inspector.rooms.doctor.reads import issues
 
 from ...conversations import BRIEF, HI, call, create_and_add, keep, result
@@ -31,8 +33,13 @@ def fleet() -> None:
     keep()
 
 
+def mends_now():
+    everywhere = Everywhere(Memory.objects.count())
+    return mends(issues().used, midnight(), is_used=True, everywhere=everywhere)
+
+
 def test_a_line_is_what_one_mend_would_cure(fleet):
-    found = mends(issues().used, midnight(), is_used=True)
+    found = mends_now()
     lines = {(line.by_client, line.rules[0]): line for line in found.shown}
     assert set(lines) == {
         (False, "dangling_call"),
@@ -41,7 +48,8 @@ def test_a_line_is_what_one_mend_would_cure(fleet):
     }
     mend, theirs = lines[False, "dangling_call"], lines[True, "orphan_result"]
     assert (mend.count, mend.new, mend.verb) == (3, 3, "Mend 3…")
-    assert mend.common == ("shop/", 3, 3)
+    assert mend.common.words == ["shop/"]
+    assert (mend.common.count, mend.common.cases) == (3, 3)
     assert (theirs.count, theirs.verb) == (3, "")
     assert "[1] tool result, call 71  <- here" in theirs.to_copy.splitlines()
     assert [line.new for line in found.shown] == sorted((3, 3, 1), reverse=True)
@@ -85,7 +93,32 @@ def test_what_is_not_refused_is_folded(fleet, operator_client):
     assert "<details open" not in folded
 
 
-def test_a_group_shares_a_prefix_from_two_thirds_of_three_cases_on():
-    assert common_to(["a/1", "a/2", "b/1"]) is None
-    assert common_to(["a/1", "a/2", "a/3", "b/1"]) == ("a/", 3, 4)
-    assert common_to(["a/1", "a/2", "a/3", "b/1", "b/2"]) is None
+def test_a_line_says_whose_its_cases_are_and_since_when(fleet):
+    services.change("shop/dangling-0", labels={"release": "4.2"})
+    create_and_add("shop/fine", MessageWindow(9), [HI])
+    create_and_add("mill/dangling", MessageWindow(9), [HI, call("1"), HI])
+    keep()
+    line = next(each for each in mends_now().shown if each.rules[0] == "dangling_call")
+    assert [(each.tenant, each.count, each.conversations) for each in line.groups] == [
+        ("shop/", 3, 4),
+        ("mill/", 1, 1),
+    ]
+    assert line.groups[0].newest == "shop/dangling-2"
+    assert line.groups[0].label == ""  # one of three has it
+    assert line.since == min(line.cases[f"shop/dangling-{n}"].problem.at for n in range(3))
+
+
+def test_the_doctor_and_the_overview_say_the_same_of_a_cause(fleet, operator_client):
+    line = next(each for each in mends_now().shown if each.rules[0] == "dangling_call")
+    cause = next(
+        each for each in counted_headlines(0).causes if each.name == "refused.dangling_call"
+    )
+    assert (cause.common, cause.since, cause.count) == (line.common, line.since, line.count)
+
+
+def test_an_error_is_pasted_on_the_page_of_the_doctor(fleet, operator_client):
+    page = operator_client.get("/doctor/").text
+    form = page[page.index('<form class="doc__error"') :]
+    assert 'action="/doctor/error/"' in form[: form.index(">")]
+    answer = operator_client.post("/doctor/error/", {"error": "prompt is too long: 9 tokens > 8"})
+    assert "The prompt is too long" in answer.text
