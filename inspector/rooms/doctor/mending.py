@@ -29,7 +29,7 @@ from inspector.overview.common import (
 )
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.page import Line, Row, rows_of
-from inspector.rooms.doctor.reads import Case, Issue, prevention_in
+from inspector.rooms.doctor.reads import Case, Issue, prevention_for, prevention_in
 from inspector.shell.rooms import page_url
 
 MOST_LINES = 5  # further ones are folded
@@ -113,7 +113,9 @@ class MendLine(Line):
         if self.by_client:
             return ""
         rules = [rule for rule in self.rules if not self.verb or RULES[rule].by_policy]
-        found = (prevention_in(rule, self.cases) for rule in rules)
+        values = self._whose.values
+        have_policy = any(name == "policy" for id in self.cases for name, _ in values.get(id, ()))
+        found = (prevention_for(rule, have_policy) for rule in rules)
         return next(filter(None, found), "")
 
     @property

@@ -248,16 +248,20 @@ class Issue:
 
 
 def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
+    """Return advice that prevents the fault of a rule in these conversations, or ""."""
+    if not RULES[rule].by_policy:
+        return prevention_for(rule, have_policy=False)
+    rows = Memory.objects.filter(database.in_list("id", memory_ids))
+    return prevention_for(rule, rows.exclude(policy_kind=None).exists())
+
+
+def prevention_for(rule: str, have_policy: bool) -> str:
     """Return advice that prevents the fault of a rule.
 
-    The advice is "" if it is a policy option and none of these conversations has a policy.
+    The advice is "" if it is a policy option, and none of the conversations has a policy.
     """
     found = RULES[rule]
-    if found.by_policy:
-        rows = Memory.objects.filter(database.in_list("id", memory_ids))
-        if not rows.exclude(policy_kind=None).exists():
-            return ""
-    return found.prevention
+    return "" if found.by_policy and not have_policy else found.prevention
 
 
 def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
