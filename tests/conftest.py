@@ -36,7 +36,7 @@ from . import processes
 from .a_program import LettersEstimator
 from .connecting import connected, connected_to
 from .images import Images, delete_rows
-from .needs import missing_rooms, needs_what_is_missing
+from .needs import is_whole, missing_rooms, needs_what_is_missing
 from .properties import examples
 from .serving import Template, database, prepare, serving
 from .shop import OBJECT
@@ -292,8 +292,9 @@ def pytest_addoption(parser) -> None:
 
 def pytest_ignore_collect(collection_path) -> bool | None:
     """Leave out files that import rooms which are not in the tree."""
-    is_test = collection_path.suffix == ".py"
-    return True if is_test and missing_rooms(collection_path) else None
+    if is_whole() or collection_path.suffix != ".py":
+        return None
+    return True if missing_rooms(collection_path) else None
 
 
 def pytest_collection_modifyitems(config, items) -> None:

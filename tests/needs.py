@@ -73,8 +73,13 @@ def rooms_of(file: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def imported(file: Path) -> Iterator[str]:
-    """Yield the full names of what a module imports."""
+@cache
+def imported(file: Path) -> frozenset[str]:
+    """Return the full names of what a module imports."""
+    return frozenset(_imported(file))
+
+
+def _imported(file: Path) -> Iterator[str]:
     package = file.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
