@@ -22,8 +22,16 @@ from threading import Condition, Thread
 from typing import Any, TypeVar
 
 from inspector.rooms.recorder.folders import spool_folder
-from inspector.rooms.recorder.proxy.headers import CONVERSATION, ClientRequest, Headers
-from inspector.rooms.recorder.proxy.recording import COPIED, Recording, SpoolFile, Unwritten
+from inspector.rooms.recorder.proxy.files import SpoolFile, Unwritten
+from inspector.rooms.recorder.proxy.headers import (
+    CONTENT_LENGTH,
+    CONVERSATION,
+    Answer,
+    RequestHead,
+    head_of,
+    values_by_name,
+)
+from inspector.rooms.recorder.proxy.recording import COPIED, Recording
 
 WAITING_CALLS, WAITING_BYTES = 1_000, 64 * 2**20  # that wait to be written; more are dropped
 FLUSH_SECONDS = 1.0  # in which the thread may end its work when the process ends
@@ -83,13 +91,12 @@ def _wrap(client: Any, writer: Writer) -> None:
 class Exchange:
     """A call that passes: references to its pieces, without a copy."""
 
-    request: ClientRequest
+    head: RequestHead
     provider: str
     body: bytes
     at: float = field(default_factory=time.time)
     began: float = field(default_factory=time.monotonic)
-    status: int = 0
-    headers: Headers = field(default_factory=list)
+    answer: Answer | None = None
     pieces: list[bytes] = field(default_factory=list)
     size: int = 0
     how: str = ""
@@ -111,16 +118,13 @@ class Exchange:
     def write(self, file: SpoolFile) -> None:
         """Write it to a file of the spool."""
         times = (self.at, self.duration)
-        recording = Recording(file, self.request, self.provider, times=times)
+        recording = Recording(file, self.head, self.provider, times=times)
         recording.request_piece(self.body, is_last=True)
-        if self.status:
-            recording.answer(self.status, self.headers)
-        for piece in self.pieces:
-            recording.answer_piece(piece, is_last=False)
-        if self.how == "ended":
-            recording.answer_piece(b"", is_last=True)
+        if self.answer:
+            recording.answer(self.answer)
+            recording.answer_piece(b"".join(self.pieces), is_last=self.how == "ended")
         recording.end(self.how, self.error)
-        recording.close()
+        file.close()
 
 
 class _Transport:
@@ -229,19 +233,21 @@ def _exchange_of(request: Any) -> Exchange | None:
     """Return the exchange of a request that is a call of a model and whose body is in memory, and
     remove the name of its conversation from it.
     """
-    headers = list(request.headers.raw)
-    own = ClientRequest(request.method.encode(), request.url.raw_path, headers)
+    headers = tuple(each for each in request.headers.raw if each[0].lower() != CONTENT_LENGTH)
+    size = sum(len(name) + len(value) for name, value in headers)
+    head = head_of(request.method.encode(), request.url.raw_path, headers, size)
     request.headers.pop(CONVERSATION.decode(), None)
     try:
         body = request.content
     except Exception:  # a stream that only the transport reads: httpx's RequestNotRead
         return None
     port = f":{request.url.port}" if request.url.port else ""
-    return Exchange(own, f"{request.url.host}{port}", body) if own.is_recorded else None
+    return Exchange(head, f"{request.url.host}{port}", body) if head.is_recorded else None
 
 
 def _keep_head(exchange: Exchange, response: Any) -> None:
-    exchange.status, exchange.headers = response.status_code, list(response.headers.raw)
+    headers = response.headers.raw
+    exchange.answer = Answer(response.status_code, b"", headers, values_by_name(headers))
 
 
 # The thread

@@ -22,7 +22,7 @@ from inspector.rooms.calls.call import DropReason, NewCall, Source
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
-from inspector.rooms.recorder.proxy.headers import ClientRequest, narrowed, upstream_of
+from inspector.rooms.recorder.proxy.headers import RequestHead, narrowed
 from inspector.rooms.recorder.proxy.secrets import Cleaner, secrets
 from inspector.rooms.recorder.storing import Storing
 from tests.rooms.calls.exchanges import SEVERAL, exchanges
@@ -376,12 +376,11 @@ def test_packings_that_cannot_be_read_are_not_asked_for(given, passed):
 
 
 def test_the_header_of_anthropic_decides_and_never_the_client():
-    ours = ClientRequest(
-        b"POST", b"/v1/messages", [(b"Host", b"evil"), (b"Anthropic-Version", b"1")]
-    )
-    assert upstream_of(ours).host == "api.anthropic.com"
-    absolute = ClientRequest(b"POST", b"http://evil/v1/responses", [(b"Host", b"evil")])
-    assert upstream_of(absolute).host == "api.openai.com"
+    evil = (b"Host", b"evil")
+    ours = RequestHead(b"POST", b"/v1/messages", (evil, (b"Anthropic-Version", b"1")))
+    assert ours.provider.host == "api.anthropic.com"
+    absolute = RequestHead(b"POST", b"http://evil/v1/responses", (evil,))
+    assert absolute.provider.host == "api.openai.com"
 
 
 def test_calls_that_a_killed_proxy_left_are_read(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -31,6 +32,7 @@ def main() -> None:
     parent = sys.stdin.fileno()
     if not os.read(parent, 1):  # the parent has ended before this proxy was needed
         return
+    gc.freeze()  # modules stay, and need not be searched for what can be freed
     proxy = Proxy(options.spool, options.upstream)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: proxy.stop())

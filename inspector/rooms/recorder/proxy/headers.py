@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .decoding import KNOWN
 from .routes import GEMINI, call_of_path, name_of
+from .secrets import Secrets, secrets_of
 
-Headers = list[tuple[bytes, bytes]]
+Header = tuple[bytes, bytes]
+Headers = tuple[Header, ...]
+CONTENT_LENGTH = b"content-length"
 CONVERSATION = b"x-chatmemory-conversation"
 # All headers that are kept. A provider's support asks for the ids of requests.
-_KEPT = {
+_KEPT = (
     *(b"user-agent", b"anthropic-version", b"anthropic-beta"),
     *(b"x-request-id", b"request-id", b"x-client-request-id"),
-}
+)
 _HOP_BY_HOP = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
     *(b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection", b"http2-settings"),
@@ -55,50 +59,116 @@ ANTHROPIC, OPENAI = Upstream.at("https://api.anthropic.com"), Upstream.at("https
 GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 
-def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
-    """Return the first value of a header, or b"". The name is in small letters."""
-    return next((value for each, value in headers if each.lower() == name), b"")
+@dataclass(frozen=True, eq=False)
+class RequestHead:
+    """The head of a request, without the value of Content-Length, and all that follows from it.
 
-
-@dataclass(eq=False)
-class ClientRequest:
-    """A request of a client, with its headers as received.
-
-    `pieces` of its body have not been passed on yet. `kept` pieces can be sent again. `is_old`
-    means HTTP/1.0.
+    Programs repeat their heads: `head_of` returns the same object for equal ones, so that each
+    question is answered once.
     """
 
     method: bytes = b""
     target: bytes = b""
-    headers: Headers = field(default_factory=list)
-    pieces: list[bytes] = field(default_factory=list)
-    kept: list[bytes] = field(default_factory=list)
-    size: int = 0
-    has_head: bool = False
-    is_whole: bool = False
-    is_old: bool = False
-    keeps_alive: bool = True
+    headers: Headers = ()
 
     def header(self, name: bytes) -> bytes:
-        return value_of(self.headers, name)
+        """Return the first value of a header, or b"". The name is in small letters."""
+        return self.values.get(name, b"")
 
-    @property
+    @cached_property
+    def values(self) -> Mapping[bytes, bytes]:
+        """The first value of each header, by its name in small letters."""
+        return values_by_name(self.headers)
+
+    @cached_property
     def path(self) -> str:
         return self.target.partition(b"?")[0].decode("latin1")
 
-    @property
+    @cached_property
     def is_recorded(self) -> bool:
         """Whether this is a call of a model. Multipart forms and other bodies are not recorded."""
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
         return self.method == b"POST" and is_json and call_of_path(self.path) != ""
 
-    @property
+    @cached_property
     def passed_name(self) -> str:
         """The name under which an unrecorded request is counted; "" for requests that only read,
         which are no model calls.
         """
         return name_of("POST", self.path) if self.method == b"POST" else ""
+
+    @cached_property
+    def is_chunked(self) -> bool:
+        return self.header(b"transfer-encoding") != b""
+
+    @cached_property
+    def awaits_word(self) -> bool:
+        """Whether the client sends the body once it is told to."""
+        return self.header(b"expect").lower() == b"100-continue"
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        return secrets_of(self.headers, self.target)
+
+    @cached_property
+    def refusal(self) -> tuple[int, str] | None:
+        """The status and the reason if the request is refused, or None.
+
+        Requests of pages of other sites are refused, although a browser sends them from this
+        machine.
+        """
+        if not _is_local(self.header(b"host")):
+            return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
+        origin = self.header(b"origin")
+        if origin and not _is_local(origin.rpartition(b"://")[2]):
+            return 403, "only pages of this machine are answered"
+        if self.method == b"CONNECT" or not self.target.startswith(b"/"):
+            return 400, "the recorder is no proxy of a client's choice: ask for a path"
+        if self.header(b"upgrade").lower() == b"websocket":
+            why = "WebSockets are not recorded: let the client use HTTP, or its provider directly"
+            return 501, why
+        return None
+
+    @cached_property
+    def provider(self) -> Upstream:
+        """The provider of the request. The client's choice of a host is ignored."""
+        if self.header(b"anthropic-version"):
+            return ANTHROPIC
+        if call_of_path(self.path) == GEMINI or self.path.startswith("/v1beta/"):
+            return GOOGLE
+        return GOOGLE if self.header(b"x-goog-api-key") else OPENAI
+
+
+_same_head = lru_cache(maxsize=256)(RequestHead)
+_REMEMBERED = 4096  # bytes of headers
+
+
+def head_of(method: bytes, target: bytes, headers: Headers, size: int = 0) -> RequestHead:
+    """Return the head of a request whose headers have about `size` bytes."""
+    made = _same_head if size < _REMEMBERED else RequestHead
+    return made(method, target, headers)
+
+
+NO_HEAD = RequestHead()
+
+
+@dataclass(eq=False, slots=True)
+class ClientRequest:
+    """A request of a client, as it comes. `length` is the value of its Content-Length, or b"".
+
+    `pieces` of its body have not been passed on yet. `kept` pieces can be sent again. `is_old`
+    means HTTP/1.0.
+    """
+
+    head: RequestHead = NO_HEAD
+    length: bytes = b""
+    pieces: list[bytes] = field(default_factory=list)
+    kept: list[bytes] = field(default_factory=list)
+    size: int = 0
+    is_whole: bool = False
+    is_old: bool = False
+    keeps_alive: bool = True
 
     def take(self) -> bytes:
         """Return the part of the body received since the last call.
@@ -116,20 +186,20 @@ class ClientRequest:
         return data
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Answer:
-    """An answer of an upstream. `pieces` of its body have not been passed back."""
+    """An answer of an upstream. `pieces` of its body have not been passed back. `values` has the
+    first value of each header, by its name in small letters.
+    """
 
     status: int = 0
     reason: bytes = b""
-    headers: Headers = field(default_factory=list)
+    headers: list[Header] = field(default_factory=list)
+    values: dict[bytes, bytes] = field(default_factory=dict)
     pieces: list[bytes] = field(default_factory=list)
     has_head: bool = False
     is_whole: bool = False
     keeps_alive: bool = True
-
-    def has(self, name: bytes) -> bool:
-        return any(each.lower() == name for each, _ in self.headers)
 
     def take(self) -> bytes:
         data = b"".join(self.pieces)
@@ -137,40 +207,19 @@ class Answer:
         return data
 
 
-def upstream_of(request: ClientRequest) -> Upstream:
-    """Return the provider of a request. The client's choice of a host is ignored."""
-    if request.header(b"anthropic-version"):
-        return ANTHROPIC
-    path = request.path
-    if call_of_path(path) == GEMINI or path.startswith("/v1beta/"):
-        return GOOGLE
-    return GOOGLE if request.header(b"x-goog-api-key") else OPENAI
+def values_by_name(headers: Iterable[Header]) -> dict[bytes, bytes]:
+    """Return the first value of each header, by its name in small letters."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        found.setdefault(name.lower(), value)
+    return found
 
 
-def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def kept_headers(values: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Return the headers that are kept of those whose first values are given by name."""
     return {
-        name.lower().decode("latin1"): value.decode("latin1")
-        for name, value in headers
-        if name.lower() in _KEPT
+        name.decode("latin1"): values[name].decode("latin1") for name in _KEPT if name in values
     }
-
-
-def refusal(request: ClientRequest) -> tuple[int, str] | None:
-    """Return the status and the reason if a request is refused, or None.
-
-    Requests of pages of other sites are refused, although a browser sends them from this machine.
-    """
-    if not _is_local(request.header(b"host")):
-        return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
-    origin = request.header(b"origin")
-    if origin and not _is_local(origin.rpartition(b"://")[2]):
-        return 403, "only pages of this machine are answered"
-    if request.method == b"CONNECT" or not request.target.startswith(b"/"):
-        return 400, "the recorder is no proxy of a client's choice: ask for a path"
-    if request.header(b"upgrade").lower() == b"websocket":
-        why = "WebSockets are not recorded: let the client use HTTP, or its provider directly"
-        return 501, why
-    return None
 
 
 def _is_local(place: bytes) -> bool:
@@ -180,21 +229,27 @@ def _is_local(place: bytes) -> bool:
     return name.strip("[]") in _LOCAL
 
 
-def passed(request: ClientRequest, to: Upstream) -> Headers:
-    """Return the headers that are passed on with a request."""
-    named = request.header(b"connection")
-    own = {each.strip().lower() for each in named.split(b",")} - {b"content-length"}
-    left_out = {*_HOP_BY_HOP, *own, b"host", b"expect", CONVERSATION}
-    found = [(b"Host", to.name)]
-    for name, value in request.headers:
+@lru_cache(maxsize=64)
+def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
+    """Return the head that is passed on with a request, as its parts before and behind the value of
+    Content-Length. Without this header there is one part.
+    """
+    own = {each.strip().lower() for each in head.header(b"connection").split(b",")}
+    left_out = {*_HOP_BY_HOP, *(own - {CONTENT_LENGTH}), b"host", b"expect", CONVERSATION}
+    first = b"%s %s%s HTTP/1.1" % (head.method, to.path.encode(), head.target)
+    parts = [[first, b"Host: " + to.name]]
+    for name, value in head.headers:
         small = name.lower()
-        if small == b"accept-encoding":
-            found.append((name, narrowed(value)))
+        if small == CONTENT_LENGTH:
+            parts[-1].append(name + b": ")
+            parts.append([b""])
         elif small not in left_out:
-            found.append((name, value))
-    if request.header(b"transfer-encoding"):
-        found.append((b"Transfer-Encoding", b"chunked"))
-    return found
+            known = narrowed(value) if small == b"accept-encoding" else value
+            parts[-1].append(b"%s: %s" % (name, known))
+    if head.is_chunked:
+        parts[-1].append(b"Transfer-Encoding: chunked")
+    parts[-1].append(b"\r\n")
+    return [*map(b"\r\n".join, parts)]
 
 
 def narrowed(encodings: bytes) -> bytes:
@@ -206,8 +261,8 @@ def narrowed(encodings: bytes) -> bytes:
     return ", ".join(known or ["identity"]).encode("latin1")
 
 
-def passed_back(answer: Answer) -> Headers:
+def passed_back(answer: Answer) -> list[Header]:
     """Return the headers of an answer that are passed back."""
-    named = value_of(answer.headers, b"connection")
-    own = {each.strip().lower() for each in named.split(b",")} | _HOP_BY_HOP
-    return [(name, value) for name, value in answer.headers if name.lower() not in own]
+    named = answer.values.get(b"connection", b"")
+    own = _HOP_BY_HOP.union(each.strip().lower() for each in named.split(b","))
+    return [each for each in answer.headers if each[0].lower() not in own]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import httptools
 
-from .headers import Answer, ClientRequest
+from .headers import CONTENT_LENGTH, NO_HEAD, Answer, ClientRequest, Header, head_of, values_by_name
 
 LAST_CHUNK = b"0\r\n\r\n"
 HEAD_BYTES = 2**18  # of a request or an answer before its body
@@ -28,7 +28,8 @@ class RequestReader:
         self.requests: deque[ClientRequest] = deque()
         self._newest = ClientRequest()  # the one whose bytes come
         self._parser = httptools.HttpRequestParser(self)
-        self._head_size = 0
+        self._target, self._headers = b"", list[Header]()
+        self._head_size = self._named_size = 0
 
     def feed(self, data: bytes) -> None:
         """Read bytes. Raises Malformed."""
@@ -41,7 +42,7 @@ class RequestReader:
                 self.feed(rest)
         except httptools.HttpParserError as error:
             raise Malformed(str(error)) from error
-        if not self._newest.has_head:
+        if self._newest.head is NO_HEAD:
             self._head_size += len(data)
             if self._head_size > HEAD_BYTES:
                 raise Malformed("the head is too large", 431)
@@ -51,21 +52,27 @@ class RequestReader:
     def on_message_begin(self) -> None:
         self._newest = ClientRequest()
         self.requests.append(self._newest)
-        self._head_size = 0
+        self._target, self._headers = b"", []
+        self._head_size = self._named_size = 0
 
     def on_url(self, url: bytes) -> None:
-        self._newest.target += url
+        self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._newest.has_head:  # a trailer is not passed on
-            self._newest.headers.append((name, value))
+        request = self._newest
+        if request.head is not NO_HEAD:  # a trailer is not passed on
+            return
+        if len(name) == len(CONTENT_LENGTH) and name.lower() == CONTENT_LENGTH:
+            request.length, value = value, b""
+        self._headers.append((name, value))
+        self._named_size += len(name) + len(value)
 
     def on_headers_complete(self) -> None:
-        request = self._newest
-        request.has_head = True
-        request.method = self._parser.get_method()
-        request.is_old = self._parser.get_http_version() == "1.0"
-        request.keeps_alive = self._parser.should_keep_alive()
+        request, parser = self._newest, self._parser
+        method = parser.get_method()
+        request.head = head_of(method, self._target, tuple(self._headers), self._named_size)
+        request.is_old = parser.get_http_version() == "1.0"
+        request.keeps_alive = parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:
         self._newest.pieces.append(data)
@@ -75,12 +82,18 @@ class RequestReader:
 
 
 class AnswerReader:
-    """Reads one answer of an upstream. Informational answers before it are left out."""
+    """Reads the answers of an upstream on one connection. Informational answers before an answer
+    are left out.
+    """
 
-    def __init__(self, request: ClientRequest) -> None:
-        self.answer = Answer()
-        self._request = request
+    def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
+        self.begin(b"")
+
+    def begin(self, method: bytes) -> None:
+        """Begin the answer to a request with this method."""
+        self.answer = Answer()
+        self._method = method
         self._size = 0
 
     def feed(self, data: bytes) -> None:
@@ -91,7 +104,7 @@ class AnswerReader:
             raise Malformed("it speaks another protocol from here on") from error
         except httptools.HttpParserError as error:
             # Without a body in spite of its length, as for HEAD, the next bytes are none of it
-            if not (self.answer.has_head and self._request.method == b"HEAD"):
+            if not (self.answer.has_head and self._method == b"HEAD"):
                 raise Malformed(str(error)) from error
         self._size += len(data)
         if not self.answer.has_head and self._size > HEAD_BYTES:
@@ -100,7 +113,7 @@ class AnswerReader:
     def end(self) -> bool:
         """Say that the connection has ended. Return whether the answer is whole."""
         answer = self.answer
-        has_size = answer.has(b"content-length") or answer.has(b"transfer-encoding")
+        has_size = CONTENT_LENGTH in answer.values or b"transfer-encoding" in answer.values
         if answer.has_head and not has_size:
             answer.is_whole, answer.keeps_alive = True, False
         return answer.is_whole
@@ -125,18 +138,20 @@ class AnswerReader:
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if self.answer.has_head:
+        answer = self.answer
+        if answer.has_head:
             return
         if 100 <= status < 200:
-            self.answer.reason = b""
-            self.answer.headers.clear()
+            answer.reason = b""
+            answer.headers.clear()
             return
-        self.answer.has_head = True
-        self.answer.status = status
-        self.answer.keeps_alive = self._parser.should_keep_alive()
-        if self._request.method == b"HEAD":
-            self.answer.is_whole = True
-            self.answer.keeps_alive = False  # the parser waits for a body
+        answer.has_head = True
+        answer.status = status
+        answer.values = values_by_name(answer.headers)
+        answer.keeps_alive = self._parser.should_keep_alive()
+        if self._method == b"HEAD":
+            answer.is_whole = True
+            answer.keeps_alive = False  # the parser waits for a body
 
     def on_body(self, data: bytes) -> None:
         if not self.answer.is_whole:

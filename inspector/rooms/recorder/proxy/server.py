@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from threading import Condition, Thread, stack_size
 
+from .files import FileKeeper
 from .handover import HandOver
 from .headers import Upstream
-from .recording import Unwritten
 from .session import IDLE_SECONDS, Session
 
 ENDING_SECONDS = 600  # in which calls in flight may end
@@ -31,8 +31,8 @@ class Proxy:
     """
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
-        self.spool, self.upstream = spool, upstream
-        self.unwritten = Unwritten()
+        self.upstream = upstream
+        self.files = FileKeeper(spool)
         self.is_stopping = False
         self._sessions: set[Session] = set()
         self._changed = Condition()
@@ -111,6 +111,6 @@ class Proxy:
             for session in self._sessions:
                 session.end_if_idle()
             self._changed.wait_for(lambda: not self._sessions, ENDING_SECONDS)
-        self.unwritten.write(self.spool)
+        self.files.end()
         os.close(self._woken)
         os.close(self._waker)

@@ -11,22 +11,33 @@ import json
 import select
 import socket
 import ssl
+import struct
 from contextlib import suppress
 from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from .headers import RESENT, Answer, ClientRequest, Upstream, passed, passed_back, refusal
-from .headers import upstream_of as provider_of
+from .files import SpoolFile
+from .headers import (
+    CONTENT_LENGTH,
+    NO_HEAD,
+    RESENT,
+    Answer,
+    ClientRequest,
+    RequestHead,
+    Upstream,
+    passed_back,
+    passed_head,
+)
 from .parsing import LAST_CHUNK, AnswerReader, Malformed, RequestReader, chunk, head
-from .recording import Recording, SpoolFile, count_passed
+from .recording import Recording, count_passed
 
 if TYPE_CHECKING:
     from .server import Proxy
 
 READ = 2**16
 _CONNECT_SECONDS = 30
-_SEND_SECONDS = 600  # in which an upstream must take more of a request
+_TIMEOUT = struct.pack("ll", 600, 0)  # seconds in which an upstream must take more of a request
 IDLE_SECONDS = 10  # in which a client may send a request to a proxy that has been replaced
 _LINGERING_SECONDS = 2  # in which a client that is refused may send the rest
 _LEAVING = getattr(select, "POLLRDHUP", 0)  # Linux
@@ -52,18 +63,30 @@ class _Broken(Exception):
 
 
 class _Connection:
-    """A connection to an upstream. Raises _Broken if it cannot be opened."""
+    """A connection to an upstream, with the client that waits for its answers. Raises _Broken if
+    the connection cannot be opened.
+    """
 
-    def __init__(self, to: Upstream, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, to: Upstream, tls: ssl.SSLContext | None, client: socket.socket) -> None:
         self.is_used = False
+        self.reader = AnswerReader()
         try:
             self.socket = socket.create_connection((to.host, to.port), _CONNECT_SECONDS)
             if tls:
                 self.socket = tls.wrap_socket(self.socket, server_hostname=to.host)
         except OSError as error:
             raise _Broken(str(error) or type(error).__name__) from error
-        self.socket.settimeout(_SEND_SECONDS)
+        self.socket.settimeout(None)  # Python would ask before each call whether it has to wait
+        for timeout in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            self.socket.setsockopt(socket.SOL_SOCKET, timeout, _TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._client, self._poll = client, select.poll()
+        self._poll.register(self.socket, select.POLLIN)
+        self._watch_client(select.POLLIN)
+
+    def _watch_client(self, events: int) -> None:
+        self._watched = events
+        self._poll.register(self._client, events)
 
     def has_data(self) -> bool:
         """Whether decrypted bytes wait, which a poll does not see."""
@@ -71,15 +94,43 @@ class _Connection:
 
     def is_idle(self) -> bool:
         """Whether it is open and the upstream has sent nothing since its last answer."""
-        poll = select.poll()
-        poll.register(self.socket, select.POLLIN)
-        return not self.has_data() and not poll.poll(0)
+        return not self.has_data() and self.socket.fileno() not in dict(self._poll.poll(0))
+
+    def wait(self) -> None:
+        """Wait until the upstream has sent something. Raises _ClientGone if the client leaves.
+
+        Data of the client is its next request.
+        """
+        if self.has_data():
+            return
+        client = self._client.fileno()
+        if self._watched != select.POLLIN:
+            self._watch_client(select.POLLIN)
+        while not (events := dict(self._poll.poll())).keys() - {client}:
+            if events[client] & ~select.POLLIN or not _has_data(self._client):
+                raise _ClientGone
+            self._watch_client(_LEAVING)
 
     def send(self, data: bytes) -> None:
         try:
             self.socket.sendall(data)
         except OSError as error:
             raise _UpstreamGone from error
+
+    def read(self) -> None:
+        """Read what has come of the answer. Raises _Broken."""
+        is_stale = self.is_used and not self.reader.has_begun
+        try:
+            data = self.socket.recv(READ)
+        except OSError as error:
+            raise _Broken(str(error) or "it has closed the connection", is_stale) from error
+        try:
+            if data:
+                self.reader.feed(data)
+            elif not self.reader.end():
+                raise _Broken("it has closed the connection", is_stale)
+        except Malformed as error:
+            raise _Broken(str(error)) from error
 
     def close(self) -> None:
         with suppress(OSError):
@@ -95,7 +146,6 @@ class Session:
         self._upstream: dict[Upstream, _Connection] = {}
         self._turn, self._is_busy = Lock(), False
         self._has_begun = False  # the answer that is passed back
-        self._file: SpoolFile | None = None  # of the next call
 
     def end_if_idle(self) -> None:
         """Let a connection without a call end. Bytes that have come are still read."""
@@ -120,8 +170,6 @@ class Session:
         finally:
             for each in self._upstream.values():
                 each.close()
-            if self._file:
-                self._file.close()
             self._close()
 
     def _close(self) -> None:
@@ -135,7 +183,7 @@ class Session:
     def _next(self) -> ClientRequest | None:
         """Return the next request once its head has come; None if the client has left."""
         waiting = self._reader.requests
-        while not (waiting and waiting[0].has_head):
+        while not (waiting and waiting[0].head is not NO_HEAD):
             data = self._client.recv(READ)
             if not data:
                 return None
@@ -154,30 +202,16 @@ class Session:
             raise _ClientGone
         self._reader.feed(data)
 
-    def _wait_for(self, connection: _Connection) -> None:
-        """Wait until an upstream has sent something. Raises _ClientGone if the client leaves.
-
-        Data of the client is its next request.
-        """
-        if connection.has_data():
-            return
-        poll, client = select.poll(), self._client.fileno()
-        poll.register(connection.socket, select.POLLIN)
-        poll.register(client, select.POLLIN)
-        while not (events := dict(poll.poll())).keys() - {client}:
-            if events[client] & ~select.POLLIN or not _has_data(self._client):
-                raise _ClientGone
-            poll.modify(client, _LEAVING)
-
     # Answering
 
     def _answer(self, request: ClientRequest) -> bool:
         """Answer a request. Return whether the connection stays open."""
-        if why := refusal(request):
+        if why := request.head.refusal:
             self._refuse(*why)
             return False
-        to = self._proxy.upstream or provider_of(request)
-        recording = self._recording(request, to)
+        to = self._proxy.upstream or request.head.provider
+        file = self._proxy.files.take()
+        recording = self._recording(request.head, to, file)
         self._has_begun = False
         try:
             return self._pass_on(request, to, recording)
@@ -195,24 +229,16 @@ class Session:
         finally:
             if recording:
                 recording.end("cut", "the recorder was stopped")
-                self._close_file(recording)
+            self._proxy.files.give_back(file)
 
-    def _recording(self, request: ClientRequest, to: Upstream) -> Recording | None:
-        spool, unwritten = self._proxy.spool, self._proxy.unwritten
-        unwritten.write(spool)
-        file, self._file = self._file or SpoolFile(spool, unwritten), None
+    def _recording(self, head: RequestHead, to: Upstream, file: SpoolFile) -> Recording | None:
         try:
-            if request.is_recorded:
-                return Recording(file, request, to.host)
-            count_passed(file, request)
+            if head.is_recorded:
+                return Recording(file, head, to.host)
+            count_passed(file, head)
         except Exception as error:  # the call goes on without its recording
             file.give_up(error)
         return None
-
-    def _close_file(self, recording: Recording) -> None:
-        """Close the file of a call, and open the next one, while the client reads the answer."""
-        recording.close()
-        self._file = SpoolFile(self._proxy.spool, self._proxy.unwritten)
 
     def _refuse(self, status: int, why: str) -> None:
         """Answer a request that is not passed on. The connection ends."""
@@ -260,7 +286,7 @@ class Session:
             return known
         if known:
             known.close()
-        return _Connection(to, self._proxy.tls if to.is_secure else None)
+        return _Connection(to, self._proxy.tls if to.is_secure else None, self._client)
 
     def _exchange(
         self,
@@ -273,12 +299,12 @@ class Session:
         open. Raises _Broken.
         """
         is_kept = False
+        connection.reader.begin(request.head.method)
         try:
             with suppress(_UpstreamGone):  # it may have answered before
                 self._send(connection, request, to, recording)
-            reader = AnswerReader(request)
-            stays_open = self._pass_back(connection, reader, request, recording)
-            is_kept = reader.answer.keeps_alive and request.is_whole
+            stays_open = self._pass_back(connection, request, recording)
+            is_kept = connection.reader.answer.keeps_alive and request.is_whole
             return stays_open and request.is_whole
         finally:
             if is_kept:
@@ -294,11 +320,10 @@ class Session:
         recording: Recording | None,
     ) -> None:
         """Send what has come of a request, and the rest as it comes. Raises _UpstreamGone."""
-        first = b"%s %s%s HTTP/1.1" % (request.method, to.path.encode(), request.target)
-        unsent = head(first, passed(request, to))
-        is_chunked = bool(request.header(b"transfer-encoding"))
+        unsent = request.length.join(passed_head(request.head, to))
+        is_chunked = request.head.is_chunked
         again = b"".join(request.kept)
-        if request.header(b"expect").lower() == b"100-continue" and not request.is_whole:
+        if request.head.awaits_word and not request.is_whole:
             self._client.sendall(_GO_ON)
         while True:
             new = request.take()
@@ -321,7 +346,6 @@ class Session:
     def _pass_back(
         self,
         connection: _Connection,
-        reader: AnswerReader,
         request: ClientRequest,
         recording: Recording | None,
     ) -> bool:
@@ -329,18 +353,18 @@ class Session:
 
         Bytes that arrive together are recorded before any is passed on.
         """
-        answer = reader.answer
+        answer = connection.reader.answer
         stays_open = is_chunked = False
         while not answer.is_whole:
-            self._wait_for(connection)
-            self._read_answer(connection, reader)
+            connection.wait()
+            connection.read()
             if not answer.has_head:
                 continue
             unsent = b""
             if not self._has_begun:
                 self._has_begun = True
                 if recording:
-                    recording.answer(answer.status, answer.headers)
+                    recording.answer(answer)
                 is_chunked = not request.is_old and _needs_chunks(answer, request)
                 is_ended = request.is_old or not request.keeps_alive or self._proxy.is_stopping
                 stays_open = not is_ended
@@ -355,25 +379,11 @@ class Session:
             self._client.sendall(unsent)
         return stays_open
 
-    def _read_answer(self, connection: _Connection, reader: AnswerReader) -> None:
-        is_stale = connection.is_used and not reader.has_begun
-        try:
-            data = connection.socket.recv(READ)
-        except OSError as error:
-            raise _Broken(str(error) or "it has closed the connection", is_stale) from error
-        try:
-            if data:
-                reader.feed(data)
-            elif not reader.end():
-                raise _Broken("it has closed the connection", is_stale)
-        except Malformed as error:
-            raise _Broken(str(error)) from error
-
 
 def _needs_chunks(answer: Answer, request: ClientRequest) -> bool:
     """Whether an answer has a body whose length is not known at its beginning."""
-    has_body = request.method != b"HEAD" and answer.status not in (204, 304)
-    return has_body and not answer.has(b"content-length")
+    has_body = request.head.method != b"HEAD" and answer.status not in (204, 304)
+    return has_body and CONTENT_LENGTH not in answer.values
 
 
 def _answer_head(answer: Answer, request: ClientRequest, is_chunked: bool, is_ended: bool) -> bytes:
