@@ -24,6 +24,7 @@ from chatmemory.exceptions import (
     WindowTooLarge,
 )
 from chatmemory.inserted import NewMessage
+from chatmemory.ledger import sql
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder, is_unchanged
@@ -286,8 +287,7 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
     """Count messages as `count_ahead` does. Return the name of the conversation's estimator, and
     how many messages its window has; None and 0 for an unknown id.
     """
-    rows = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", "window_count")
-    name, count = next(iter(rows), (None, 0))
+    name, count = sql.estimator_and_count(memory_id) or (None, 0)
     count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
     return name, count
 

@@ -416,7 +416,8 @@ def remember_payload(message: ChatMessage) -> None:
     """Store the payload of a message with the message, so that comparisons of lists do not compute
     it again.
     """
-    message.__dict__["_payload"] = _payload(message)
+    if "_payload" not in message.__dict__:
+        message.__dict__["_payload"] = _payload(message)
 
 
 def _is_system(entry: Entry) -> bool:

@@ -2,7 +2,7 @@
 
 Django's ORM takes several times as long for these small statements as the database. Statements that
 are not part of every add, or of every read of a window or a step, use the ORM. Each statement names
-its conversation, so that a cluster sends it to one node.
+its conversation, so that a cluster sends it to one node. Rooms with as frequent rows use `Table`.
 
 A cursor takes as long as a short statement, so that a transaction passes on its own. Each cursor is
 closed after its last use: an error keeps that of the failed statement for a while, and SQLite keeps
@@ -14,7 +14,7 @@ the file open with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -85,7 +85,7 @@ _END_STAYS = """UPDATE chatmemory_stay SET left_step = %(step)s, reason = %(reas
     WHERE memory_id = %(id)s AND n BETWEEN %(first)s AND %(last)s"""
 
 
-class _Table(Generic[M]):
+class Table(Generic[M]):
     """A table. Rows are read as instances of its model, and inserted from objects with its columns
     as attributes.
     """
@@ -102,6 +102,8 @@ class _Table(Generic[M]):
         self._select = f"SELECT {columns} FROM {name} WHERE"
         self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
         self.copy = f"COPY {name} ({columns}) FROM STDIN"
+        pairs = ", ".join(f"{each} = %s" for each in self.names[1:])
+        self._update = f"UPDATE {name} SET {pairs} WHERE {self.names[0]} = %s"
 
     def read(self, cursor: CursorWrapper, condition: str, **values: Any) -> M | None:
         """Return the row for which a condition is true, as an instance, or None."""
@@ -116,6 +118,18 @@ class _Table(Generic[M]):
             if found[n] is not None and found[n].tzinfo is None:
                 found[n] = found[n].replace(tzinfo=cursor.db.timezone)
         return self._model.from_db(cursor.db.alias, self.names, found)
+
+    def add(self, rows: Iterable[Any], cursor: CursorWrapper) -> None:
+        """Insert rows."""
+        _execute(cursor, self.insert, [self.stored(row, cursor.db) for row in rows])
+
+    def save(self, row: M, cursor: CursorWrapper) -> None:
+        """Insert a new row, or write all columns of a stored one, whose first column is its id."""
+        if row._state.adding:
+            self.add([row], cursor)
+        else:
+            id, *others = self.stored(row, cursor.db)
+            cursor.execute(self._update, [*others, id])
 
     def stored(self, row: Any, db: BaseDatabaseWrapper) -> list[Any]:
         """Return the values of a row for the driver."""
@@ -150,8 +164,8 @@ def _text(time: datetime, zone: tzinfo) -> str:
     return str(make_naive(time, zone))
 
 
-_MEMORIES, _STEPS = _Table(Memory), _Table(Step)
-_MESSAGES, _STAYS = _Table(Message), _Table(Stay)
+_MEMORIES, _STEPS = Table(Memory), Table(Step)
+_MESSAGES, _STAYS = Table(Message), Table(Stay)
 _NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
     WHERE memory_id = %(id)s AND action = %(action)s ORDER BY at DESC, id DESC LIMIT 1"""
 
@@ -204,6 +218,18 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
         return select + _OPEN, {"id": memory_id}
     bounds = {"at": step.n, "oldest": step.oldest, "last": step.last_stay}
     return select + _OPEN_AT, {"id": memory_id, **bounds}
+
+
+def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
+    """Return the name of a conversation's estimator and the number of messages in its window, or
+    None.
+    """
+    found = rows(
+        "SELECT policy_estimator, window_count FROM chatmemory_memory "
+        "WHERE id = %(id)s AND deleted_at IS NULL",
+        {"id": memory_id},
+    )
+    return next(iter(found), None)
 
 
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -99,14 +99,13 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
     return [(id, lists[id]) for id in ids if id in lists]
 
 
-def keep_ends(memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime) -> None:
-    """Store the digests by which a run is found, in the transaction of its newest call.
+def ends_of(
+    memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
+) -> Iterator[CallEnd]:
+    """Yield the rows by which a run is found.
 
-    These are the digests of its end, and of its first message, for a call that was sent again or
+    These have the digests of its end, and of its first message, for a call that was sent again or
     comes late.
     """
-    CallEnd.objects.filter(memory_id=memory_id).delete()
-    CallEnd.objects.bulk_create(
-        CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)
-        for each in {*ends(digests), digests[0]}
-    )
+    for each in {*ends(digests), digests[0]}:
+        yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -39,11 +39,12 @@ class NewCall:
     """A call, before it is stored.
 
     The `request` is in the `format` of the provider. It `is_exact` if it is the whole request, as
-    the recorder sees it and OpenInference sends it; `body` has its bytes, if they are known. Calls
-    with the same `key` are one call and stored once. `session` is the app's name of the
-    conversation, or ""; `sender` is the name of the instrumentation. `error` is a message that came
-    in place of an answer, or the reason why none came; `duration` is in seconds. `removed` is the
-    number of places of the body from which a secret was removed: then it is not exact.
+    the recorder sees it and OpenInference sends it; `style` is the style of its bytes, if they are
+    known (see `spelling`). Calls with the same `key` are one call and stored once. `session` is the
+    app's name of the conversation, or ""; `sender` is the name of the instrumentation. `error` is a
+    message that came in place of an answer, or the reason why none came; `duration` is in seconds.
+    `removed` is the number of places of the body from which a secret was removed: then it is not
+    exact.
     """
 
     key: str
@@ -61,7 +62,7 @@ class NewCall:
     is_exact: bool = True
     session: str = ""
     sender: str = ""
-    body: bytes | None = None
+    style: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     removed: int = 0
 

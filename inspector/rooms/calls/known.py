@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from threading import Lock
 from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError
@@ -21,10 +19,8 @@ from chatmemory.formats import FORMATS
 from chatmemory.ledger.validation import Storable, storable_messages
 from chatmemory.messages.message import AiMessage, ChatMessage, ToolExecutionResultMessage
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, OWN_FIELDS, RESPONSES, made_of
+from inspector.rooms.calls.newest import Newest
 from inspector.rooms.calls.patches import Patch, patch
-
-LISTS = 64  # that are known
-CHARACTERS = 2**25  # of their turns together
 
 spell = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -41,13 +37,15 @@ class Group:
 
 @dataclass(frozen=True)
 class KnownList:
-    """A list that was read: its turns as texts, and its messages, each with the index of its turn.
+    """A list that was read: its turns as JSON and as texts, and its messages, each with the index
+    of its turn.
 
     `storable` is the number of messages, from the first on, that are known to be storable, and
     `groups` has rendered messages by the identity of the first one.
     """
 
     format: str
+    raw: Sequence[Any]
     turns: Sequence[str]
     messages: tuple[ChatMessage, ...]
     places: Sequence[int]
@@ -55,35 +53,11 @@ class KnownList:
     groups: Mapping[int, Group] = field(default_factory=dict)
 
     @property
-    def size(self) -> int:
-        return sum(map(len, self.turns))
+    def key(self) -> tuple[str, ...]:
+        return (self.format, *self.turns[:2])
 
 
-class _Newest:
-    """The lists that were read last, by their format and their first turns."""
-
-    def __init__(self) -> None:
-        self._lists: OrderedDict[tuple[str, ...], KnownList] = OrderedDict()
-        self._lock = Lock()
-        self._size = 0
-
-    def get(self, format: str, turns: Sequence[str]) -> KnownList | None:
-        with self._lock:
-            return self._lists.get((format, *turns[:2]))
-
-    def put(self, known: KnownList) -> None:
-        with self._lock:
-            key = (known.format, *known.turns[:2])
-            if before := self._lists.pop(key, None):
-                self._size -= before.size
-            self._lists[key] = known
-            self._size += known.size
-            while self._lists and (len(self._lists) > LISTS or self._size > CHARACTERS):
-                _, oldest = self._lists.popitem(last=False)
-                self._size -= oldest.size
-
-
-_NEWEST = _Newest()
+_NEWEST: Newest[tuple[str, ...], KnownList] = Newest()
 
 
 def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
@@ -95,8 +69,8 @@ def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
         raw = known.find(dict(request))
         if raw is None or not all(isinstance(turn, dict) for turn in raw.turns):
             return None
-        turns = [*map(spell, raw.turns)]
-        before = _NEWEST.get(format, turns)
+        before = _NEWEST.get((format, *map(spell, raw.turns[:2])))
+        turns = _spelled(raw.turns, before)
         start = _first_to_read(before, turns, raw.turns) if before else 0
         count = bisect_left(before.places, start) if before else 0
         messages = before.messages[:count] if before else ()
@@ -108,6 +82,7 @@ def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
     places = [*(before.places[:count] if before else ()), *(start + n for n in read.turns)]
     return KnownList(
         format,
+        raw.turns,
         turns,
         (*messages, *read.messages),
         places,
@@ -118,11 +93,18 @@ def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
 
 def keep_list(known: KnownList, groups: Mapping[int, Group]) -> None:
     """Keep a list whose messages were stored, with its rendered groups."""
-    _NEWEST.put(
-        KnownList(
-            known.format, known.turns, known.messages, known.places, len(known.messages), groups
-        )
+    kept = replace(known, storable=len(known.messages), groups=groups)
+    _NEWEST.put(kept.key, kept, sum(map(len, kept.turns)))
+
+
+def _spelled(turns: Sequence[Any], before: KnownList | None) -> list[str]:
+    """Return turns as texts. Those that are the same objects as before have their text already."""
+    known = before.raw if before else ()
+    same = next(
+        (n for n, (one, other) in enumerate(zip(known, turns, strict=False)) if one is not other),
+        min(len(known), len(turns)),
     )
+    return [*(before.turns[:same] if before else ()), *map(spell, turns[same:])]
 
 
 def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[Any]) -> int:

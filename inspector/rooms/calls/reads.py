@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -30,6 +28,7 @@ from inspector.rooms.calls.bodies import (
 )
 from inspector.rooms.calls.comparing import Place, Prompt
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
+from inspector.rooms.calls.newest import Newest
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
 from inspector.rooms.calls.tools import SentTool, tools_of
@@ -161,17 +160,12 @@ class KnownCall(NamedTuple):
     prompt: Prompt
 
 
-_NEWEST: OrderedDict[str, KnownCall] = OrderedDict()
-KNOWN = 64  # conversations
+_NEWEST: Newest[str, KnownCall] = Newest()
 
 
 def keep_newest(call: ModelCall, prompt: Prompt) -> None:
     """Keep the newest call of a conversation: the next one is compared with it."""
-    _NEWEST.pop(call.memory_id, None)
-    _NEWEST[call.memory_id] = KnownCall(call.n, call.at, prompt)
-    while len(_NEWEST) > KNOWN:
-        with suppress(KeyError):  # another thread has removed it
-            _NEWEST.popitem(last=False)
+    _NEWEST.put(call.memory_id, KnownCall(call.n, call.at, prompt), len(prompt.places))
 
 
 def known_before(call: ModelCall) -> KnownCall | None:

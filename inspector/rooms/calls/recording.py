@@ -7,11 +7,9 @@ to it since. A call in any other conversation does not change that conversation 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
 from operator import is_
-from threading import Lock
 from typing import NamedTuple
 
 from chatmemory import database
@@ -27,8 +25,8 @@ from chatmemory.models import Memory, Step
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry
 from inspector.rooms.calls.models import CallRun
-
-WINDOWS, BYTES = 64, 2**25  # that are known
+from inspector.rooms.calls.newest import Newest
+from inspector.rooms.calls.rows import keep_last_step, run_of
 
 # Steps by which nobody decides about a memory
 _HARMLESS = (Step.Kind.LABELS, Step.Kind.POLICY, Step.Kind.REDACT)
@@ -64,11 +62,6 @@ def is_joined(run: CallRun) -> bool:
     return later.exclude(kind__in=_HARMLESS).exists()
 
 
-def run_of(memory_id: str) -> CallRun | None:
-    found: CallRun | None = CallRun.objects.filter(memory_id=memory_id).first()
-    return found
-
-
 class RecordedCall(NamedTuple):
     """The steps of a call: its request is the window after `step`, and the window after
     `answer_step` has the answer, too. It `continues` the newest call that this process recorded if
@@ -90,43 +83,29 @@ class _KnownWindow(NamedTuple):
 
     memory: Memory
     entries: Sequence[Entry]
-    size: int
-
-
-class _KnownWindows:
-    """The windows of the conversations whose calls this process has recorded last."""
-
-    def __init__(self) -> None:
-        self._windows: OrderedDict[str, _KnownWindow] = OrderedDict()
-        self._lock = Lock()
-        self._size = 0
-
-    def __contains__(self, memory_id: str) -> bool:
-        return memory_id in self._windows
 
     def put_into(self, recorder: Recorder) -> bool:
-        """Put a known window into a recorder. Return False if none is known, or it has changed."""
-        known = self._windows.get(recorder.memory.pk)
-        if known is None or not is_unchanged(recorder.memory, known.memory):
+        """Put the window into a recorder. Return False if it has changed."""
+        if not is_unchanged(recorder.memory, self.memory):
             return False
-        recorder.window.refill(known.entries)
+        recorder.window.refill(self.entries)
         return True
 
-    def keep(self, memory: Memory, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if entry.message is not None:
-                remember_payload(entry.message)
-        with self._lock:
-            if before := self._windows.pop(memory.pk, None):
-                self._size -= before.size
-            self._windows[memory.pk] = _KnownWindow(copy(memory), entries, memory.window_size)
-            self._size += memory.window_size
-            while self._windows and (len(self._windows) > WINDOWS or self._size > BYTES):
-                _, oldest = self._windows.popitem(last=False)
-                self._size -= oldest.size
+    def common_with(self, messages: Sequence[ChatMessage]) -> int:
+        """Return with how many messages of the window a list begins."""
+        pairs = enumerate(zip(self.entries, messages, strict=False))
+        shortest = min(len(self.entries), len(messages))
+        return next((n for n, (one, other) in pairs if one.message is not other), shortest)
 
 
-_WINDOWS = _KnownWindows()
+_WINDOWS: Newest[str, _KnownWindow] = Newest()
+
+
+def _keep_window(memory: Memory, entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        if entry.message is not None:
+            remember_payload(entry.message)
+    _WINDOWS.put(memory.pk, _KnownWindow(copy(memory), entries), memory.window_size)
 
 
 def content_digest(message: ChatMessage) -> bytes:
@@ -151,11 +130,13 @@ def record_call(
     of the token that sent the call.
     """
     request, answer = storable_messages(request), storable_messages(answer)
+    known_window = _WINDOWS.get(memory_id)
+    same = known_window.common_with(request) if known_window else 0  # counted already
     memories: list[Memory] = []
 
     def change(recorder: Recorder) -> RecordedCall:
         memory = None if recorder.is_new else recorder.memory
-        continues = _WINDOWS.put_into(recorder)
+        continues = known_window is not None and known_window.put_into(recorder)
         if not continues and not calls_decide(memory, run_of(memory_id)):
             raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
         known = [each.message for each in recorder.window.with_messages() if each.message]
@@ -169,11 +150,10 @@ def record_call(
         return RecordedCall(step, answer_step, entries[:size], entries[size:], continues)
 
     with database.atomic():
-        recorded = by_client(memory_id, [*request, *answer], change, actor).write()
+        recorded = by_client(memory_id, [*request[same:], *answer], change, actor).write()
         last_step = recorded.answer_step or recorded.step or 0
-        if not CallRun.objects.filter(memory_id=memory_id).update(last_step=last_step):
-            CallRun.objects.create(memory_id=memory_id, prefix=prefix, last_step=last_step)
-    _WINDOWS.keep(memories[-1], [*recorded.request, *recorded.answer])
+        keep_last_step(memory_id, prefix, last_step)
+    _keep_window(memories[-1], [*recorded.request, *recorded.answer])
     return recorded
 
 

@@ -34,29 +34,24 @@ def plain(text: str, length: int) -> str:
     return text[:length].replace("\0", "").encode(errors="replace").decode()
 
 
-def difference_and_style(
-    rendered: dict[str, Any], target: Any, body: bytes | None, request: Any
-) -> tuple[Patch | None, str]:
-    """Return the patch from a rendered request to the target, and the style of its bytes.
+def separator(style: str) -> bytes:
+    """Return what stands between the items of a list."""
+    return _SEPARATORS[style.split("-")[0]][0].encode()
 
-    `request` was sent as `body`, and `target` is the request without its tools. With the style "",
-    the rebuilt request is equal as JSON only.
+
+def difference_in_style(rendered: dict[str, Any], target: Any, style: str) -> Patch | None:
+    """Return the patch from a rendered request to the target: in the order of its members if the
+    style has this order. With the style "", the rebuilt request is equal as JSON only.
     """
     plain = patch(rendered, target)
-    style = style_of(body, request)
-    if not style:
-        return plain, ""
-    if style.endswith("sorted"):
-        return plain, style
-    ordered = patch(rendered, target, in_order=True)
+    if not style or style.endswith("sorted"):
+        return plain
     is_in_order = spelled(patched(rendered, plain), True) == spelled(target, True)
-    return plain if is_in_order else ordered, style
+    return plain if is_in_order else patch(rendered, target, in_order=True)
 
 
-def style_of(body: bytes | None, request: Any) -> str:
+def style_of(body: bytes, request: Any) -> str:
     """Return the style in which a request was written as these bytes; "" if there is none."""
-    if body is None:
-        return ""
     return next((each for each in _styles(body) if written(request, each) == body), "")
 
 

@@ -18,13 +18,13 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory import database, services
 from chatmemory.conf import configuration
 from chatmemory.database import in_list
-from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
+from chatmemory.exceptions import ChatMemoryError, MemoryExists
+from chatmemory.ledger.transaction import lock_memory
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import (
@@ -36,7 +36,7 @@ from chatmemory.messages.message import (
 from chatmemory.models import Memory
 from chatmemory.windows.window import Counted, Entry, total
 from inspector.conf import inspector_configuration
-from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_ends, key_of
+from inspector.rooms.calls.belonging import continued_by, conversation_of, ends_of, key_of
 from inspector.rooms.calls.beside import ListBeside, forget_unsent, list_beside
 from inspector.rooms.calls.bodies import (
     OWN_FIELDS,
@@ -81,9 +81,16 @@ from inspector.rooms.calls.recording import (
     has_recorded,
     is_joined,
     record_call,
-    run_of,
 )
-from inspector.rooms.calls.spelling import difference_and_style, plain, style_of
+from inspector.rooms.calls.rows import (
+    insert_call,
+    number_of,
+    place_of,
+    replace_ends,
+    run_of,
+    save_run,
+)
+from inspector.rooms.calls.spelling import difference_in_style, plain
 from inspector.rooms.calls.tools import SentTool, forget_tools, keep_tools, sent_tools, tool_tokens
 
 AWAITED = 500  # keys of dropped calls of one sender
@@ -107,8 +114,8 @@ def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     imported, and DatabaseError.
     """
     key = key_of(call.key, prefix)
-    if stored := _stored(ModelCall.objects.filter(key=key)):
-        return stored
+    if place := place_of(key):
+        return Stored(*place, is_new=False)
     before = continued_by(call, prefix)
     after = context_behind(before) if before else ()
     known = None if after else read_list(call.request, call.format)
@@ -126,12 +133,6 @@ def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
         row.key, row.answer_key = key, _answer_key(call, prefix)
         with suppress(_Outdated):
             return _insert(new, row, placed, tools)
-
-
-def _stored(calls: QuerySet[ModelCall]) -> Stored | None:
-    """Return the place of the first of some calls, or None."""
-    place = next(iter(calls.values_list("memory_id", "n")[:1]), None)
-    return Stored(*place, is_new=False) if place else None
 
 
 class _Outdated(Exception):
@@ -226,7 +227,6 @@ _UNSTORABLE = ("MessageTooLarge", "UnstorableText", "WindowTooLarge", "InvalidMe
 def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
     """Return the row of a call without its number. Everything slow is computed here."""
     call, sent, recorded = new.call, placed.sent, placed.recorded
-    difference, style = _difference(new, sent, has_tools=bool(tools))
     return ModelCall(
         memory_id=new.memory_id,
         source=call.source,
@@ -239,8 +239,8 @@ def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
         removed=call.removed,
         step=recorded.step,
         answer_step=recorded.answer_step,
-        difference=_json(difference),
-        style=style,
+        difference=_json(_difference(new, sent, has_tools=bool(tools))),
+        style=call.style,
         tools=json.dumps([each.digest for each in tools]),
         response=_json(_response(call, _messages(recorded.answer))),
         headers=_json(dict(call.headers)),
@@ -252,10 +252,8 @@ def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
     )
 
 
-def _difference(
-    new: _New, sent: Sequence[ChatMessage], has_tools: bool
-) -> tuple[Patch | None, str]:
-    """Return the patch from the messages to the request, and the style of its bytes."""
+def _difference(new: _New, sent: Sequence[ChatMessage], has_tools: bool) -> Patch | None:
+    """Return the patch from the messages to the request."""
     call, known = new.call, new.known
     target: dict[str, Any] = dict(call.request)
     if has_tools:
@@ -266,9 +264,9 @@ def _difference(
         found = difference_of_groups(groups, turns, target, call.format)
         if found is not None:
             keep_list(known, {id(each.messages[0]): each for each in groups})
-            return found, style_of(call.body, dict(call.request))
+            return found
     rendered = made_of(sent, call.format) if sent else {}
-    return difference_and_style(rendered, target, call.body, dict(call.request))
+    return difference_in_style(rendered, target, call.style)
 
 
 def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
@@ -316,19 +314,15 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
 
     Raises MemoryNotFound if the conversation was deleted in between, and _Outdated.
     """
-    with database.atomic():
-        memory = Memory.objects.select_for_update().filter(pk=row.memory_id)
-        if not memory.exists():
-            raise MemoryNotFound(f"no conversation has the id {row.memory_id!r}")
-        run = run_of(row.memory_id)
+    with database.atomic(), database.cursor() as cursor:
+        lock_memory(row.memory_id, cursor=cursor)
+        run = run_of(row.memory_id, cursor)
         run = run or CallRun(memory_id=row.memory_id, prefix=new.prefix, is_own=False)
         row.n = run.calls = run.calls + 1
         run.changed_at = timezone.now()
         before = known_before(row) if placed.recorded.continues else None
-        if before is None and (
-            stored := _stored(ModelCall.objects.filter(memory_id=row.memory_id, key=row.key))
-        ):
-            return stored
+        if before is None and (n := number_of(row.memory_id, row.key, cursor)):
+            return Stored(row.memory_id, n, is_new=False)
         places = _places(placed.recorded.request)
         if placed.beside is not None:
             places = _keep_beside(run, row, placed.beside)
@@ -336,10 +330,11 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
         following = call_after(row) if before is None else None
         if new.digests and following is None:
             run.digests = b"".join(new.digests)
-            keep_ends(row.memory_id, new.prefix, new.digests, row.at)
-        run.save()
+            ends = ends_of(row.memory_id, new.prefix, new.digests, row.at)
+            replace_ends(row.memory_id, ends, cursor)
+        save_run(run, cursor)
         _compare(row, prompt, _tokens(tools), before.prompt if before else None)
-        row.save(force_insert=True)
+        insert_call(row, cursor)
         keep_tools(row.memory_id, tools)
         if following is None and row.step is not None:
             database.on_commit(keep_newest, row, prompt)

@@ -19,6 +19,7 @@ from inspector.rooms.calls.bodies import (
     ANTHROPIC,
     GEMINI,
     OPENAI,
+    OWN_FIELDS,
     RESPONSES,
     error_in,
     finish_in,
@@ -29,6 +30,7 @@ from inspector.rooms.calls.bodies import (
     usage_in,
 )
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source
+from inspector.rooms.calls.repeated import ReadBody, read_body
 from inspector.rooms.recorder import streams
 from inspector.rooms.recorder.proxy import routes
 from inspector.rooms.recorder.proxy.secrets import Fingerprints
@@ -130,10 +132,11 @@ def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
         return Dropped(DropReason.TOO_LARGE, Source.RECORDER)
     if encoding := _undecodable(exchange, "Q"):
         return Dropped(DropReason.ENCODING, encoding)
-    request, model = loaded(exchange.body), routes.model_of_path(head["path"])
-    if not is_request(request, model):
+    format, model = _FORMATS[routes.call_of_path(head["path"])], routes.model_of_path(head["path"])
+    body = read_body(exchange.body, OWN_FIELDS[format][0])
+    if not is_request(body.request, model):
         return Dropped(DropReason.UNREADABLE, Source.RECORDER)
-    return _call(exchange, request, _FORMATS[routes.call_of_path(head["path"])], model)
+    return _call(exchange, body, format, model)
 
 
 def _undecodable(exchange: RecordedExchange, kind: str) -> str:
@@ -141,7 +144,8 @@ def _undecodable(exchange: RecordedExchange, kind: str) -> str:
     return str(exchange.end.get("undecodable", {}).get(kind, ""))
 
 
-def _call(exchange: RecordedExchange, request: dict[str, Any], format: str, model: str) -> NewCall:
+def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -> NewCall:
+    request = body.request
     answer, is_ended = _answer(exchange, format)
     answer, in_pieces = _without_secrets(exchange, answer)
     how = exchange.end["how"]
@@ -169,7 +173,7 @@ def _call(exchange: RecordedExchange, request: dict[str, Any], format: str, mode
         error=error,
         is_exact=removed == 0,
         session=exchange.head["conversation"][:1000] or session_in(request),
-        body=exchange.body,
+        style=body.style,
         headers=headers,
         removed=removed,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
@@ -21,6 +21,7 @@ from django.db import (
 
 from chatmemory.database_errors import explain_error
 from chatmemory.exceptions import ChatMemoryError
+from chatmemory.sqlite_files import synced_once
 from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.writes import count_dropped, count_no_more, store
 from inspector.rooms.recorder import spool
@@ -28,6 +29,7 @@ from inspector.rooms.recorder import spool
 ACTOR = "recorder"
 PAUSE, PAUSE_AFTER_AN_ERROR = 0.1, 1.0
 BATCH = 200  # files that are stored between two looks at the folder
+TOGETHER = 20  # files that stay until all their calls are safe from a power failure
 GIVEN_UP_SECONDS = 600  # after which a call that cannot be stored is put aside
 REFUSED = "refused"
 
@@ -75,23 +77,25 @@ class Storing:
             self._why = ""
         return True
 
-    def _store_batch(self, paths: Iterable[Path]) -> set[Path]:
+    def _store_batch(self, paths: Sequence[Path]) -> set[Path]:
         """Store calls until `stop`, and count those that are dropped. Return the files that stay.
 
         Raises DatabaseError.
         """
         left: set[Path] = set()
-        found: dict[Path, NewCall | Dropped] = {}
-        try:
-            for path in paths:
-                if self._stopping.is_set():
-                    break
-                if result := self._stored(path):
-                    found[path] = result
-                else:
-                    left.add(path)
-        finally:
-            self._end(found)
+        for start in range(0, len(paths), TOGETHER):
+            found: dict[Path, NewCall | Dropped] = {}
+            try:
+                with synced_once():
+                    for path in paths[start : start + TOGETHER]:
+                        if self._stopping.is_set():
+                            break
+                        if result := self._stored(path):
+                            found[path] = result
+                        else:
+                            left.add(path)
+            finally:
+                self._end(found)
         return left
 
     def _stored(self, path: Path) -> NewCall | Dropped | None:
@@ -102,7 +106,6 @@ class Storing:
             call = spool.call_of(spool.read(path))
             if isinstance(call, NewCall):
                 self.stored += store(call, self._prefix, ACTOR).is_new
-                path.unlink(missing_ok=True)
             return call
         except FileNotFoundError:  # it was renamed
             return None
@@ -122,21 +125,20 @@ class Storing:
         return Dropped(DropReason.REFUSED, type(error).__name__, spool.key_of(path.stem))
 
     def _end(self, found: Mapping[Path, NewCall | Dropped]) -> None:
-        """Count dropped calls, and then remove their files, or put them aside."""
+        """Count dropped calls, and then remove the files, or put those of refused calls aside."""
         dropped = {path: each for path, each in found.items() if isinstance(each, Dropped)}
         counts = Counter(each for each in dropped.values() if not each.key)
         once = [each for each in dropped.values() if each.key]
         many = [each._replace(count=each.count * n) for each, n in counts.items()]
         if once or many:
             count_dropped([*once, *many], self._prefix)
-        for path, each in dropped.items():
+        for path, each in found.items():
             with suppress(OSError):
-                if each.why is DropReason.REFUSED:
+                if isinstance(each, Dropped) and each.why is DropReason.REFUSED:
                     (self._folder / REFUSED).mkdir(mode=0o700, exist_ok=True)
                     path.rename(self._folder / REFUSED / path.name)
                 else:
                     path.unlink()
-        for path in found:
             self._tried.pop(path, None)
         if stored := [each for each in found.values() if isinstance(each, NewCall)]:
             count_no_more(stored, self._prefix)  # those that had been put aside

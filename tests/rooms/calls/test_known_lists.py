@@ -15,7 +15,7 @@ from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.codec import stored_json
 from chatmemory.models import Message, Stay, Step
-from inspector.rooms.calls import known, reads, recording
+from inspector.rooms.calls import known, newest, reads, recording, repeated
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, made_of, messages_in
 from inspector.rooms.calls.call import NewCall, Source
 from inspector.rooms.calls.known import keep_list, read_list, rendered_groups
@@ -28,6 +28,7 @@ from .exchanges import exchanges
 
 pytestmark = pytest.mark.database
 START = datetime(2026, 11, 26, tzinfo=UTC)
+KEPT = (known._NEWEST, recording._WINDOWS, reads._NEWEST, repeated._NEWEST)
 FORMATS = {
     "/v1/chat/completions": OPENAI,
     "/v1/messages": ANTHROPIC,
@@ -37,9 +38,8 @@ FORMATS = {
 
 def forget_all() -> None:
     """As a process that has just begun."""
-    known._NEWEST.__init__()
-    recording._WINDOWS.__init__()
-    reads._NEWEST.clear()
+    for each in KEPT:
+        each.__init__()
 
 
 @pytest.fixture(autouse=True)
@@ -252,16 +252,11 @@ def test_a_deleted_conversation_is_not_known(db):
 
 
 def test_what_is_known_is_bounded(transactional_db, monkeypatch):
-    monkeypatch.setattr(known, "LISTS", 3)
-    monkeypatch.setattr(recording, "WINDOWS", 3)
-    monkeypatch.setattr(reads, "KNOWN", 3)
+    monkeypatch.setattr(newest, "NUMBER", 3)
     for n in range(1, 9):
         request = {"model": "m", "messages": [{"role": "user", "content": f"text {n}"}]}
         store(NewCall(**{**a_call(n, OPENAI, request).__dict__, "session": f"m{n}"}))
-    assert len(known._NEWEST._lists) == len(recording._WINDOWS._windows) == 3
-    assert len(reads._NEWEST) == 3
-    monkeypatch.setattr(known, "CHARACTERS", 10)
-    monkeypatch.setattr(recording, "BYTES", 10)
+    assert [len(each.values()) for each in KEPT[:3]] == [3, 3, 3]
+    monkeypatch.setattr(newest, "SIZE", 0)
     store(a_call(9, OPENAI, request))
-    assert not known._NEWEST._lists
-    assert not recording._WINDOWS._windows
+    assert not any(each.values() for each in KEPT)

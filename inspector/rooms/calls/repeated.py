@@ -1,0 +1,113 @@
+"""Reads the bodies of requests. A program sends its whole list with each call, so that a body
+mostly begins like an earlier one: only what follows this beginning is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from chatmemory.messages.codec import JsonObject
+from inspector.rooms.calls.bodies import loaded
+from inspector.rooms.calls.newest import Newest
+from inspector.rooms.calls.spelling import separator, style_of, written
+
+LEAST = 4  # items of a list whose beginning is kept
+
+
+class ReadBody(NamedTuple):
+    """The JSON of a body, or None if there is none, and the style in which it is written, or ""."""
+
+    request: Any
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """The beginning of a body in a known style: `data` up to the end of the last item of the list
+    `name`. The first item begins at `start`, and `ends` has the ends of all items.
+    """
+
+    name: str
+    style: str
+    data: bytes
+    start: int
+    items: Sequence[Any]
+    ends: Sequence[int]
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        return self.name, self.data[: self.ends[1]]
+
+    def common_with(self, body: bytes) -> int:
+        """Return how many items a body repeats. It is looked for near the end."""
+        back = 0
+        while back < len(self.items):
+            end = self.ends[-1 - back]
+            if body[:end] == self.data[:end]:
+                return len(self.items) - back
+            back = 2 * back + 1
+        return 0
+
+
+_NEWEST: Newest[tuple[str, bytes], _Beginning] = Newest()
+
+
+def read_body(body: bytes, name: str) -> ReadBody:
+    """Read a body whose list has this name."""
+    for known in _NEWEST.values():
+        if known.name == name and body.startswith(known.key[1]):
+            if found := _continued(known, body):
+                return found
+            break
+    request = loaded(body)
+    if not isinstance(request, dict):
+        return ReadBody(request)
+    style = style_of(body, request)
+    _keep_beginning(body, request, name, style)
+    return ReadBody(request, style)
+
+
+def _continued(known: _Beginning, body: bytes) -> ReadBody | None:
+    """Read a body that begins like a known one; None if it goes on in another style."""
+    count = known.common_with(body)
+    if count < LEAST:
+        return None
+    end, comma = known.ends[count - 1], separator(known.style)
+    rest = body[end:]
+    new = known.data[: known.start] + rest.removeprefix(comma)  # without the known items
+    request = loaded(new)
+    if not isinstance(request, JsonObject) or request.twice or written(request, known.style) != new:
+        return None
+    items = request[known.name]
+    if not isinstance(items, list) or bool(items) != rest.startswith(comma):
+        return None
+    ends = [*known.ends[:count], *_ends(items, end + len(comma), known.style)]
+    items = request[known.name] = [*known.items[:count], *items]
+    _keep(_Beginning(known.name, known.style, body[: ends[-1]], known.start, items, ends))
+    return ReadBody(request, known.style)
+
+
+def _keep_beginning(body: bytes, request: dict[str, Any], name: str, style: str) -> None:
+    """Keep the beginning of a body that was read as a whole."""
+    items = request.get(name)
+    if not style or not isinstance(items, list) or len(items) < LEAST:
+        return
+    inside = written(items, style)[1:-1]
+    start = body.find(inside)
+    end = start + len(inside)
+    if loaded(body[:start] + body[end:]) == {**request, name: []}:  # this is its place
+        _keep(_Beginning(name, style, body[:end], start, items, _ends(items, start, style)))
+
+
+def _ends(items: Sequence[Any], start: int, style: str) -> list[int]:
+    """Return where each of the written items ends, of which the first one begins at `start`."""
+    comma = len(separator(style))
+    sizes = [len(written(each, style)) for each in items]
+    return [start + each - comma for each in accumulate(size + comma for size in sizes)]
+
+
+def _keep(beginning: _Beginning) -> None:
+    _NEWEST.put(beginning.key, beginning, len(beginning.data))

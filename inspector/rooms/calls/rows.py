@@ -1,0 +1,60 @@
+"""The statements by which each call is stored. Django's ORM takes several times as long for them as
+the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.backends.utils import CursorWrapper
+
+from chatmemory import database
+from chatmemory.ledger import sql
+from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
+
+_CALLS, _RUNS, _ENDS = sql.Table(ModelCall), sql.Table(CallRun), sql.Table(CallEnd)
+
+
+def place_of(key: str) -> tuple[str, int] | None:
+    """Return the conversation and the number of the stored call with a key, or None."""
+    statement = "SELECT memory_id, n FROM chatmemory_calls_modelcall WHERE key = %s LIMIT 1"
+    return next(iter(sql.rows(statement, [key])), None)
+
+
+def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:
+    """Return the number of the call with a key in a conversation, or None."""
+    statement = "SELECT n FROM chatmemory_calls_modelcall WHERE memory_id = %s AND key = %s"
+    return next((n for (n,) in sql.rows(statement, [memory_id, key], cursor)), None)
+
+
+def run_of(memory_id: str, cursor: CursorWrapper | None = None) -> CallRun | None:
+    """Return the run of a conversation, or None."""
+    if cursor is None:
+        with database.cursor() as cursor:
+            return run_of(memory_id, cursor)
+    return _RUNS.read(cursor, "memory_id = %(id)s", id=memory_id)
+
+
+def keep_last_step(memory_id: str, prefix: str, last_step: int) -> None:
+    """Keep the last step that calls have written."""
+    with database.cursor() as cursor:
+        statement = "UPDATE chatmemory_calls_callrun SET last_step = %s WHERE memory_id = %s"
+        cursor.execute(statement, [last_step, memory_id])
+        if not cursor.rowcount:
+            row = CallRun(memory_id=memory_id, prefix=prefix, last_step=last_step)
+            _RUNS.add([row], cursor)
+
+
+def save_run(run: CallRun, cursor: CursorWrapper) -> None:
+    _RUNS.save(run, cursor)
+
+
+def insert_call(row: ModelCall, cursor: CursorWrapper) -> None:
+    _CALLS.add([row], cursor)
+
+
+def replace_ends(memory_id: str, ends: Iterable[CallEnd], cursor: CursorWrapper) -> None:
+    """Store the ends of a run in place of the former ones."""
+    statement = "DELETE FROM chatmemory_calls_callend WHERE memory_id = %s"
+    cursor.execute(statement, [memory_id])
+    _ENDS.add(ends, cursor)
