@@ -16,7 +16,6 @@ from chatmemory.messages.codec.frames import (
 from chatmemory.messages.codec.json_text import (
     JsonBounds,
     JsonLine,
-    JsonObject,
     check_density,
     check_names,
     decode_json,
@@ -50,7 +49,6 @@ __all__ = [
     "GAP",
     "JsonBounds",
     "JsonLine",
-    "JsonObject",
     "Path",
     "attributes_beside",
     "bytes_of",

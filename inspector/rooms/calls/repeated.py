@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from chatmemory.messages.codec import JsonObject
 from inspector.rooms.calls.bodies import loaded
 from inspector.rooms.calls.newest import Newest
 from inspector.rooms.calls.spelling import separator, style_of, written
@@ -79,7 +78,7 @@ def _continued(known: _Beginning, body: bytes) -> ReadBody | None:
     rest = body[end:]
     new = known.data[: known.start] + rest.removeprefix(comma)  # without the known items
     request = loaded(new)
-    if not isinstance(request, JsonObject) or request.twice or written(request, known.style) != new:
+    if not isinstance(request, dict) or written(request, known.style) != new:
         return None
     items = request[known.name]
     if not isinstance(items, list) or bool(items) != rest.startswith(comma):

@@ -38,6 +38,7 @@ from inspector.rooms.calls.matching import matched
 from inspector.rooms.calls.models import CallMessage, CallRun, KnownMessage, ModelCall
 from inspector.rooms.calls.places import Reference, decoded, encoded
 from inspector.rooms.calls.reads import one_call
+from inspector.rooms.calls.spelling import style_of, written
 from inspector.rooms.calls.writes import store
 
 from ...ledger.test_any_changes import changes, make, messages
@@ -71,7 +72,7 @@ def a_call(n: int, sent: list, format: str = OPENAI, session: str = "m", **more)
         request=request,
         at=START + timedelta(seconds=n),
         session=session,
-        body=json.dumps(request).encode(),
+        style=style_of(json.dumps(request).encode(), request),
         **more,
     )
 
@@ -115,7 +116,7 @@ def _try(made: list, lists_sent: list, format: str) -> None:
     for n, call in enumerate(calls, 1):
         found = one_call("m", n)
         assert json.dumps(found.request) == json.dumps(dict(call.request))
-        assert found.body == call.body
+        assert found.body == written(call.request, call.style)
         assert found.row.is_exact
         assert found.row.step is None
         assert found.row.has_list is bool(messages_in(call.request, format))

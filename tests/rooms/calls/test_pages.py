@@ -28,6 +28,7 @@ from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.overview import DAYS, prompt_cost
 from inspector.rooms.calls.page import CallPage
 from inspector.rooms.calls.reads import RebuiltCall, call_compared_with, one_call
+from inspector.rooms.calls.spelling import style_of
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
 from inspector.shell.prices import ChosenPrices
@@ -99,7 +100,7 @@ def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> 
         duration=1.4,
         finish="stop",
         session="desk",
-        body=json.dumps(request).encode(),
+        style=style_of(json.dumps(request).encode(), request),
         **{**given, **more},
     )
 
@@ -163,7 +164,7 @@ def test_memory_against_what_was_sent(desk, operator_client, django_assert_max_n
 def test_a_page_is_bounded_however_long_the_request_is(desk, operator_client):
     tools = [{**TOOLS[0], "n": n} for n in range(300)]
     request = {"model": "m", "messages": [openai_message("user", "x" * 400_000)], "tools": tools}
-    store(replace(a_call(4, LISTS[0]), request=request, body=None))
+    store(replace(a_call(4, LISTS[0]), request=request, style=""))
     text = operator_client.get("/c/desk/calls/4/").text
     assert len(text) < 150_000
     assert "As a command" not in text
