@@ -61,14 +61,14 @@ class DerivedRow:
 
 
 @one_snapshot()
-def derived_row(keeper: Keeper, memory_id: str) -> DerivedRow | None:
-    """Make the row of a conversation; None if the kept one is current. Raises MemoryNotFound, and
+def _current_or_derived(keeper: Keeper, memory_id: str) -> KeptRow | DerivedRow:
+    """Return the row of a conversation if it is current, else a new one. Raises MemoryNotFound, and
     the exceptions of `Keeper.make`.
     """
     memory = find_memory(memory_id)
     before = keeper.row(memory)
     if before is not None and keeper.is_current(before, memory):
-        return None
+        return before
     return _derive(keeper, memory, before)
 
 
@@ -92,12 +92,13 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
 
     None if no row is kept. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
     """
-    memory = find_memory(memory_id)
-    if most is not None and keeper.messages_read(memory) > most:
-        return keeper.row(memory)
-    found = derived_row(keeper, memory_id)
-    if found is None:
-        return keeper.row(memory)
+    if most is not None:
+        memory = find_memory(memory_id)
+        if keeper.messages_read(memory) > most:
+            return keeper.row(memory)
+    found = _current_or_derived(keeper, memory_id)
+    if isinstance(found, KeptRow):
+        return found
     with suppress(DatabaseError):  # the database is read-only, or locked for long
         store([found])
     return found.row
@@ -281,7 +282,7 @@ class _Follower:
         for memory_id in memory_ids:
             began = monotonic()
             try:
-                found = derived_row(self.keeper, memory_id)
+                found = _current_or_derived(self.keeper, memory_id)
             except MemoryNotFound:  # deleted meanwhile
                 continue
             except Exception as error:
@@ -293,7 +294,7 @@ class _Follower:
                 continue
             if (took := monotonic() - began) > SLOW:
                 self._resting[memory_id] = monotonic() + REST * took
-            if found is not None:
+            if isinstance(found, DerivedRow):
                 yield found
 
     def _wake_rested(self) -> None:

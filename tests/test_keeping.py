@@ -65,9 +65,9 @@ def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num
     services.keep("a")
     for model in MODELS:
         assert known_steps(model) == {"a": 4}
-    of_prices = 2 * 2  # which provider is in use, for costs and for hours
+    of_prices = 2  # which provider is in use, for costs and for hours
     of_calls = 1  # the newest recorded call, by which hours are stale, too
-    with django_assert_num_queries(4 * len(keepers()) + of_prices + of_calls):
+    with django_assert_num_queries(2 * len(keepers()) + of_prices + of_calls):
         services.keep("a")
 
 
