@@ -13,13 +13,17 @@ from dataclasses import replace
 import pytest
 
 from chatmemory import ChatMessage, UserMessage, lint, recall, repair
+from chatmemory.advice import advise
 from chatmemory.exceptions import NotCompactable
 from chatmemory.formats.building import SessionBuilder
 from chatmemory.lint import PROVIDERS
+from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.sessions import Session
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
-from chatmemory.recall.facts import facts_of, words_of
+from chatmemory.recall.facts import NO_WORDS, facts_of, words_of
 from chatmemory.recall.folding import fold
+from chatmemory.recall.frontier import figures_of, tried_of_kind
+from chatmemory.recall.history import history_of
 from chatmemory.recall.incidents import incidents_under
 from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import (
@@ -28,8 +32,9 @@ from chatmemory.windows.compaction import (
     compact_with_terms,
     summary_message,
 )
-from chatmemory.windows.policies import MessageWindow, TokenWindow
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR, MessageWindow, TokenWindow
 from chatmemory.windows.window import Entry, Window
+from tests.advice.fleets import PRICES, all_hold
 
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
 
@@ -75,6 +80,36 @@ def test_recall(shape):
         messages = SHAPES[shape](n)
         policies = [MessageWindow(20), TokenWindow(400)]
         return lambda: recall(messages, policies)
+
+    assert_grows_in_line(prepared, N)
+
+
+@pytest.mark.parametrize("shape", SHAPES_CLEARED)
+def test_figures_for_advice(shape):
+    """The grid of limits grows with the logarithm of a conversation: see the next test."""
+    tried = tried_of_kind(TokenWindow(400))
+    tried = replace(tried, chosen_limits=((200, 400, 2_000),) * len(tried.variants))
+
+    def prepared(n: int) -> Callable[[], object]:
+        history = history_of(SHAPES[shape](n), estimator_for(DEFAULT_ESTIMATOR), NO_WORDS)
+        return lambda: figures_of(history, tried, TokenWindow(400))
+
+    assert_grows_in_line(prepared, N)
+
+
+def test_the_policies_that_are_tried_for_advice_are_few():
+    tried = tried_of_kind(TokenWindow(400))
+    counts = [
+        sum(len(tried.limits(variant, most)) for variant in range(len(tried.variants)))
+        for most in (100_000, 10_000_000)
+    ]
+    assert counts[1] < 2 * counts[0] < 1_000
+
+
+def test_advice_about_many_conversations():
+    def prepared(n: int) -> Callable[[], object]:
+        fleet = [all_hold(f"c{each}", range(700, 1_000, 50), 800 + each % 400) for each in range(n)]
+        return lambda: advise(fleet, prices=PRICES)
 
     assert_grows_in_line(prepared, N)
 

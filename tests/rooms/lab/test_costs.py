@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, TokenWindow, UserMessage, services
+from chatmemory.advice import advise
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.reading.recall import recall_history
 from chatmemory.recall.cost import ONE, Prices, providers
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from inspector.overview.causes import counted_headlines
-from inspector.rooms.lab.figures import PRICED, FiguresKeeper
+from inspector.rooms.lab.figures import PRICED, FiguresKeeper, figures_now
 
 from ...conversations import create_and_add
 
@@ -40,6 +43,20 @@ def test_the_kept_cost_equals_the_labs():
         bills = (each.bill(found.calls) for each in (found.today, found.everything))
         assert getattr(kept, name) == round(100 * round(prices.relative(*bills), 2))
         assert getattr(kept, name) > 105
+
+
+def test_figures_and_advice_write_nothing_and_take_no_lock():
+    for memory_id in ("one", "another"):
+        create_and_add(memory_id, WINDOW, TALK)
+    services.keep("another")
+    with CaptureQueriesContext(connection) as asked:
+        made = FiguresKeeper().make(find_memory("one"), None)
+        (kept,) = figures_now(["another"], {})
+        assert advise([kept]).today
+    assert made["openai"] == find_memory("another").keptcost.openai
+    for each in asked.captured_queries:
+        assert each["sql"].startswith("SELECT")
+        assert "FOR UPDATE" not in each["sql"]
 
 
 @pytest.mark.parametrize("limit", [1_200, 1_600, 2_000, 2_400, 3_000])
