@@ -23,7 +23,6 @@ from chatmemory.messages.message import AiMessage, SystemMessage, ToolExecutionR
 
 NAME = "openhands"
 _KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}
-_RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
 _SILENT = ("change_agent_state", "condensation_request", "null", "recall", "")
 _SILENT_RESULTS = ("agent_state_changed", "null", "recall", "")
 
@@ -77,6 +76,8 @@ SILENT = {
 
 
 class _Reader(SessionReader):
+    """Reads the events of both versions: those of the SDK have a `kind`."""
+
     format = NAME
 
     def __init__(self) -> None:
@@ -86,57 +87,111 @@ class _Reader(SessionReader):
         self._trigger: str | None = None
 
     def read(self, record: dict[str, Any]) -> None:
-        place = self.sdk(record) if "kind" in record else self.first_version(record)
+        place = self.of_the_sdk(record) if "kind" in record else self.of_version_0(record)
         if place is not None:
             self._places[str(record.get("id"))] = place
 
     # The SDK
 
-    def sdk(self, event: dict[str, Any]) -> int | None:
-        kind = event["kind"]
-        about = {name: event.get(name) for name in ("id", "timestamp", "security_risk")}
-        if kind == "SystemPromptEvent":
-            texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
-            self.lack("definitions of tools", len(list_in(event, "tools")))
-            return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
-        if kind == "MessageEvent":
-            return self.message(event, about)
-        if kind == "ActionEvent":
-            call = dict_in(event, "tool_call")
-            call = dict_in(call, "function") or call
-            name = text_in(call, "name") or text_in(event, "tool_name")
-            arguments = call.get("arguments", event.get("action"))
-            request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
-            answer = text_in(event, "llm_response_id")
-            return self.call(event, request, part_texts(event.get("thought")), answer, about)
-        if kind in _RESULTS:
-            observation = event.get(
-                "observation", event.get("rejection_reason", event.get("error"))
-            )
-            failed = kind != "ObservationEvent" or _is_error(observation) or None
-            return self.result(
-                text_in(event, "tool_call_id"), _observed(observation), failed, about
-            )
-        if kind == "CondensationRequest":
-            self._trigger = text_in(event, "reason")
-        elif kind == "Condensation":
-            self.forget(list_in(event, "forgotten_event_ids"), event)
-        elif kind not in ("CondensationSummaryEvent",):
-            self.miss(f"events of kind {kind!r}")
+    def of_the_sdk(self, event: dict[str, Any]) -> int | None:
+        """Read an event, and return the index of its message, or None."""
+        match event["kind"]:
+            case "SystemPromptEvent":
+                return self.system_prompt(event)
+            case "MessageEvent":
+                return self.message(event)
+            case "ActionEvent":
+                return self.action(event)
+            case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
+                return self.observation(event)
+            case "CondensationRequest":
+                self._trigger = text_in(event, "reason")
+            case "Condensation":
+                self.forget(list_in(event, "forgotten_event_ids"), event)
+            case "CondensationSummaryEvent":
+                pass  # the condensation has the summary too
+            case kind:
+                self.miss(f"events of kind {kind!r}")
         return None
 
-    def message(self, event: dict[str, Any], about: dict[str, Any]) -> int | None:
-        message = dict_in(event, "llm_message")
+    def system_prompt(self, event: dict[str, Any]) -> int | None:
+        texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
+        self.lack("definitions of tools", len(list_in(event, "tools")))
+        return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
+
+    def message(self, event: dict[str, Any]) -> int | None:
+        message, own = dict_in(event, "llm_message"), self.own(_about(event))
         contents = _contents(message.get("content")) + _contents(event.get("extended_content"))
         if message.get("role") == "assistant":
-            texts = [each.text for each in contents if isinstance(each, TextContent)]
-            thinking = text_in(message, "reasoning_content")
-            return self.add(AiMessage("\n".join(texts), (), thinking, self.own(about)))
+            text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
+            return self.add(AiMessage(text, (), text_in(message, "reasoning_content"), own))
         if not contents:
             self.lack("messages without content")
             return None
         is_user = event.get("source") == "user"
-        return self.add(UserMessage(contents, None, self.own(about)), by_program=not is_user)
+        return self.add(UserMessage(contents, None, own), by_program=not is_user)
+
+    def action(self, event: dict[str, Any]) -> int:
+        call = dict_in(event, "tool_call")
+        call = dict_in(call, "function") or call
+        name = text_in(call, "name") or text_in(event, "tool_name")
+        arguments = call.get("arguments", event.get("action"))
+        request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
+        thought = part_texts(event.get("thought"))
+        return self.call(event, request, thought, text_in(event, "llm_response_id"))
+
+    def observation(self, event: dict[str, Any]) -> int:
+        """Read the result of a tool, a rejection by the user, or an error of the agent."""
+        refused = event.get("rejection_reason", event.get("error"))
+        observation = event.get("observation", refused)
+        has_failed = event["kind"] != "ObservationEvent" or _is_error(observation)
+        call = text_in(event, "tool_call_id")
+        return self.result(call, _observed(observation), has_failed or None, _about(event))
+
+    # Version 0
+
+    def of_version_0(self, event: dict[str, Any]) -> int | None:
+        """Read an event, and return the index of its message, or None."""
+        if event.get("observation") is not None:
+            return self.observation_0(event)
+        action, args = event.get("action"), dict_in(event, "args")
+        if action == "condensation":
+            self.forget(_forgotten(args, self._places), args)
+            return None
+        if action in ("system", "message") and isinstance(args.get("content"), str):
+            return self.message_0(event, args["content"])
+        if event.get("source") == "agent" and action not in (*_SILENT, None):
+            return self.action_0(event, args)
+        return None
+
+    def observation_0(self, event: dict[str, Any]) -> int | None:
+        """Read the result of the call that caused the event, or what the program observed."""
+        observation = event["observation"]
+        if observation in _SILENT_RESULTS:
+            return None
+        content, about = _observed(event.get("content")), _about(event)
+        if call := self._calls.get(str(event.get("cause"))):
+            return self.result(call, content, observation == "error" or None, about)
+        observed = UserMessage(content or f"[{observation}]", None, self.own(about))
+        return self.add(observed, by_program=True)
+
+    def message_0(self, event: dict[str, Any], text: str) -> int | None:
+        if event["action"] == "system":
+            return self.add(SystemMessage(text)) if text.strip() else None
+        own = self.own(_about(event))
+        if event.get("source") == "agent":
+            return self.add(AiMessage(text, attributes=own))
+        return self.add(UserMessage(text, None, own))
+
+    def action_0(self, event: dict[str, Any], args: dict[str, Any]) -> int:
+        metadata = dict_in(event, "tool_call_metadata")
+        name = text_in(metadata, "function_name") or str(event["action"])
+        arguments = {name: value for name, value in args.items() if name != "thought"}
+        request = self.calls.request(text_in(metadata, "tool_call_id"), name, arguments)
+        thought = [text] if isinstance(text := args.get("thought"), str) and text else []
+        return self.call(event, request, thought, dict_in(metadata, "model_response").get("id"))
+
+    # Both
 
     def call(
         self,
@@ -144,49 +199,12 @@ class _Reader(SessionReader):
         request: ToolExecutionRequest,
         thought: list[str],
         answer: str | None,
-        about: dict[str, Any],
     ) -> int:
+        """Add a call to the model's answer with the id `answer`, and return the answer's index."""
         self._calls[str(event.get("id"))] = request.id
         thinking, text = text_in(event, "reasoning_content"), "\n".join(thought) or None
-        return self.answer(AiMessage(text, (request,), thinking, self.own(about)), answer)
-
-    # Version 0
-
-    def first_version(self, event: dict[str, Any]) -> int | None:
-        args = dict_in(event, "args")
-        about = {name: event.get(name) for name in ("id", "timestamp")}
-        action, observation = event.get("action"), event.get("observation")
-        text = args.get("content")
-        if observation is not None:
-            if observation in _SILENT_RESULTS:
-                return None
-            call = self._calls.get(str(event.get("cause")))
-            content = _observed(event.get("content"))
-            if call:
-                return self.result(call, content, observation == "error" or None, about)
-            observed = UserMessage(content or f"[{observation}]", None, self.own(about))
-            return self.add(observed, by_program=True)
-        if action == "condensation":
-            self.forget(_forgotten(args, self._places), args)
-        elif action in ("system", "message") and isinstance(text, str):
-            own = self.own(about)
-            if action == "system":
-                return self.add(SystemMessage(text)) if text.strip() else None
-            is_agent = event.get("source") == "agent"
-            return self.add(
-                AiMessage(text, attributes=own) if is_agent else UserMessage(text, None, own)
-            )
-        elif event.get("source") == "agent" and action not in (*_SILENT, None):
-            metadata = dict_in(event, "tool_call_metadata")
-            answer = dict_in(metadata, "model_response").get("id")
-            arguments = {name: value for name, value in args.items() if name != "thought"}
-            thought = [text] if isinstance(text := args.get("thought"), str) and text else []
-            name = text_in(metadata, "function_name") or str(action)
-            request = self.calls.request(text_in(metadata, "tool_call_id"), name, arguments)
-            return self.call(event, request, thought, answer, about)
-        return None
-
-    # Both
+        own = self.own(_about(event))
+        return self.answer(AiMessage(text, (request,), thinking, own), answer)
 
     def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
         """Read a condensation. The summary of an earlier one is forgotten, too."""
@@ -200,6 +218,12 @@ class _Reader(SessionReader):
             ahead=whole(about.get("summary_offset")) or 0,
             trigger=trigger,
         )
+
+
+def _about(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the details of an event besides its text."""
+    names = ("id", "timestamp", "security_risk") if "kind" in event else ("id", "timestamp")
+    return {name: event.get(name) for name in names}
 
 
 def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
