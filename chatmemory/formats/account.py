@@ -22,7 +22,7 @@ from chatmemory.formats.format import (
     unwrapped,
 )
 from chatmemory.formats.packed import Packed
-from chatmemory.formats.words import Words, objects_in, plain_name, strings_in, told
+from chatmemory.formats.words import Words, misplaced_objects, plain_name, strings_in, told
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ def _told_beside(name: str, value: Any) -> Any:
     plain = plain_name(name)
     if plain in _ABOUT_WHOLE:
         return None
-    return objects_in(value) if plain in _ABOUT else told(name, value)
+    return misplaced_objects(value) if plain in _ABOUT else told(name, value)
 
 
 def _message(n: int) -> str:

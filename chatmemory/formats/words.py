@@ -106,13 +106,13 @@ def told(name: str, value: Any) -> Any:
     silence = _silence_of(name) if len(name) <= _NAME_MAX else _Silence.NONE
     if silence is _Silence.WHOLE:
         return None
-    return objects_in(value) if silence is _Silence.TEXTS else value
+    return misplaced_objects(value) if silence is _Silence.TEXTS else value
 
 
 def is_misplaced(name: str, value: Any) -> bool:
     """Return whether an object stands under a name under which programs write a text or number."""
     is_text = len(name) <= _NAME_MAX and _silence_of(name) is _Silence.TEXTS
-    return is_text and bool(objects_in(value))
+    return is_text and bool(misplaced_objects(value))
 
 
 class _Silence(Enum):
@@ -136,7 +136,7 @@ def plain_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def objects_in(value: Any) -> Any:
+def misplaced_objects(value: Any) -> Any:
     """Return the objects of a value that should be a text, a number or a list of them."""
     if isinstance(value, list):
         return [each for each in value if isinstance(each, dict | list)]
@@ -165,7 +165,7 @@ class Beside:
     def _rest(self, name: str, value: Any) -> Any:
         if name in self.wholes or isinstance(value, int | float):
             return None
-        return objects_in(value) if name in self.texts else told(name, value)
+        return misplaced_objects(value) if name in self.texts else told(name, value)
 
 
 def _has_words(text: str) -> bool:

@@ -102,7 +102,7 @@ def _name(date: Date) -> str:
     return day if date.year is None else f"{date.year:04}-{day}"
 
 
-def names_of(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
+def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
     """Return the names of dates, each with the text as written."""
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

@@ -22,7 +22,7 @@ from chatmemory.recall.facts import NO_WORDS, Words, example_rank
 from chatmemory.recall.folding import fold
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind as IncidentKind
-from chatmemory.recall.kinds import KindWords, words_of
+from chatmemory.recall.kinds import KindWords, words_of_kind
 from chatmemory.recall.lexicon import MessageFacts
 from chatmemory.recall.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.eviction import Reason
@@ -87,7 +87,7 @@ class Incident:
 
     @property
     def words(self) -> KindWords:
-        return words_of(self.kind, self.is_forced)
+        return words_of_kind(self.kind, self.is_forced)
 
     @property
     def what(self) -> str:

@@ -72,7 +72,7 @@ FORMER = {
 }
 
 
-def words_of(kind: IncidentKind, is_forced: bool) -> KindWords:
+def words_of_kind(kind: IncidentKind, is_forced: bool) -> KindWords:
     """Return the words of an incident."""
     return FORCED if is_forced else WORDS[kind]
 

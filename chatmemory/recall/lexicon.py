@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from chatmemory.messages.message import ChatMessage, MessageType, UserMessage, text_of
 from chatmemory.recall.answers import Answers, is_written_by_user, nameable_values
-from chatmemory.recall.dates import Dates, dates_in, names_of
+from chatmemory.recall.dates import Dates, date_names, dates_in
 from chatmemory.recall.facts import (
     NO_WORDS,
     NamedFacts,
@@ -71,7 +71,7 @@ class Lexicon:
     def _facts(
         self, message: ChatMessage, position: int, terms: frozenset[str], found: NamedFacts
     ) -> MessageFacts:
-        dates = names_of(found.dates, self._dates)
+        dates = date_names(found.dates, self._dates)
         pairs = frozenset(map(str, self._pairs.used_at(position)))
         own = {**{each: each for each in (*sorted(terms), *sorted(pairs))}, **dates}
         speaker = speaker_of(message)
@@ -100,7 +100,7 @@ class Lexicon:
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the facts of this conversation that other texts mention, such as a summary."""
         read = list(texts)
-        dates = (names_of(dates_in(text), self._dates) for text in read)
+        dates = (date_names(dates_in(text), self._dates) for text in read)
         answers = map(self.answers.search.found_in, read)
         mentions, _ = self._mentions(read, is_prose=True)
         return mentions.union(*dates, *answers)

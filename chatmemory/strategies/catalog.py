@@ -134,7 +134,7 @@ STRATEGIES = (
     Strategy(
         "openai_compaction",
         "OpenAI compaction session",
-        "openai_agents:CompactionRun",
+        "openai_agents:ResponsesCompactionRun",
         "OpenAIResponsesCompactionSession(id, session)",
         "No policy of ours: after a turn with 10 items that are not the user's, one encrypted item "
         "takes the place of all messages but the user's.",
@@ -145,7 +145,7 @@ STRATEGIES = (
     Strategy(
         "google_adk",
         "Google ADK EventsCompaction",
-        "google_adk:CompactionRun",
+        "google_adk:EventsCompactionRun",
         "EventsCompactionConfig(compaction_interval=5, overlap_size=1)",
         "No policy of ours: after every 5 turns, a summary takes the place of these and of the "
         "turn before them, unless it would be longer.",

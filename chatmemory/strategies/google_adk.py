@@ -80,7 +80,7 @@ class _Writer(BaseLlm):  # type: ignore[misc]  # the library is not in every env
         yield LlmResponse(content=content)
 
 
-class CompactionRun(Run):
+class EventsCompactionRun(Run):
     """`EventsCompactionConfig(compaction_interval=5, overlap_size=1)`."""
 
     def __init__(self, settings: Settings) -> None:

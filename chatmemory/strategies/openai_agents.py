@@ -83,7 +83,7 @@ class _Responses:
         return SimpleNamespace(output=[*kept, item], usage=None)
 
 
-class CompactionRun(Run):
+class ResponsesCompactionRun(Run):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._loop = asyncio.Runner()

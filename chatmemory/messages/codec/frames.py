@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from chatmemory.messages.codec.json_text import decode_json
 from chatmemory.messages.codec.reading import message_from_json
-from chatmemory.messages.codec.writing import attributes_beside, message_to_json, quoted
+from chatmemory.messages.codec.writing import attributes_beside, json_string, message_to_json
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.message import (
     AiMessage,
@@ -38,7 +38,7 @@ def frame_and_size(message: ChatMessage) -> tuple[str, int]:
     if text is None:
         frame = message_to_json(message)
         return frame, _size(frame)
-    as_json = quoted(text)
+    as_json = json_string(text)
     if not frame:
         before, _, behind = message_to_json(message).partition(_BEFORE + as_json)
         frame = f"{before}{_BEFORE}{GAP}{behind}"
@@ -53,7 +53,7 @@ def _size(text: str) -> int:
 def payload_of(frame: str, text: str) -> str:
     """Return the JSON of a message, given its frame and its text."""
     before, gap, behind = frame.partition(GAP)
-    return f"{before}{quoted(text)}{behind}" if gap else frame
+    return f"{before}{json_string(text)}{behind}" if gap else frame
 
 
 def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:

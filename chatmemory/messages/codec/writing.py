@@ -49,7 +49,7 @@ def write_json(value: Any) -> str:
     return "".join(parts)
 
 
-def quoted(text: str) -> str:
+def json_string(text: str) -> str:
     """Return a text as `write_json` spells it."""
     found: str = json.encoder.encode_basestring(text)
     if "\\u00" not in found:
@@ -60,7 +60,7 @@ def quoted(text: str) -> str:
 def _put(value: Any, parts: list[str]) -> None:
     match value:
         case str():
-            parts.append(quoted(value))
+            parts.append(json_string(value))
         case dict():
             _put_object(value, parts)
         case list() | tuple() | Iterator():
@@ -83,7 +83,7 @@ def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
     before = "{"
     for key, each in value.items():
         # Many parts of one message have the same names: each name is in memory once.
-        parts.append(intern(f"{before}{quoted(str(key))}:"))
+        parts.append(intern(f"{before}{json_string(str(key))}:"))
         _put(each, parts)
         before = ","
     parts.append("}" if value else "{}")
@@ -125,7 +125,7 @@ def message_to_json(message: ChatMessage | None) -> str:
     """Return one message as JSON text; None gives `null`."""
     match message:
         case UserMessage(contents=(TextContent(text=text),), name=None) if not message.attributes:
-            return f'{{"contents":[{{"text":{quoted(text)},"type":"TEXT"}}],"type":"USER"}}'
+            return f'{{"contents":[{{"text":{json_string(text)},"type":"TEXT"}}],"type":"USER"}}'
     return write_json(None if message is None else _values(message, iter))
 
 

