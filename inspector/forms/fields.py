@@ -19,7 +19,7 @@ LABELS = {
     "low_water": "When full, trim down to this share of the limit",
     "snap_to_user": "After a trim, begin with a user message",
     "oversized": "A message that is too big for the limit",
-    "index_terms": "Exact terms of messages that left, listed in one message (0: off, up to 200)",
+    "index_terms": "Exact terms of messages that left, in one message (0: off, up to 200)",
     "clear_tool_results": "When full, first clear tool results, except the newest N (0: off)",
     "free_system": "The system message does not count",
     "auto_recover_orphaned_tool_messages": "Leave out tool calls that were not answered completely",

@@ -122,6 +122,12 @@ class Lesson:
     remember: str
     practices: tuple[Practice, ...]
 
+    @property
+    def opening(self) -> str:
+        """The first sentence of the lead, for lists of lessons."""
+        first, end, _ = self.lead.partition(". ")
+        return first + end.rstrip()
+
 
 class InvalidLesson(Exception):
     """The file is not a valid lesson. `path` leads to the faulty value; `line` is the line of a

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import ChatMemoryError, ChatMessage
 from chatmemory.explain import wording
 from chatmemory.keeper import QUICK_MESSAGES
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS, RULES, Finding
 from chatmemory.messages.texts import readable_text
 from chatmemory.reading import conversations
 from chatmemory.reading.clients import ids_of_clients
@@ -57,7 +57,10 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
         except ChatMemoryError as error:
             form.add_error(None, str(error))
     preview = writes.preview_repair(memory_id, provider)
-    remaining = [(each, RULES[each.rule].prevention) for each in preview.refused]
+    remaining: dict[str, list[Finding]] = {}
+    for each in preview.refused:
+        remaining.setdefault(RULES[each.rule].prevention, []).append(each)
+    mended = [each for each in preview.findings if each not in preview.left]
     return render_form(
         request,
         "rooms/repairs/repair.html",
@@ -66,6 +69,7 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
         by_client=by_client,
         preview=preview,
         remaining=remaining,
+        mended=mended,
         places=_places(preview),
         undoable=writes.newest_repair(memory_id),
     )

@@ -85,6 +85,11 @@ class PolicyForm(forms.Form):
         return [each for each in self._options if isinstance(each.field, forms.BooleanField)]
 
     @property
+    def is_switched(self) -> bool:
+        """Whether an option that is on or off is on."""
+        return any(each.value() for each in self.switches)
+
+    @property
     def choices(self) -> list[forms.BoundField]:
         """The fields of options that have a value."""
         return [each for each in self._options if not isinstance(each.field, forms.BooleanField)]
