@@ -6,7 +6,7 @@ Under asyncio, use `aadd`, `amessages` and the other methods that begin with an 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -254,10 +254,7 @@ class ChatMemory(ABC):
             window.count_with(self._family, self._count)
             return plan.transition(window, summary, entry_of, policy)
 
-        changes: list[Decide] = [decide]
-        if policy.indexed_terms and not getattr(self._store, "keeps_index", False):
-            changes = _Indexing(self, policy).of(changes)
-        self._transact(changes)
+        self._transact(self._then_indexed([decide], policy))
 
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
@@ -345,10 +342,14 @@ class ChatMemory(ABC):
             window.count_with(self._family, self._count)
             return clear_for(window, counted or self._entry(message), policy, self._count)
 
-        changes: list[Decide] = [cleared, admitted] if policy.whole_results else [admitted]
-        if policy.indexed_terms and not getattr(self._store, "keeps_index", False):
-            changes = _Indexing(self, policy).of(changes)
-        yield from changes
+        changes = [cleared, admitted] if policy.whole_results else [admitted]
+        yield from self._then_indexed(changes, policy)
+
+    def _then_indexed(self, changes: Sequence[Decide], policy: Policy) -> Sequence[Decide]:
+        """Return changes with the one that renews the index after them, unless the store does."""
+        if not policy.indexed_terms or getattr(self._store, "keeps_index", False):
+            return changes
+        return _Indexing(self, policy).of(changes)
 
     def _transact(self, decisions: Iterable[Decide], reads: bool = True) -> None:
         """Make changes, all or none if the store has `transact_all` or only the plain methods: then

@@ -25,7 +25,7 @@ from chatmemory.windows.compaction import (
     summary_message,
 )
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.policies import WindowOptions
+from chatmemory.windows.policies import TokenWindowOptions
 from chatmemory.windows.store import ChatMemoryStore, Decide
 from chatmemory.windows.transitions import Change, Transition, recovered, unchanged
 from chatmemory.windows.window import Entry, Window
@@ -51,7 +51,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - It runs outside any transaction, and once at a time for each memory. Its text is applied if
       all the messages that it got are still in the window, regardless of later ones.
     - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
-      no room, the last of them are left out first.
+      no room, the last of them are left out first. With `index_terms`, the index names them.
     - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
       because the messages are already stored; a step that evicts messages meanwhile has the reason
       in its note, if the store has notes.
@@ -69,7 +69,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         start_at: float = 0.8,
         estimator: TokenCountEstimator | None = None,
         store: ChatMemoryStore | None = None,
-        **options: Unpack[WindowOptions],
+        **options: Unpack[TokenWindowOptions],
     ) -> None:
         super().__init__(id, max_tokens, estimator, store, **options)
         if not callable(summarize):
@@ -150,8 +150,10 @@ class SummarizingChatMemory(TokenWindowChatMemory):
 
     @property
     def _plan(self) -> SummaryPlan:
-        kept = self.policy().limit // 4 if self._keep_tokens is None else self._keep_tokens
-        return SummaryPlan(keep_tokens=kept, append_terms=self._append_terms)
+        policy = self.policy()
+        kept = policy.limit // 4 if self._keep_tokens is None else self._keep_tokens
+        appended = 0 if policy.indexed_terms else self._append_terms
+        return SummaryPlan(keep_tokens=kept, append_terms=appended)
 
     def _covered(self) -> list[Entry]:
         """Return the messages that a summary should cover; nothing while there is room."""
@@ -183,7 +185,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         def summary_with(some: Sequence[str]) -> Entry:
             return self._entry(summary_message(text, some))
 
-        self._transact([decide])
+        self._transact(self._then_indexed([decide], policy))
         return is_put
 
 

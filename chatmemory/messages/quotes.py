@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatmemory.exceptions import InvalidValue
+from chatmemory.exceptions import InvalidMessage, InvalidValue
+from chatmemory.messages.codec.json_text import load_json
 from chatmemory.messages.ids import check_text
 from chatmemory.messages.message import (
     AiMessage,
@@ -84,6 +85,16 @@ class Quotes:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Quotes:
+        """Return the answer that `to_json` wrote. Raises InvalidMessage."""
+        value = load_json(text)
+        try:
+            hits = tuple(Quote(**hit) for hit in value["hits"])
+            return cls(hits, value["matched"], value["has_more"], value["notice"])
+        except (KeyError, TypeError):
+            raise InvalidMessage("expected the answer to a search, as a JSON object") from None
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ The memory evicts messages in this process; the server keeps the history and inf
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from http.client import NO_CONTENT
-from typing import Any, Self
+from http.client import NO_CONTENT, NOT_FOUND
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage, InvalidValue
@@ -20,6 +20,7 @@ from chatmemory.messages.codec import messages_from_json, messages_to_json
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.ids import address, check_text, storable_id
 from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.quotes import Query, Quotes
 from chatmemory.patterns import declared_pattern
 from chatmemory.windows.store import ChatMemoryStore
 
@@ -29,6 +30,8 @@ except ModuleNotFoundError as error:
     raise ImportError(
         "HttpChatMemoryStore needs httpx: pip install '.[http]' in a checkout"
     ) from error
+
+T = TypeVar("T")
 
 RETRIED = (429, 503)
 WAIT_MAX = 60.0  # the most seconds, even if Retry-After has more
@@ -77,16 +80,32 @@ class HttpChatMemoryStore(ChatMemoryStore):
         )
 
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        return self._request("GET", memory_id)
+        request = self._client.build_request("GET", _in_store(memory_id))
+        return self._answer(request, _messages_of)
+
+    def search_history(self, memory_id: str, query: Query) -> Quotes:
+        """Return the messages of a conversation's history that match a query. The server searches,
+        for tokens that may read the conversation.
+        """
+        url = f"memories/{_checked(memory_id)}/search_history/"
+        given: dict[str, str | int] = {"query": query.text, "limit": query.limit}
+        try:
+            return self._answer(self._client.build_request("GET", url, params=given), _quotes_of)
+        except HttpStoreError as error:
+            if error.status == NOT_FOUND:
+                return Quotes()
+            raise
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         body = messages_to_json(messages)
         if not body.isascii():  # UTF-8 has no half of a character
             check_text(body, "a message")
-        self._request("PUT", memory_id, body)
+        request = self._client.build_request("PUT", _in_store(memory_id), content=body)
+        request.headers["Content-Type"] = "application/json"
+        self._write(request)
 
     def delete_messages(self, memory_id: str) -> None:
-        self._request("DELETE", memory_id)
+        self._write(self._client.build_request("DELETE", _in_store(memory_id)))
 
     def close(self) -> None:
         """Close the connections."""
@@ -98,25 +117,22 @@ class HttpChatMemoryStore(ChatMemoryStore):
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    def _request(self, method: str, memory_id: str, body: str | None = None) -> list[ChatMessage]:
-        if not storable_id(memory_id):
-            raise InvalidValue("a memory id must have at least one character")
-        request = self._client.build_request(method, f"{address(memory_id)}/", content=body)
-        if method != "GET":
-            request.headers["Idempotency-Key"] = uuid4().hex
-        if body is not None:
-            request.headers["Content-Type"] = "application/json"
+    def _write(self, request: httpx.Request) -> None:
+        request.headers["Idempotency-Key"] = uuid4().hex
+        self._answer(request, _check_no_content)
+
+    def _answer(self, request: httpx.Request, read: Callable[[httpx.Response], T]) -> T:
+        """Return what `read` makes of the response. Raises HttpStoreError."""
         for attempt in range(self._attempts - 1):
             try:
-                return self._send(request)
+                return self._send(request, read)
             except HttpStoreError as error:
                 if not error.may_pass:
                     raise
                 time.sleep(error.retry_after or self._pause * 2**attempt)
-        return self._send(request)
+        return self._send(request, read)
 
-    def _send(self, request: httpx.Request) -> list[ChatMessage]:
-        """Return the messages of a response, [] if none are expected. Raises HttpStoreError."""
+    def _send(self, request: httpx.Request, read: Callable[[httpx.Response], T]) -> T:
         what = f"{request.method} {request.url}"
         try:
             response = self._client.send(request)
@@ -125,7 +141,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         status = response.status_code
         if response.is_success:
             try:
-                return _answered(request, response)
+                return read(response)
             except InvalidMessage as error:
                 why = f"this is no answer of a chatmemory server: {error}"
                 raise HttpStoreError(f"{what}: {status}: {why}", status) from error
@@ -141,22 +157,41 @@ class HttpChatMemoryStore(ChatMemoryStore):
         )
 
 
-def _answered(request: httpx.Request, response: httpx.Response) -> list[ChatMessage]:
-    """Raises InvalidMessage for a body that is not the store's, such as a page of a proxy."""
-    if request.method == "GET":
-        if response.text.strip() == "null":
-            raise InvalidMessage("expected a JSON array of messages, and got null")
-        return messages_from_json(response.text, nulls=False)
+def _in_store(memory_id: str) -> str:
+    return f"store/{_checked(memory_id)}/"
+
+
+def _checked(memory_id: str) -> str:
+    """Return the id of a conversation as a part of a URL. Raises InvalidValue."""
+    if not storable_id(memory_id):
+        raise InvalidValue("a memory id must have at least one character")
+    return address(memory_id)
+
+
+# The answers. Each raises InvalidMessage for a body that is not the server's, such as a page of a
+# proxy.
+
+
+def _messages_of(response: httpx.Response) -> list[ChatMessage]:
+    if response.text.strip() == "null":
+        raise InvalidMessage("expected a JSON array of messages, and got null")
+    return messages_from_json(response.text, nulls=False)
+
+
+def _quotes_of(response: httpx.Response) -> Quotes:
+    return Quotes.from_json(response.text)
+
+
+def _check_no_content(response: httpx.Response) -> None:
     if response.status_code != NO_CONTENT:
         raise InvalidMessage(f"expected the status {NO_CONTENT:d}")
-    return []
 
 
 def _url_of_store(base_url: object) -> httpx.URL:
     """Return the URL of the store of a server. Raises InvalidValue."""
     if isinstance(base_url, str):
         with suppress(httpx.InvalidURL, UnicodeError):
-            url = httpx.URL(f"{base_url.rstrip('/')}/api/v1/store/")
+            url = httpx.URL(f"{base_url.rstrip('/')}/api/v1/")
             url.raw_host.decode().encode("idna")  # as it will be resolved
             is_http = url.scheme in ("http", "https") and url.host
             if is_http and not url.userinfo and _is_plain(url):

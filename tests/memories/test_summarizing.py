@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    InMemoryChatMemoryStore,
     InvalidValue,
     SystemMessage,
     ToolExecutionRequest,
@@ -20,9 +21,11 @@ from chatmemory import (
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.memories.summarizing import SummarizingChatMemory
+from chatmemory.messages.message import text_of
 from chatmemory.models import Step
 from chatmemory.reading import history, steps
 from chatmemory.reading.feed import feed
+from chatmemory.recall.index import index_of
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.window import Entry
@@ -192,3 +195,20 @@ def test_memory_never_exceeds_its_limit_and_ends_with_what_was_said_last(said, l
     assert policy.load(weighed) <= limit or not left
     assert left[-1:] == said[-1:] or not left
     assert sum(map(is_summary, left)) <= 1
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_an_index_names_the_terms_that_the_summary_lost(db, is_stored):
+    store = DjangoChatMemoryStore() if is_stored else InMemoryChatMemoryStore()
+    summarize = Summarizer("They talked about A-1001.")
+    memory = make(summarize, 800, store=store, low_water=0.2, index_terms=50)
+    memory.add(SystemMessage("S"))
+    for n in range(36):
+        memory.add(order_message(n))
+    _, summary, index, *kept = memory.messages()
+    assert summarize.got
+    assert text_of(summary) == "They talked about A-1001."
+    named = {row.term for row in index_of(index).listed}
+    shown = {f"A-{1000 + n}" for n in range(36)} - {"A-1001"}
+    assert named == shown - {each for each in shown if any(each in text_of(m) for m in kept)}
+    assert not is_stored or verify("m") is None

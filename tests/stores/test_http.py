@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -13,7 +14,11 @@ import pytest
 
 from chatmemory import InvalidValue, MessageWindowChatMemory, UnstorableText, UserMessage
 from chatmemory.messages.codec import messages_from_json
+from chatmemory.messages.quotes import NOTICE, Query
 from chatmemory.stores.http import HttpChatMemoryStore, HttpStoreError
+from chatmemory.tools import search_history
+
+PAGE = b"<html>Sign in to the network</html>"
 
 
 def whole_request(client: socket.socket) -> bytes:
@@ -76,6 +81,32 @@ def test_a_long_window_is_read_whole(store, served, memory_id):
         packed, reader = answer.raw.read(decode_content=False), zlib.decompressobj(31)
     assert messages_from_json(reader.decompress(packed).decode()) == said
     assert (reader.eof, reader.unused_data) == (True, b"")
+
+
+def test_the_server_searches_the_history_for_the_model(store, store_at, served, memory_id):
+    memory = MessageWindowChatMemory(memory_id, 2, store)
+    tool = search_history(memory)
+    assert json.loads(tool("A-1182"))["hits"] == []  # the server does not know it yet
+    memory.add(*(UserMessage(each) for each in ("It is A-1182.", "b", "A-1182 again", "d")))
+    answer = json.loads(tool("a-1182", limit=1))
+    (hit,) = answer["hits"]
+    assert (hit["number"], hit["in_memory"], hit["quote"]) == (1, False, "It is A-1182.")
+    assert (answer["notice"], answer["has_more"]) == (NOTICE, True)
+    query = Query.of("A-1182")
+    assert len(store.search_history(memory_id, query).hits) == 2
+    lost = store_at("http://127.0.0.1:9", served.token, attempts=1)
+    refused = search_history(MessageWindowChatMemory(memory_id, 2, lost))("A-1182")
+    assert "The search was refused" in json.loads(refused)["notice"]
+
+
+@pytest.mark.parametrize("body", [PAGE, b"[]", b"null", b'{"hits": [{"number": 1}]}', b'{"hits"'])
+def test_an_answer_that_is_no_search_is_refused(store_at, body):
+    query = Query.of("A-1182")
+    with (
+        answering(http("200 OK", body)) as url,
+        pytest.raises(HttpStoreError, match="no answer of a chatmemory server"),
+    ):
+        store_at(url, "token", attempts=1).search_history("a", query)
 
 
 def test_text_that_cannot_be_sent_is_refused(store, memory_id):
@@ -179,9 +210,6 @@ def answering(*answers: bytes):
 def http(status: str, body: bytes = b"", kind: str = "application/json", more: str = "") -> bytes:
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}"
     return f"{head}Connection: close\r\n\r\n".encode() + body
-
-
-PAGE = b"<html>Sign in to the network</html>"
 
 
 @pytest.mark.parametrize(
