@@ -57,7 +57,7 @@ class Counted(NamedTuple):
 
 class Sums:
     """The sums of an option over conversations: of relative costs, by half, of shares, and of the
-    six numbers of tallies.
+    seven numbers of tallies.
     """
 
     __slots__ = ("conversations", "costs", "numbers", "share")
@@ -66,13 +66,13 @@ class Sums:
         self.conversations = [0, 0]
         self.costs = [0.0, 0.0]
         self.share = 0.0
-        self.numbers = [0, 0, 0, 0, 0, 0]
+        self.numbers = [0] * len(Tally._fields)
 
     def add(self, each: Counted, tally: Tally) -> None:
         """Add a conversation, in which the option has this tally. The sums of many conversations
         take most of the time of an advice.
         """
-        held, user, call, tokens, read, written = tally
+        held, user, call, tokens, read, written, by_index = tally
         numbers = self.numbers
         numbers[0] += held
         numbers[1] += user
@@ -80,6 +80,7 @@ class Sums:
         numbers[3] += tokens
         numbers[4] += read
         numbers[5] += written
+        numbers[6] += by_index
         fresh, cached, writing = each.parts
         half = each.half
         self.costs[half] += fresh * (tokens - read - written) + cached * read + writing * written

@@ -75,7 +75,8 @@ class Recall:
     @property
     def tally(self) -> Tally:
         again = self.user_repeated, self.call_repeated
-        return Tally(self.held, *again, self.prompt_tokens, self.read_tokens, self.written_tokens)
+        tokens = self.prompt_tokens, self.read_tokens, self.written_tokens
+        return Tally(self.held, *again, *tokens, self.by_index)
 
     def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
         """Return the cost of the prompts relative to sending everything; None without any prompt.

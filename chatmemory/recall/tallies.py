@@ -31,6 +31,7 @@ _SYSTEM, _AI = MessageType.SYSTEM, MessageType.AI
 class Tally(NamedTuple):
     """The figures of a policy: the facts held, the messages in which users or calls repeated a
     forgotten fact, and the tokens of the prompts: all, `read` from the cache, and `written` to it.
+    `by_index` of the facts are not held: an index named them.
     """
 
     held: int = 0
@@ -39,6 +40,7 @@ class Tally(NamedTuple):
     tokens: int = 0
     read: int = 0
     written: int = 0
+    by_index: int = 0
 
     @property
     def again(self) -> int:
@@ -75,7 +77,8 @@ class Tallies:
             found.count_of(IncidentKind.USER_REPEATED),
             found.count_of(IncidentKind.CALL_REPEATED),
         )
-        return Tally(found.held, *again, bill.tokens, bill.read, bill.written)
+        sums = bill.tokens, bill.read, bill.written
+        return Tally(found.held, *again, *sums, found.by_index)
 
     def calls(self, policy: Policy | None) -> Sequence[Call]:
         """Return the calls of the model under a policy; None keeps everything."""

@@ -67,7 +67,8 @@ def slowly(history, policy, rules) -> Tally:
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
     kinds = (IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED)
-    return Tally(found.held, *map(found.count_of, kinds), bill.tokens, bill.read, bill.written)
+    sums = bill.tokens, bill.read, bill.written
+    return Tally(found.held, *map(found.count_of, kinds), *sums, found.by_index)
 
 
 @examples(100)

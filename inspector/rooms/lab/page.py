@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.utils.http import urlencode
 
-from chatmemory import Policy, policy_kinds, text_of_policy
+from chatmemory import Policy, can_decide, policy_kinds, text_of_policy
 from chatmemory.advice import (
     Advice,
     Goals,
@@ -47,6 +47,7 @@ class Way(NamedTuple):
     money: str
     css: str = ""
     is_over: bool = False
+    by_index: str = ""
 
 
 class Figure(NamedTuple):
@@ -56,6 +57,10 @@ class Figure(NamedTuple):
     was: str
     now: str
     css: str = ""
+
+
+def _has_index(policy: Policy | None) -> bool:
+    return can_decide(policy) and policy.indexed_terms > 0
 
 
 class GroupRow:
@@ -304,7 +309,13 @@ class FleetPage:
             wording.percent(tally.read, tally.tokens),
         ]
         cost, money = words.cost_words(option.cost), self._money(option)
-        return Way(name, note, cells, cost, money, css, option.cost >= DEARER)
+        by_index = f"{tally.by_index:,}" if _has_index(option.policy) else ""
+        return Way(name, note, cells, cost, money, css, option.cost >= DEARER, by_index)
+
+    @property
+    def names_facts(self) -> bool:
+        """Whether a policy of the table has an index, so that the table has a column for it."""
+        return any(way.by_index for way in self.ways)
 
     def _money(self, option: Option) -> str:
         prices, calls = self.address.prices, option.calls

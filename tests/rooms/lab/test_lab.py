@@ -163,6 +163,30 @@ def test_a_window_in_blocks_is_suggested_where_it_saves(operator_client, db):
     assert "Preview the change" in text
 
 
+def needing_again(n: int) -> list:
+    """A conversation whose first order and flight are needed after they left."""
+    filler = [AiMessage(f"City {each} " + "and more words that fill it " * 3) for each in range(9)]
+    first = [UserMessage(f"order: A-{n}182"), UserMessage(f"flight: HAT00{n}")]
+    return [*first, *filler, AiMessage(f"A-{n}182 is on its way, and HAT00{n} is late.")]
+
+
+def test_facts_that_an_index_names_have_a_column_of_their_own(operator_client, db):
+    policy = TokenWindow(190, low_water=0.4, index_terms=50)
+    for n in range(4):
+        create_and_add(f"indexed-{n}", policy, needing_again(n))
+    text = computed(operator_client, "provider=own&input=1&cached=0.1")
+    assert "Named by the index" in text
+    rows = table(operator_client, "provider=own&input=1&cached=0.1")
+    yours = next(cells for label, cells in rows.items() if "yours today" in label)
+    assert yours[:3] == ["0 %", "8", "8"]  # held, lost, and named of the lost ones
+    everything = next(cells for label, cells in rows.items() if label.startswith("Everything"))
+    assert everything[:3] == ["100 %", "0", ""]
+
+
+def test_a_table_of_policies_without_an_index_has_no_column_for_it(lab):
+    assert "Named by the index" not in lab()
+
+
 def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     for n in range(4):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n), {"team": "agents"})
