@@ -166,6 +166,11 @@ class Mends(NamedTuple):
     more: Sequence[MendLine]
 
     @property
+    def is_one(self) -> bool:
+        """Whether the page has a single line, which is then open."""
+        return len(self.shown) == 1
+
+    @property
     def more_count(self) -> int:
         return len({id for line in self.more for id in line.cases})
 

@@ -50,6 +50,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
             page.issues.used, midnight(), page.made.is_made, Everywhere(stats.conversations)
         ),
         "conversations": stats.conversations,
+        "asked": request.GET.get("flagged", "").removeprefix("refused."),
         "is_empty": lambda: not any_memory(),
         "elsewhere": [
             (flag, flagged[flag.name])

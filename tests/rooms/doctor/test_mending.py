@@ -15,7 +15,7 @@ from inspector.rooms.doctor.mending import mends
 from inspector.rooms.doctor.reads import issues
 
 from ...conversations import BRIEF, HI, call, create_and_add, keep, result
-from ...inspector.markup import words
+from ...inspector.markup import tree, words
 
 pytestmark = pytest.mark.django_db
 
@@ -122,3 +122,22 @@ def test_an_error_is_pasted_on_the_page_of_the_doctor(fleet, operator_client):
     assert 'action="/doctor/error/"' in form[: form.index(">")]
     answer = operator_client.post("/doctor/error/", {"error": "prompt is too long: 9 tokens > 8"})
     assert "The prompt is too long" in answer.text
+
+
+def test_the_line_that_the_overview_leads_to_is_open(fleet, operator_client):
+    cause = next(
+        each for each in counted_headlines(0).causes if each.name == "refused.dangling_call"
+    )
+    page = tree(operator_client.get(cause.address).text)
+    opened = [each for each in page.iter("article") if each.find("details").get("open") is not None]
+    assert [each.get("data-id") for each in opened] == ["mend-refused-dangling_call"]
+    shown = tree(operator_client.get("/doctor/").text)
+    assert all(each.find("details").get("open") is None for each in shown.iter("article"))
+
+
+def test_a_single_line_is_open(operator_client):
+    choose_providers("", ["openai"])
+    create_and_add("m", MessageWindow(9), [HI, call("1"), HI])
+    keep()
+    (line,) = tree(operator_client.get("/doctor/").text).iterfind(".//section//article")
+    assert line.find("details").get("open") is not None
