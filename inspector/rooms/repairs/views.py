@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -118,17 +118,18 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
     return redirect(conversation_url(memory_id))
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show a preview of the repairs of all conversations with a cause. With the `versions` of the
-    previewed conversations, repair them. With `snap`, their policies then also let memory begin
-    with a user message after each trim.
+    """Show a preview of the repairs of all conversations with a cause. A POST with the `versions`
+    of the previewed conversations repairs them. With `snap`, their policies then also let memory
+    begin with a user message after each trim.
     """
-    visit = Visit.read(request.POST.dict())
+    asked = request.POST or request.GET
+    visit = Visit.read(asked.dict())
     provider = visit.provider or next(iter(choices().everywhere.providers), "openai")
     confirmed = "versions" in request.POST
     versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
-    ids = _mendable(request, visit) if versions is None else list(versions)
+    ids = _mendable(asked, visit) if versions is None else list(versions)
     ids = without_clients(ids)
     actor = actor_of(request)
     made = writes.repair_all(
@@ -162,18 +163,18 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/repairs/repaired.html", context)
 
 
-def _mendable(request: HttpRequest, visit: Visit) -> list[str]:
+def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
     """Return the conversations with one of the rules of the form, which share a cure."""
-    rules = [rule for rule in request.POST.getlist("rule") if rule in RULES] or [visit.rule]
+    rules = [rule for rule in asked.getlist("rule") if rule in RULES] or [visit.rule]
     found = [ill_ids(replace(visit.which, rule=rule), AT_ONCE) for rule in rules]
     return list(dict.fromkeys(id for ids in found for id in ids))[:AT_ONCE]
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def raise_limits(request: HttpRequest) -> HttpResponse:
     """Show the limits that are smaller than the largest recorded turn, and the policies that have
-    room for it: a higher limit, or sending everything where that dominates. With the shown
-    `policies`, set them.
+    room for it: a higher limit, or sending everything where that dominates. A POST with the shown
+    `policies` sets them.
     """
     if "policies" in request.POST:
         return _made_room(request)

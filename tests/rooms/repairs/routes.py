@@ -6,8 +6,8 @@ from chatmemory.roles import Role
 
 ONE = {"memory_id": "m"}
 PAGES = {
-    "inspector:repair-many": ({}, {"post": Role.OPERATOR}),
-    "inspector:raise-limits": ({}, {"post": Role.OPERATOR}),
+    "inspector:repair-many": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
+    "inspector:raise-limits": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:undo-many": ({}, {"post": Role.OPERATOR}),
     "inspector:repair": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:undo-repair": (ONE | {"step": 1}, {"post": Role.OPERATOR}),

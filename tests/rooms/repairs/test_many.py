@@ -30,8 +30,10 @@ def test_the_listed_ones_are_repaired_after_a_look(operator_client):
     create_and_add("m", MessageWindow(9), [HI, call("1"), HI])
     create_and_add("orphan", MessageWindow(9), [HI, result("8"), HI])
     diagnosed()
-    asked = operator_client.post("/doctor/repair/", {"rule": "dangling_call"})
+    asked = operator_client.get("/doctor/repair/", {"rule": "dangling_call"})
     assert "Repair 1 conversation?" in words(asked.content)
+    sent = {"rule": "dangling_call", "versions": asked.context["versions"]}
+    operator_client.get("/doctor/repair/", sent)  # an address repairs nothing
     assert ill_ids(IllFilter("dangling_call"), 9) == ["m"]
     create_and_add("later", MessageWindow(9), [HI, call("1"), HI])
     done = {"rule": "dangling_call", "versions": asked.context["versions"], "reason": "refused"}
