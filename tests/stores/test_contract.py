@@ -170,6 +170,26 @@ def test_whatever_was_put_is_what_it_gives(store, lists):
         assert not said or verify(memory_id) is None
 
 
+@examples(40)
+@given(st.lists(st.tuples(st.sampled_from(TEXTS), own), max_size=14), st.integers(1, 6))
+def test_the_history_has_each_message_once_that_changed_the_list_of_a_client(store, added, limit):
+    """The client's memory decides. A list that is equal to the one before tells of no message."""
+    memory_id, memory = uuid4().hex, MessageWindowChatMemory("m", limit)
+    if isinstance(store, SingleSlotChatMemoryStore):
+        store = SingleSlotChatMemoryStore(memory_id)
+    said, before = [], []
+    for (kind, text), attributes in added:
+        memory.add(KINDS[kind](text, attributes))
+        listed = memory.messages()
+        store.update_messages(memory_id, listed)
+        assert messages_to_json(store.get_messages(memory_id)) == messages_to_json(listed)
+        said += [text] if messages_to_json(listed) != messages_to_json(before) else []
+        before = listed
+    if (kept := kept_by(store, memory_id)) is not None:
+        assert kept == said
+        assert not said or verify(memory_id) is None
+
+
 def kept_by(store, memory_id) -> list[str] | None:
     """Return the texts of all messages that a store keeps for ever, in order; None if it forgets
     them. Those that a client put before known ones were not said, and are kept beside the history.
