@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
 
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF-")
+
 
 class Kind(NamedTuple):
     """A kind of terms. `is_term` decides by a match; `group` is the part that is masked, or the
@@ -66,9 +68,8 @@ def _is_place(found: re.Match[str]) -> bool:
 def _is_random(found: re.Match[str]) -> bool:
     """Return whether a long run of signs changes like chance does: no word, hash or UUID."""
     signs = found[0].strip("-_./+=")
-    kinds = {_sort_of(each) for each in signs}
-    is_hexadecimal = all(each in "0123456789abcdefABCDEF-" for each in signs)
-    if len(signs) < 20 or not {"a", "A", "0"} <= kinds or is_hexadecimal:
+    has_all = all(any(map(is_of, signs)) for is_of in (str.islower, str.isupper, str.isdecimal))
+    if len(signs) < 20 or not has_all or _HEXADECIMAL.issuperset(signs):
         return False
     sorts = [_sort_of(each) for each in signs if each.isalnum()]
     changes = sum(map(str.__ne__, sorts, sorts[1:])) / len(sorts)
