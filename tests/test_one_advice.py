@@ -119,7 +119,8 @@ class Replayed:
         names = {words_of_advice.policy_long(each) for each in fine}
         today = words_of_advice.policy_short(self.known.policy)
         fixed = {f"Keep {today}", "Keep sending everything", "Everything"}
-        return names | fixed | {words_of_advice.policy_short(each) for each in fine}
+        cheapest = {each.replace("Set the limit to", "Cheapest: a limit of") for each in names}
+        return names | cheapest | fixed | {words_of_advice.policy_short(each) for each in fine}
 
 
 def offered(html: str) -> set[str]:

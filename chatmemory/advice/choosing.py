@@ -234,7 +234,8 @@ class _Choice:
             goals=self._goals,
         )
         keeps = advice.at(asked) if asked else None
-        return replace(advice, others=tuple(self._others(pick)), keeps=keeps)
+        others = () if verdict is Verdict.REFUSED else tuple(self._others(pick))
+        return replace(advice, others=others, keeps=keeps)
 
     @property
     def _is_client(self) -> bool:

@@ -35,7 +35,11 @@ def policy_long(policy: Policy | None) -> str:
     """Return a policy as an instruction, such as `Set the limit to 80,000 tokens, trimmed to …`."""
     if policy is None or policy.meters_only:
         return "Send everything"
-    return ", ".join([f"Set the limit to {policy.limit:,} {policy.unit}", *varied_words(policy)])
+    return f"Set the limit to {_limit_words(policy)}"
+
+
+def _limit_words(policy: Policy) -> str:
+    return ", ".join([f"{policy.limit:,} {policy.unit}", *varied_words(policy)])
 
 
 def name_of(option: Option) -> str:
@@ -147,7 +151,9 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
 
 def headline(advice: Advice) -> str:
-    """Return what to do, without a full stop."""
+    """Return what to do, without a full stop. A limit that is chosen by cost alone is named, and
+    not advised: whether answers need the talk before is not measured.
+    """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:
         case Verdict.KEEP if pick is not None:
@@ -156,6 +162,8 @@ def headline(advice: Advice) -> str:
             return (
                 "Keep sending everything" if _is_all(pick) else f"Keep {policy_short(pick.policy)}"
             )
+        case Verdict.CHEAPEST if pick is not None and pick.policy is not None:
+            return f"Cheapest: a limit of {_limit_words(pick.policy)}"
         case Verdict.CLIENT:
             return "Only your client can change this"
         case Verdict.REFUSED:
@@ -209,6 +217,8 @@ def _whys(advice: Advice) -> Iterator[str]:
         yield f"{few} too few to recommend a limit by facts."
     elif not advice.needed and advice.pick is not None:
         yield "No fact was needed again: chosen by cost alone."
+        if advice.verdict is Verdict.CHEAPEST and advice.pick.policy is not None:
+            yield "Whether answers need the talk before is not measured."
     if advice.checked and advice.verdict is Verdict.CHANGE:
         first, second = map(cost_words, advice.checked)
         what = cost_name(advice.measured.prices)

@@ -120,6 +120,18 @@ class AdviceCard:
         return pick.text if pick and self.advice.is_change else ""
 
     @property
+    def verb(self) -> str:
+        """The label of the button that previews the advised policy."""
+        pick = self.advice.pick
+        return words.policy_long(pick.policy) if pick else ""
+
+    @property
+    def repair_url(self) -> str:
+        """The URL of the repair of a refused window; empty without the room, or if none is."""
+        is_refused = self.advice.verdict is Verdict.REFUSED
+        return page_url("repair", self.memory_id) if is_refused and self.memory_id else ""
+
+    @property
     def to_copy(self) -> str:
         """The policy that a client could use, as text."""
         pick = self.advice.pick

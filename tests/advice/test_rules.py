@@ -279,6 +279,7 @@ def test_clients_that_decide_are_told_the_limit_but_change_it_themselves() -> No
 def test_a_refused_window_comes_before_its_limit() -> None:
     ill = all_hold("a", [600, 700, 800], 800, refused="OpenAI")
     assert verdict(ill) == (Verdict.REFUSED, None)
+    assert advise([ill], prices=TOKENS).others == ()
 
 
 def test_under_three_calls_or_unread_there_is_no_advice() -> None:

@@ -6,7 +6,7 @@ from chatmemory import MessageWindow, TokenWindow
 from chatmemory.advice import Goals, advise, words
 from chatmemory.advice.words import policy_long, policy_short
 from chatmemory.recall.tallies import Tally
-from tests.advice.fleets import PRICES, all_hold, conversation
+from tests.advice.fleets import PRICES, all_hold, conversation, window
 
 
 def test_a_limit_that_clears_tool_results_is_named_so():
@@ -72,3 +72,13 @@ def test_why_nothing_is_advised_is_said():
     assert words.headline(advise([])) == "No advice: no conversations"
     short = all_hold("short", [700, 800, 850], calls=2)
     assert words.headline(advise([short])) == "No advice: under three calls"
+
+
+def test_the_cheapest_limit_is_named_but_not_advised_if_nothing_was_needed():
+    points = {(0, 8): Tally(tokens=400)}
+    advice = advise([conversation("a", points, Tally(tokens=1_000), window(16), recalls=0)])
+    assert words.headline(advice) == "Cheapest: a limit of 8 messages"
+    assert "Whether answers need the talk before is not measured." in words.why(advice)
+    whole = advise([conversation("a", {}, Tally(tokens=1_400), window(8), recalls=0)])
+    assert words.headline(whole) == "Send everything"
+    assert "talk before" not in words.why(whole)
