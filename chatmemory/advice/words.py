@@ -38,6 +38,13 @@ def policy_long(policy: Policy | None) -> str:
     return f"Set the limit to {_limit_words(policy)}"
 
 
+def policy_verb(policy: Policy | None) -> str:
+    """Return the label of a button for a policy, without its options: `Set limit to 80,000`."""
+    if policy is None or policy.meters_only:
+        return "Send everything"
+    return f"Set limit to {policy.limit:,}"
+
+
 def _limit_words(policy: Policy) -> str:
     return ", ".join([f"{policy.limit:,} {policy.unit}", *varied_words(policy)])
 

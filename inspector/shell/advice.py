@@ -123,7 +123,7 @@ class AdviceCard:
     def verb(self) -> str:
         """The label of the button that previews the advised policy."""
         pick = self.advice.pick
-        return words.policy_long(pick.policy) if pick else ""
+        return words.policy_verb(pick.policy) if pick else ""
 
     @property
     def repair_url(self) -> str:
