@@ -130,6 +130,10 @@ class Conversation:
     def listed(self) -> list[ChatMessage]:
         return list(windows.window(self.id).messages)
 
+    def contradiction(self) -> str:
+        """Return what else contradicts the operations at their end; "" if nothing does."""
+        return ""
+
     def seq_in_memory(self) -> int:
         return self.random.choice([row.seq for row in windows.window(self.id).rows] or [1])
 
@@ -345,15 +349,19 @@ def undone() -> Iterator[None]:
 
 
 def accusation(
-    seed: int, operations: int, done: Counter[str] | None = None, recovers: float = 0
+    seed: int,
+    operations: int,
+    done: Counter[str] | None = None,
+    recovers: float = 0,
+    of: type[Conversation] = Conversation,
 ) -> str:
     """Return what contradicts the operations of a seed; "" if nothing does.
 
     Every operation is verified, and at the end the archive of all conversations is imported again.
-    `done` counts the operations that were not refused.
+    `done` counts the operations that were not refused. The conversation is one `of` this class.
     """
     with undone():
-        it = Conversation(Random(seed), recovers=recovers, beside=Random(seed))
+        it = of(Random(seed), recovers=recovers, beside=Random(seed))
         it.begin()
         for n in range(operations):
             if not it.operate():
@@ -365,6 +373,8 @@ def accusation(
             for memory_id in ids:
                 if found := verify(memory_id):
                     return f"seed {seed}, operation {n} ({it.made[-1]}): {found}"
+        if found := it.contradiction():
+            return f"seed {seed}: {found}"
         found = refused_archive()
         return found and f"seed {seed}, archive: {found}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
-from django.db import connection
 
 from chatmemory import (
     AiMessage,
@@ -28,6 +27,7 @@ from inspector.rooms.transfer.archives import import_archive
 from inspector.rooms.transfer.exports import archive_lines
 
 from .any_operations import accusation
+from .columns import all_columns
 from .conversations import create_and_add
 
 POLICY = TokenWindow(190, low_water=0.4, index_terms=50)
@@ -116,16 +116,6 @@ def test_another_index_than_the_rule_makes_is_found(indexed_memory):
     found = verify("m")
     assert found is not None
     assert "differs" in found.what or "the index" in found.what
-
-
-def all_columns() -> str:
-    with connection.cursor() as cursor:
-        tables = [t for t in connection.introspection.table_names() if t.startswith("chatmemory")]
-        found = []
-        for table in tables:
-            cursor.execute(f"SELECT * FROM {table}")
-            found += [str(row) for row in cursor.fetchall()]
-    return "\n".join(found)
 
 
 def test_a_redaction_blanks_the_lines_of_each_index_whose_only_source_it_is(indexed_memory):
