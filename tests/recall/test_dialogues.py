@@ -7,11 +7,19 @@ and that nobody would call a repetition.
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 from chatmemory.formats import read_transcripts
 from chatmemory.recall.incidents import IncidentKind, incidents_under
 from chatmemory.recall.phrases import LANGUAGES
@@ -26,10 +34,23 @@ def read(file):
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+def messages_of(dialogue):
+    """The messages of a dialogue: its texts in turn, and each tool as its call and its result."""
+    speakers = cycle((UserMessage, AiMessage))
+    messages = []
+    for n, each in enumerate(dialogue["messages"]):
+        if isinstance(each, str):
+            messages.append(next(speakers)(each))
+        else:
+            arguments = json.dumps(each["arguments"], ensure_ascii=False)
+            call = ToolExecutionRequest(str(n), each["tool"], arguments)
+            result = ToolExecutionResultMessage(str(n), each["tool"], each["result"])
+            messages += [AiMessage(tool_execution_requests=[call]), result]
+    return messages
+
+
 def incidents_in(dialogue):
-    speakers = UserMessage, AiMessage
-    messages = [speakers[n % 2](text) for n, text in enumerate(dialogue["messages"])]
-    return incidents_under(MessageWindow(4), messages)
+    return incidents_under(MessageWindow(4), messages_of(dialogue))
 
 
 def repetitions_of(dialogue):
@@ -37,7 +58,7 @@ def repetitions_of(dialogue):
     return [
         each
         for each in incidents_in(dialogue)
-        if each.again == len(dialogue["messages"])
+        if each.again == len(messages_of(dialogue))
         and each.kind is IncidentKind.USER_REPEATED
         and any(signs_of(fact.fact) in signs_of(dialogue["value"]) for fact in each.facts)
     ]
