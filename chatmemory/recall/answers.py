@@ -18,6 +18,7 @@ from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
 from chatmemory.recall.phrases import (
     ANY_NUMBER,
+    CJK,
     HAS_CJK,
     Noun,
     Request,
@@ -48,11 +49,13 @@ from chatmemory.recall.values import (
 
 _NEAR = 40  # signs before a value in which nouns name its kind
 _BEHIND = 32  # the same behind it
+_BESIDE = declared_pattern(rf"[ \-]?([{CJK}]|[^\W\d_]+)")
 _REMINDED = 100  # signs behind a reminder in which a value is bound to it
 _REMINDED_BEFORE = 60
 _FEW_WORDS = 3  # words beside a reminder in a sentence that has no fact of its own
 _LATEST = 24  # earlier messages in which a value is looked for
 _SHORTEST_REMINDED = 3
+_LONG_NOUN = 5  # letters of a word that is hardly a verb or a filler
 _WORD = declared_pattern(r"[^\W_]+")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _CLAUSE_END = declared_pattern(r"[;:!?。；！？\n]|\.\s| - ")
@@ -191,6 +194,15 @@ class _Text:
         near = (noun for noun in self.nouns if end <= noun.start and noun.end <= last)
         return next((noun.kinds for noun in near), _NO_KINDS)
 
+    def words_beside(self, start: int, end: int) -> frozenset[str]:
+        """Return the words directly before and behind a part, in languages without spaces the
+        signs.
+        """
+        before = _BESIDE.match(folded(self.text[max(0, start - _NEAR) : start])[::-1])
+        behind = _BESIDE.match(folded(self.text[end : end + _NEAR]))
+        found = {before[1][::-1] if before else "", behind[1] if behind else ""}
+        return frozenset(found - fillers() - {""})
+
     def nouns_before(self, start: int) -> frozenset[str]:
         """Return the words just before a part that name it, although no kind has them."""
         before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
@@ -198,6 +210,19 @@ class _Text:
         while before and (before[-1] in known or before[-1] in _COPULAS):
             before.pop()
         return frozenset(word for word in before[-2:] if word not in known)
+
+    def words_before(self, start: int) -> frozenset[str]:
+        """Return the words of the sentence before a part that may name it."""
+        before = folded(self.text[max(0, start - _NEAR) : start])
+        *_, (first, last) = _sentences(before)
+        return frozenset(_WORD.findall(before[first:last])) - fillers()
+
+    def has_only(self, start: int, end: int) -> bool:
+        """Return whether the text has nothing but a part, and words around the value of a short
+        answer.
+        """
+        rest = folded(f"{self.text[:start]} {self.text[end:]}")
+        return fillers().issuperset(_WORD.findall(rest))
 
 
 _COPULAS = frozenset(["lautet", "ist", "est", "es", "son", "soy", "sont"])
@@ -209,16 +234,26 @@ class _Said:
     def __init__(self) -> None:
         self._at: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_LATEST))
         self.texts: dict[int, _Text] = {}
+        self._cut: dict[int, frozenset[str]] = {}  # names of parts of longer codes
 
-    def add(self, position: int, text: _Text, values: Iterable[Value]) -> None:
+    def add(self, position: int, text: _Text, values: Sequence[Value]) -> None:
         self.texts[position] = text
+        whole = {each.name for each in values if not each.is_cut}
+        self._cut[position] = frozenset({each.name for each in values} - whole)
         for anchor in {*_anchors(text.lowered), *(_anchor(each) for each in values)}:
             self._at[anchor].append(position)
 
     def holding(self, value: Value) -> list[int]:
-        """Return the latest positions whose texts hold a value."""
+        """Return the latest positions whose texts hold a value. A part that two longer codes share
+        is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
+        """
         known = self._at.get(_anchor(value), ())
-        return [each for each in known if self.texts[each].searched.holds(value)]
+        return [
+            each
+            for each in known
+            if self.texts[each].searched.holds(value)
+            and not (value.is_cut and value.name in self._cut[each])
+        ]
 
 
 def _anchors(lowered: str) -> Iterator[str]:
@@ -309,7 +344,7 @@ class _Reader:
         if request.is_again:
             return value.is_distinctive and value.shape != "words" and not text.refuses
         if not request.kinds:
-            is_named = value.is_distinctive and self._is_named(request, value, at)
+            is_named = value.is_distinctive and self._is_named(request, value, text, at)
             return is_named or (request.is_which and self._is_proper(value, text, at))
         natural = _natural_kinds(value, text.text, (value.start, value.end))
         if value.shape == "code" and natural and natural.isdisjoint(request.kinds):
@@ -338,13 +373,21 @@ class _Reader:
             return _are_alike(named, request.kinds, value)
         return value.is_distinctive or value.shape == "place"
 
-    def _is_named(self, request: Request, value: Value, at: Sequence[int]) -> bool:
-        """Return whether a request names a value by the words with which it was given."""
+    def _is_named(
+        self, request: Request, value: Value, text: _Text, at: Sequence[int]
+    ) -> bool:
+        """Return whether a request names a value by the words with which it was given: by all that
+        stand directly before it, or, if the answer is nothing else, by a long one near it.
+        """
+        is_bare = text.has_only(value.start, value.end)
         for position in at:
             said = self._said.texts[position]
             place = _place_in(said, value)
             name = said.nouns_before(place[0])
             if name and name <= request.words and not said.kinds_of(*place):
+                return True
+            near = said.words_before(place[0]) & request.words if is_bare else ()
+            if any(len(each) >= _LONG_NOUN for each in near):
                 return True
         return False
 
@@ -384,16 +427,22 @@ class _Reader:
 
     def _can_remind(self, value: Value, text: _Text, at: Sequence[int]) -> bool:
         """Return whether a reminder may be about a value: one that nobody says by chance, or of a
-        kind that this text and an earlier one name.
+        kind that this text and an earlier one name. A short number has the same word beside it in
+        both, as in `14 inch`.
         """
         if value.is_distinctive or value.shape in ("mail", "link"):
             return True
-        if value.shape == "code":
-            return len(value.key) >= _SHORTEST_REMINDED
-        own = text.kinds_of(value.start, value.end)
-        earlier = (self._said.texts[each] for each in at)
-        return value.shape != "date" and any(
-            own & each.kinds_of(*_place_in(each, value)) for each in earlier
+        if value.shape == "date":
+            return True
+        if value.shape == "code" and len(value.key) >= _SHORTEST_REMINDED:
+            return True
+        place = value.start, value.end
+        own, beside = text.kinds_of(*place), text.words_beside(*place)
+        earlier = [(each, _place_in(each, value)) for each in map(self._said.texts.get, at) if each]
+        return any(
+            own & said.kinds_of(*there)
+            or (value.shape == "code" and beside & said.words_beside(*there))
+            for said, there in earlier
         )
 
 

@@ -67,7 +67,8 @@ class Value(NamedTuple):
 
     `shape` is mail, link, code, date, words (a name, or a whole short answer) or place (an
     address), and `key` is the normalized text. A value `is_distinctive` if nobody says it by
-    chance. `is_whole` if the message says nothing else.
+    chance. `is_whole` if the message says nothing else, and `is_cut` if it is a part of a longer
+    code, as `1Z 9921` is of `1Z 9921 556`.
     """
 
     start: int
@@ -77,6 +78,7 @@ class Value(NamedTuple):
     key: str
     is_distinctive: bool = False
     is_whole: bool = False
+    is_cut: bool = False
 
     @property
     def name(self) -> str:
@@ -138,7 +140,7 @@ def _codes(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Value]:
             for last in range(first, len(chain)):
                 start, end = chain[first].start(), chain[last].end()
                 if not _is_cut(text, start, end) and (value := _code(text, start, end)):
-                    yield value
+                    yield value._replace(is_cut=last - first + 1 < len(chain))
 
 
 def _small(text: str) -> Iterator[Value]:
