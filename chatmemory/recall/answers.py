@@ -19,6 +19,7 @@ from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
 from chatmemory.recall.phrases import (
     ANY_NUMBER,
     CJK,
+    COUNT,
     HAS_CJK,
     Noun,
     Request,
@@ -28,6 +29,7 @@ from chatmemory.recall.phrases import (
     folded,
     introductions,
     introductions_behind,
+    is_open_question,
     narrow,
     refusals,
     reminders,
@@ -321,9 +323,10 @@ class _Reader:
             requests = self.requests_before(position)
             is_answer = bool(requests) and value.is_whole
             is_reminded = _is_in(value, reminded) and (
-                is_answer or self._can_remind(value, text, at)
+                is_answer or self._can_remind(position, value, text, at)
             )
             is_requested = any(self._asks_for(each, value, text, at) for each in requests)
+            is_requested |= not requests and self._is_bare(position, value, text, at)
             if is_requested or is_reminded:
                 found.append(Answer(value, is_requested, is_reminded))
         for value, _ in known:
@@ -340,28 +343,48 @@ class _Reader:
         """
         if not request.takes(value.shape):
             return False
-        own = text.kinds_of(value.start, value.end)
+        own = text.kinds_of(*value.place)
         if request.is_again:
             return value.is_distinctive and value.shape != "words" and not text.refuses
         if not request.kinds:
             is_named = value.is_distinctive and self._is_named(request, value, text, at)
             return is_named or (request.is_which and self._is_proper(value, text, at))
-        natural = _natural_kinds(value, text.text, (value.start, value.end))
+        natural = _natural_kinds(value, text.text, value.place)
         if value.shape == "code" and natural and natural.isdisjoint(request.kinds):
             return False
         if own and not _are_alike(own, request.kinds, value):
             return False
         if text.refuses and own.isdisjoint(request.kinds):
             return False
+        is_address = value.shape != "place" or "address" in request.kinds
+        if not is_address and not text.has_only(*value.place):
+            return False
         is_own = bool(own & request.kinds)
         if value.shape == "words" and not (value.is_whole or value.is_distinctive or is_own):
             return False
         return any(self._was_given_for(request, value, each) for each in at)
 
+    def _is_bare(self, position: int, value: Value, text: _Text, at: Sequence[int]) -> bool:
+        """Return whether a message answers a question, which asks for nothing by name, with nothing
+        but a value that nobody gives by chance, or that an earlier message named alike.
+        """
+        before = self._messages[position - 1] if position else None
+        if not isinstance(before, AiMessage) or not is_open_question(before.text or ""):
+            return False
+        if value.shape not in ("code", "mail", "link") or not text.has_only(*value.place):
+            return False
+        own = text.kinds_of(*value.place)
+        earlier = map(self._said.texts.__getitem__, at)
+        return value.is_distinctive or any(
+            own & said.kinds_of(*_place_in(said, value)) for said in earlier
+        )
+
     def _was_given_for(self, request: Request, value: Value, position: int) -> bool:
         """Return whether the message at a position gave a value for the kind of a request."""
         said = self._said.texts[position]
         place = _place_in(said, value)
+        if COUNT in request.kinds and _are_beside(said.words_beside(*place), request.words):
+            return True
         natural = _natural_kinds(value, said.text, place)
         named = frozenset(kind for kind in said.kinds_of(*place) if value.shape in shapes_of(kind))
         if natural & request.kinds:
@@ -373,13 +396,11 @@ class _Reader:
             return _are_alike(named, request.kinds, value)
         return value.is_distinctive or value.shape == "place"
 
-    def _is_named(
-        self, request: Request, value: Value, text: _Text, at: Sequence[int]
-    ) -> bool:
+    def _is_named(self, request: Request, value: Value, text: _Text, at: Sequence[int]) -> bool:
         """Return whether a request names a value by the words with which it was given: by all that
         stand directly before it, or, if the answer is nothing else, by a long one near it.
         """
-        is_bare = text.has_only(value.start, value.end)
+        is_bare = text.has_only(*value.place)
         for position in at:
             said = self._said.texts[position]
             place = _place_in(said, value)
@@ -425,18 +446,29 @@ class _Reader:
         places = text.places
         return [(places[start], places[end]) for start, end in bound]
 
-    def _can_remind(self, value: Value, text: _Text, at: Sequence[int]) -> bool:
+    def _is_unheard(self, value: Value, position: int) -> bool:
+        """Return whether a text has no spaces, and the assistant has said no two signs of it."""
+        if not HAS_CJK.search(value.key):
+            return False
+        signs = signs_of(value.key)
+        pairs = {signs[at : at + 2] for at in range(len(signs) - 1)}
+        texts = (each.text for each in self._messages[:position] if isinstance(each, AiMessage))
+        return len(signs) >= _SHORTEST_REMINDED and not any(
+            pair in text for text in texts if text for pair in pairs
+        )
+
+    def _can_remind(self, position: int, value: Value, text: _Text, at: Sequence[int]) -> bool:
         """Return whether a reminder may be about a value: one that nobody says by chance, or of a
         kind that this text and an earlier one name. A short number has the same word beside it in
         both, as in `14 inch`.
         """
         if value.is_distinctive or value.shape in ("mail", "link"):
             return True
-        if value.shape == "date":
+        if value.shape == "date" or self._is_unheard(value, position):
             return True
         if value.shape == "code" and len(value.key) >= _SHORTEST_REMINDED:
             return True
-        place = value.start, value.end
+        place = value.place
         own, beside = text.kinds_of(*place), text.words_beside(*place)
         earlier = [(each, _place_in(each, value)) for each in map(self._said.texts.get, at) if each]
         return any(
@@ -444,6 +476,17 @@ class _Reader:
             or (value.shape == "code" and beside & said.words_beside(*there))
             for said, there in earlier
         )
+
+
+def _are_beside(found: Iterable[str], asked: Iterable[str]) -> bool:
+    """Return whether one of the words beside a number is among those of a question; a sign of a
+    language without spaces is within one.
+    """
+    words = frozenset(asked)
+    return any(
+        each in words or (HAS_CJK.search(each) and any(each in word for word in words))
+        for each in found
+    )
 
 
 def _takes_words(request: Request) -> bool:

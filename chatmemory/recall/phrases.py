@@ -17,6 +17,7 @@ from chatmemory.patterns import declared_pattern
 
 LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh")
 ANY_NUMBER = "number"  # the kind of a number or code of which nothing else is known
+COUNT = "count"  # the kind of a number of things, which are named beside it
 _LONGEST_SENTENCE = 400  # characters of a sentence that are read
 _TELLING = 4  # small words that tell the language of a text
 _BETWEEN = 4  # words between a request and its noun
@@ -401,6 +402,16 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
                 found.append(Request(asked, words, is_again, is_which))
             is_listing |= is_request and read.rstrip().endswith((":", "："))
     return found
+
+
+def is_open_question(text: str) -> bool:
+    """Return whether an assistant's text ends with a question that is no offer, such as `anything
+    else?`.
+    """
+    sentences = sentences_of(folded(text))
+    last = sentences[-1][:_LONGEST_SENTENCE].rstrip() if sentences else ""
+    is_question = last.endswith(("?", "？", "吗。", "か。"))
+    return is_question and not any(each.no_requests.search(last) for each in spoken_in(last))
 
 
 def examples() -> Iterator[tuple[str, str, str, Any]]:

@@ -81,6 +81,10 @@ class Value(NamedTuple):
     is_cut: bool = False
 
     @property
+    def place(self) -> tuple[int, int]:
+        return self.start, self.end
+
+    @property
     def name(self) -> str:
         """The name of the value in a conversation, which no fact of another kind has."""
         return f"~{self.shape}:{self.key}"
