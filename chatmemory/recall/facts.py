@@ -39,6 +39,14 @@ VOCABULARY = declared_pattern(
     r"|(?:0-9|[aA]-[fFzZ]|_)+"
     r"|(?:[BCDEFGNSW]|SA|ST|QF|SC|TS|PT|UP|DEP|PL[CERW])[0-9]{3,4}"
 )
+# Words that code and tests count, such as `line1`, and descriptions, such as `12-hex-char`.
+_COUNTED = declared_pattern(
+    r"[a-z]{3,}[1-9][0-9]?"
+    r"|[0-9]{1,4}(?:-[a-z]{2,}){0,2}-(?:char(?:acter)?|digit|bit|byte|letter|word|line|column|step"
+    r"|page|part|point|way|fold|level|second|minute|hour|day|night|week|month|year|person|star)s?"
+)
+_LONGEST_PLACEHOLDER, _FEWEST_LETTERS = 24, 3
+_LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "01234567890"
 # A user's message above these sizes is a pasted log or transcript.
 LONGEST_SAID, MOST_LINES = 1_000, 10
 LIMIT = 50  # facts that are appended to a summary, unless another number is given
@@ -246,7 +254,20 @@ def is_term(run: str) -> bool:
         and has_digit(run)
         and not _NO_FACT.fullmatch(run)
         and not VOCABULARY.fullmatch(run)
+        and not _COUNTED.fullmatch(run)
+        and not is_placeholder(run)
     )
+
+
+def is_placeholder(run: str) -> bool:
+    """Return whether a run is what people write where an id would stand: three letters or more in
+    the order of the alphabet, and digits in their order, such as `abc1234` and `a1b2c3d4e5f6`.
+    """
+    if len(run) > _LONGEST_PLACEHOLDER:
+        return False
+    letters = "".join(filter(str.isalpha, run)).lower()
+    numbers = "".join(filter(str.isdigit, run))
+    return len(letters) >= _FEWEST_LETTERS and letters in _LETTERS and numbers in _DIGITS
 
 
 @cache
@@ -281,7 +302,21 @@ def _words_in(text: str, words: Words) -> Iterator[str]:
 
 
 def texts_with_facts(message: ChatMessage) -> Iterator[str]:
-    """Yield the texts in which facts are looked for: texts, tool arguments and tool results."""
+    """Yield the texts in which facts are looked for: texts, tool arguments and tool results.
+
+    Escaped ends of lines, as in JSON and in the code of programs, are spaces: a fact begins behind
+    `\\n`. A text with a path of Windows is left as it is.
+    """
+    for text in _texts_of(message):
+        has_escapes = "\\" in text and not _DRIVE.search(text)
+        yield _ESCAPES.sub(_spaces, text) if has_escapes else text
+
+
+def _spaces(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
+def _texts_of(message: ChatMessage) -> Iterator[str]:
     match message:
         case SystemMessage():
             yield message.text
@@ -331,6 +366,9 @@ def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
         elif each is not None:
             yield key, each
 
+
+_ESCAPES = declared_pattern(r"\\++[nrt]")
+_DRIVE = declared_pattern(r"(?<![A-Za-z])[A-Za-z]:\\")
 
 # Facts as examples
 

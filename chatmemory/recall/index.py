@@ -31,7 +31,7 @@ from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.transitions import Change, Transition, unchanged
 from chatmemory.windows.window import Entry, Window
 
-RULE = 1  # the version of the rule: raise it with each change of what an index has
+RULE = 2  # the version of the rule: raise it with each change of what an index has
 NOTE = f"index rule {RULE}"
 TITLE = "Exact terms of earlier messages that are no longer shown"
 KEPT = 4  # so many times the listed terms are remembered, to be listed later

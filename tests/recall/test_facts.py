@@ -61,10 +61,22 @@ def test_a_fact_is_a_run_that_nobody_can_guess(text, facts):
         "G104 SA5011 E501 SC2086 int64 sha256 utf-8 arm64 1-indexed",
         "1,234.56 and 05/06 and 3/4",
         "the 20th, 10am, 24.6KB, 1080px",
+        "abc1234, abc-123, DEF-456, abc123def456 and a1b2c3d4e5f6",
+        "line1, tree2, agent10 and python3",
+        "a 12-hex-char id of 8-character words, a 3-week wait",
     ],
 )
 def test_words_that_identify_no_case_are_no_facts(text):
     assert facts_of(UserMessage(text)) == set()
+
+
+def test_a_fact_begins_behind_an_escaped_end_of_a_line():
+    call = ToolExecutionRequest("1", "write", '{"content": "one\\nA-1182\\\\nB-2270\\tC-3"}')
+    said = AiMessage(tool_execution_requests=[call])
+    assert facts_of(said) == {"A-1182", "B-2270"}
+    assert facts_of(UserMessage(r"see C:\new\report-17.txt")) == {"report-17.txt"}
+    lexicon = Lexicon([UserMessage("A-1182"), said])
+    assert "A-1182" in lexicon.of[1].mentions
 
 
 @pytest.mark.parametrize(

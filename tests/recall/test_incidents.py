@@ -346,7 +346,7 @@ def test_phrases_of_reminders_and_requests_can_be_added():
     messages = (SAID, *FILLED, AiMessage("Anything else?"), UserMessage("Zoals gezegd: A-1182"))
     assert not incident_of(*messages).is_forced
     assert incident_of(*messages, words=Words(reminders=("zoals gezegd",))).is_forced
-    messages = (SAID, *FILLED, AiMessage("Mag ik uw order weten?"), UserMessage("A-1182"))
+    messages = (SAID, *FILLED, AiMessage("Mag ik uw order weten."), UserMessage("A-1182"))
     assert not incident_of(*messages).is_forced
     assert incident_of(*messages, words=Words(requests=("mag ik",))).is_forced
 

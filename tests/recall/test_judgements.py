@@ -75,16 +75,16 @@ def check_policies(source, rows, messages_of):
                 (each.again, each.kind.value, each.fact, each.is_same)
                 for each in incidents_under(policy, messages_of(key))
             }
-            expected, partly = (
-                {
-                    (row["again"], row["kind"], row["fact"], row.get("same"))
-                    for row in here
-                    if row[source] == key and row["right"] and bool(row.get("partly")) is is_partly
-                }
-                for is_partly in (False, True)
-            )
+            expected: set[tuple[object, ...]] = set()
+            gone: set[tuple[object, ...]] = set()
+            for row in here:
+                each = row["again"], row["kind"], row["fact"], row.get("same")
+                is_gone = row.get("partly") or row.get("example")
+                if row[source] == key and (row["right"] or is_gone):
+                    (gone if is_gone else expected).add(each)
             assert expected <= found
-            assert not partly & found  # only a part of the fact was said before
+            # Only a part of the fact was said before, or the fact is an example, such as `abc1234`
+            assert not gone & found
 
 
 def test_the_messages_that_incidents_name_contain_the_fact(data_file):
@@ -106,12 +106,12 @@ def test_uses_under_larger_windows(data_file):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     runs = read_transcripts(content).transcripts
     rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" in row]
-    assert len(rows) == 35
+    assert len(rows) == 55
     check_policies("conversation", rows, lambda n: runs[n].messages)
 
 
 @pytest.mark.long
-def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
+def test_the_sessions_under_other_windows(all_claude_sessions):
     def messages_in(name):
         (file,) = (each for each in all_claude_sessions if each.name == name)
         session = read_transcripts(file.read_bytes()).transcripts[0].session
@@ -119,7 +119,7 @@ def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
         return [message for place, message in messages if place not in session.summaries]
 
     rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" not in row]
-    assert Counter(row["kind"] for row in rows)["call_repeated"] == 24
+    assert Counter(row["kind"] for row in rows)["call_repeated"] == 49
     check_policies("source", rows, messages_in)
 
 

@@ -36,7 +36,7 @@ from inspector.rooms.evidence.models import KeptCompactions
 
 LOST_LISTED = 100
 SUMMED = 2_000  # the most conversations whose compactions are summed up
-LOSS_RULES = 5  # raise it with each change of the rules by which losses are found
+LOSS_RULES = 6  # raise it with each change of the rules by which losses are found
 
 
 class CompactionKeeper(Keeper):
