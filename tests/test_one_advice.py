@@ -28,6 +28,7 @@ from chatmemory.reading.history import all_messages
 from chatmemory.recall.cost import rules_of
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.largest import short_windows
+from inspector.rooms.doctor.writes import current_diagnosis
 from inspector.rooms.lab import writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.costs import how_much_more
@@ -261,6 +262,8 @@ def short(db):
     create_and_add("short-huge", replace(lean.policy, limit=2_000), said)
     for memory_id in ("short-lean", "short-huge"):
         services.keep(memory_id)
+    create_and_add("short-unread", replace(lean.policy, limit=200), lean.messages)
+    current_diagnosis("short-unread")
 
 
 def test_the_doctor_makes_room_only_by_what_is_not_dominated(short, operator_client):
@@ -270,18 +273,20 @@ def test_the_doctor_makes_room_only_by_what_is_not_dominated(short, operator_cli
         for memory_id, (text, _) in json.loads(preview.context["policies"]).items()
     }
     needed = {each.memory_id: each.raised for each in short_windows()}
-    assert needed.keys() == chosen.keys() == {"short-lean", "short-huge"}
+    assert chosen.keys() == {"short-lean", "short-huge"}
+    assert needed.keys() - chosen.keys() == {"short-unread"}
     assert Replayed("short-huge").is_dominated(needed["short-huge"])
     assert chosen["short-huge"].meters_only
     assert chosen["short-lean"] == needed["short-lean"]
     assert not Replayed("short-lean").is_dominated(needed["short-lean"])
     said = words(preview.content)
+    assert "Not counted: 1 not read yet." in said
     assert "2,000 tokens → everything" in said
     assert "send everything instead" not in said
     before, after = (
         sum(Replayed(id).effect(policy)[2] for id, policy in policies.items()) / 2
         for policies in (
-            {each.memory_id: each.policy for each in short_windows()},
+            {each.memory_id: each.policy for each in short_windows() if each.memory_id in chosen},
             {id: None if each.meters_only else each for id, each in chosen.items()},
         )
     )

@@ -6,7 +6,7 @@ of the provider in use, and everything must fit the models in use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from chatmemory.advice import (
     DecidedBy,
     Effect,
     Goals,
+    LeftOut,
     Measured,
     Option,
     Verdict,
@@ -305,6 +306,11 @@ class Preview:
         than sending everything; "" if neither is true.
         """
         return words.effect_warning(self.effect)
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """The ids of the conversations whose figures are not known yet."""
+        return self.effect.measured.left_out.get(LeftOut.UNREAD, ())
 
     @property
     def unknown(self) -> str:

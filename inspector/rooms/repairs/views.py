@@ -181,6 +181,8 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
     found = short_windows(most=AT_ONCE)
     raised: dict[str, Policy | None] = {each.memory_id: each.raised for each in found}
     preview = preview_of(raised, spares_dominated=True)
+    if preview:
+        found = [each for each in found if each.memory_id not in preview.unread]
     chosen = raised | dict(preview.policies if preview else {})
     to_set = {each.memory_id: policy_to_set(chosen[each.memory_id], each.policy) for each in found}
     shown = {
