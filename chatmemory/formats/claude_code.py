@@ -657,9 +657,7 @@ _BESIDE = Beside(
         *("forkedFrom", "apiError", "snapshot"),
     ),
 )
-_OF_A_MESSAGE = Beside(
-    wholes=("container", "context_management", "diagnostics", "stop_details", "stop_reason")
-)
+_OF_A_MESSAGE = Beside(wholes=("container", "context_management", "diagnostics", "stop_details"))
 
 
 def type_of(record: Mapping[str, Any]) -> str:

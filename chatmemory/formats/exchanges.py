@@ -182,7 +182,8 @@ def read_call(call: Call) -> Transcript:
     """Return the messages of a call, the answer last. Raises UnreadableTranscript."""
     request = messages_in(call.request) if call.request else None
     answer = messages_in(call.answer, by_model=True) if call.answer else None
-    if request is None and answer is None:
+    is_around = call.beside is not None and not (call.request or call.answer)
+    if request is None and answer is None and not is_around:
         raise UnreadableTranscript(-1, NOTHING)
     losses: list[Loss] = []
     parts = ((request, call.request, "request"), (answer, call.answer, "answer"))
@@ -309,6 +310,9 @@ def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refu
             read = at_value(number, read_call(call))
         except UnreadableTranscript as error:
             yield Refused(f"call {number + 1}", error.why, number)
+            continue
+        if not read.messages:
+            parts.append((read.name, (), read.losses + losses))
             continue
         system, rest = _divided(read)
         digests = [digest_of(each) for each in rest]

@@ -37,9 +37,8 @@ def _messages(value: Any) -> Any:
 
 def _calls(values: Iterable[Any]) -> Iterator[Call]:
     for value in values:
-        if isinstance(value, dict) and (messages := _messages(value)):
-            at = moment_of(_created(value))
-            around = _around(value)
+        if isinstance(value, dict):
+            at, around, messages = moment_of(_created(value)), _around(value), _messages(value)
             yield Call(messages, None, _thread(value), time=_time(value), at=at, beside=around)
 
 

@@ -40,8 +40,6 @@ from chatmemory.messages.message import (
 NAME = "opencode"
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 # Parts about the work: no words of people, models or tools
-_OF_A_TOOL = ("state", "tool", "callID", "metadata")
-_OF_A_STATE = ("input", "output", "error", "raw")
 _ABOUT = ("step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry")
 
 
@@ -77,8 +75,7 @@ def _said_in(part: Any) -> Any:
         case "reasoning" | "subtask":
             return _BESIDE_TEXT.without(part)
         case "tool":
-            others = {name: each for name, each in part.items() if name not in _OF_A_TOOL}
-            return [others, [dict_in(part, "state").get(each) for each in _OF_A_STATE]]
+            return [_OF_A_TOOL.without(part, "state"), _OF_A_STATE.without(part.get("state"))]
         case "file":
             return None
         case kind if kind in _ABOUT:
@@ -99,6 +96,8 @@ _BESIDE_TEXT = Beside(
     texts=("agent", "description", "command"),
     wholes=("model",),
 )
+_OF_A_TOOL = Beside(texts=("tool",))
+_OF_A_STATE = Beside(texts=("title",), wholes=("attachments",))
 _BESIDE_STEP = Beside(texts=("reason", "hash", "files", "snapshot"), wholes=("error", "source"))
 
 

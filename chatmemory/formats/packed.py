@@ -8,6 +8,7 @@ import pickle
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import chain
 from operator import eq
 from typing import Any, TypeVar, overload
@@ -41,8 +42,7 @@ class Packed(Sequence[T]):
         self._size += len(packed)
         if self._size >= BLOCK:
             self._ends.append(len(self))
-            block = pickle.dumps([*map(_item, self._waiting)], pickle.HIGHEST_PROTOCOL)
-            self._blocks.append(zlib.compress(block, 1))
+            self._blocks.append(zlib.compress(b"".join(self._waiting), 1))
             self._waiting, self._size = [], 0
 
     def __setitem__(self, place: int, item: T) -> None:
@@ -101,7 +101,9 @@ class Packed(Sequence[T]):
         """Return the items of a block. They stay unpacked until several other blocks were used."""
         found = self._unpacked.pop(number, None)
         if found is None:
-            found = _item(zlib.decompress(self._blocks[number]))
+            first = self._ends[number - 1] if number else 0
+            block = BytesIO(zlib.decompress(self._blocks[number]))
+            found = [pickle.load(block) for _ in range(first, self._ends[number])]  # noqa: S301 (packed in this process)
             if len(self._unpacked) == BLOCKS:
                 del self._unpacked[next(iter(self._unpacked))]
         self._unpacked[number] = found

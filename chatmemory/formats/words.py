@@ -44,7 +44,7 @@ _SILENT = {
     *("lang", "detail", "url", "uri", "href", "path", "file", "filename", "finishreason"),
     *("stopreason", "stopsequence", "blocktype", "partkind", "kwargstype", "lc"),
     *("providername", "weight", "phase", "servicetier"),
-    *("namespace", "caller", "thoughtsignature", "channel", "requestor"),
+    *("namespace", "caller", "thoughtsignature", "channel", "requestor", "hasmore"),
 }
 _ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "mimetype")
 # Properties that hold none with all that is in them
@@ -196,6 +196,13 @@ class Words:
             return "may not be read: the conversation is too long to search all of it"
         return "are not read"
 
+    def _near(self, turn: int) -> tuple[int, int]:
+        """Return where the messages near a turn begin and end in their order."""
+        if isinstance(self._order, range):
+            return bisect_left(self._turns, turn - NEAR), bisect_right(self._turns, turn + NEAR)
+        first = bisect_left(self._order, turn - NEAR, key=self._turn)
+        return first, bisect_right(self._order, turn + NEAR, key=self._turn)
+
     def has_all(self, text: str, turn: int) -> bool:
         """Return whether a text is in a message. If the text is JSON, its strings must be."""
         if self.has(text, turn):
@@ -209,10 +216,13 @@ class Words:
         """Return whether a message has a text. The turn's own and near messages are tried first,
         and only these once the budget for the others is spent.
         """
-        forms = _forms(text)
-        first = bisect_left(self._order, turn - NEAR, key=self._turn)
-        end = bisect_right(self._order, turn + NEAR, key=self._turn)
-        if any(_is_in(forms, _texts(self._messages[each])) for each in self._order[first:end]):
+        first, end = self._near(turn)
+        near = [self._messages[each] for each in self._order[first:end]]
+        plain = text.strip()
+        if any(plain in each for message in near for each in _texts(message)):
+            return True
+        forms = _forms(plain)
+        if any(_is_in(forms, _texts(message)) for message in near):
             return True
         for each in reversed(self._order):
             if self._rest < 0:
@@ -241,9 +251,8 @@ def _is_in(forms: Sequence[str], texts: Iterable[str]) -> bool:
     return any(form in text for text in texts for form in forms)
 
 
-def _forms(text: str) -> list[str]:
+def _forms(plain: str) -> list[str]:
     """Return the spellings of a text in a message: as it is, and within JSON."""
-    plain = text.strip()
     return list(dict.fromkeys((plain, json.dumps(plain, ensure_ascii=False)[1:-1])))
 
 

@@ -69,7 +69,9 @@ class DoctorSerializer(Json):
         allow_null=True,
         help_text="Conversations that a provider in use refuses; null: none is examined yet.",
     )
-    by_provider = serializers.DictField(child=serializers.IntegerField())
+    by_provider = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Empty if none is examined yet."
+    )
     by_rule = serializers.DictField(child=serializers.IntegerField())
     changed = serializers.IntegerField(help_text="Conversations that are not examined yet.")
     next = serializers.URLField(allow_null=True)

@@ -25,7 +25,7 @@ from inspector.rooms.doctor.reads import (
     by_day,
     conversations_by_provider,
     doctor_counts,
-    is_any_examined,
+    is_unexamined,
     issues,
     prevention_in,
     unexamined,
@@ -175,7 +175,7 @@ class DoctorPage:
         self.issues: Issues = issues()
         self.refused = self.issues.refused
         self.changed = unexamined().count()
-        self.is_unexamined = bool(self.changed) and not is_any_examined()
+        self.is_unexamined = is_unexamined(self.changed)
 
     @property
     def used(self) -> list[Line]:

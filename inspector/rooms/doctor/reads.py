@@ -104,8 +104,8 @@ class IllFilter:
 class DoctorCounts:
     """The numbers of conversations that a provider in use refuses, also by provider and by rule.
 
-    `refused` is None if no conversation has been examined yet, but some are there. `changed` is the
-    number of conversations without a current diagnosis.
+    `refused` is None if no conversation has been examined yet, but some are there; then the others
+    are empty. `changed` is the number of conversations without a current diagnosis.
     """
 
     refused: int | None
@@ -128,14 +128,17 @@ def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCou
         providers.update(found.refused_by)
         refused += bool(found.refused_by)
     changed = unexamined(id_prefix).count()
-    known = None if changed and not is_any_examined(id_prefix) else refused
-    return DoctorCounts(known, dict(providers), dict(rules.most_common()), changed)
+    if is_unexamined(changed, id_prefix):
+        return DoctorCounts(None, {}, {}, changed)
+    return DoctorCounts(refused, dict(providers), dict(rules.most_common()), changed)
 
 
-def is_any_examined(id_prefix: str = "") -> bool:
-    """Return whether any conversation has a diagnosis, of whatever step."""
+def is_unexamined(changed: int, id_prefix: str = "") -> bool:
+    """Return whether no conversation has a diagnosis, of whatever step, but some are there:
+    `changed` is the number of those without a current one.
+    """
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
-    return rows.filter(keptdiagnosis__isnull=False).exists()
+    return changed > 0 and not rows.filter(keptdiagnosis__isnull=False).exists()
 
 
 def doctor_page(
@@ -326,12 +329,15 @@ class _Causes:
         return sorted(found, key=lambda each: each.severity != "refused")
 
 
-def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
-    """Return the number of conversations that each provider would refuse if it was in use."""
+def would_find(use: InUse) -> dict[str, int]:
+    """Return the number of conversations that each provider would refuse if it was in use; empty
+    if no conversation has been examined yet.
+    """
     counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
-    for _, diagnosis in _kept(_minded(id_prefix)):
+    for _, diagnosis in _kept(_minded("")):
         counts.update(diagnosis.under(use).refused_by)
-    return dict(counts)
+    is_known = any(counts.values()) or not is_unexamined(unexamined().count())
+    return dict(counts) if is_known else {}
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:

@@ -198,7 +198,7 @@ def in_use(made: Choices) -> str:
 @dataclass(frozen=True)
 class ProviderRow:
     """A checkbox of a provider with its models, the number of conversations that use it, and the
-    number of windows that it would reject.
+    number of windows that it would reject: None if no conversation has been examined yet.
     """
 
     name: str
@@ -206,7 +206,7 @@ class ProviderRow:
     is_ticked: bool
     models: str
     conversations: int
-    would_fail: int
+    would_fail: int | None
 
 
 def provider_rows(
@@ -221,7 +221,7 @@ def provider_rows(
             name in models,
             ", ".join(models.get(name, ())),
             conversations[name],
-            found[name],
+            found.get(name),
         )
         for name, label in PROVIDERS.items()
     ]

@@ -36,7 +36,7 @@ def incidents(agent: Agent, conversation: str) -> Answer:
     found = [each for each in known.incidents if each.kind is not IncidentKind.USED_UNSEEN]
     used = _unseen_uses(conversation, known.incidents)
     shown = found[::-1][:SIZE]
-    lines = [f"{wording.counted(len(found), 'incident')}.{_until(known)}"]
+    lines = [_counted(known, len(found), "incident")]
     lines += [_incident_words(conversation, each) for each in shown]
     lines += [f"{words.used_words(used)}."] if used.total else []
     at = shown[0].step if shown else None
@@ -47,8 +47,8 @@ def incidents(agent: Agent, conversation: str) -> Answer:
             {**incident_to_dict(each), "url": agent.page_of(conversation, at=each.step)}
             for each in shown
         ],
-        count=len(found),
-        used_without_mention=used.total,
+        count=len(found) if _is_known(known) else None,
+        used_without_mention=used.total if _is_known(known) else None,
         known_until=known.step,
         is_current=known.is_current,
     )
@@ -65,7 +65,7 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
     """List the exact terms that the last five summaries lost and the assistant has needed again."""
     known = compactions_now(agent.visible(conversation), QUICK_MESSAGES)
     count, found = len(known.compactions), shown_compactions(known, SUMMARIES)
-    lines, rows = [f"{wording.counted(count, 'compaction')}.{_until(known)}"], []
+    lines, rows = [_counted(known, count, "compaction")], []
     for each in found:
         terms, level = each.terms, each.level
         lost = [term for term in each.listed if term.counts_at(level)][:SIZE]
@@ -106,5 +106,13 @@ def _incident_words(conversation: str, incident: Incident) -> str:
     return f"{incident_words(incident)}. {request}How it left: {how}."
 
 
-def _until(known: IncidentsUntil | CompactionsUntil) -> str:
-    return "" if known.is_current else f" The conversation is known up to step {known.step:,}."
+def _counted(known: IncidentsUntil | CompactionsUntil, count: int, what: str) -> str:
+    """Return a count with the step up to which it is known, or that nothing is known yet."""
+    if not _is_known(known):
+        return "Not examined yet."
+    until = "" if known.is_current else f" The conversation is known up to step {known.step:,}."
+    return f"{wording.counted(count, what)}.{until}"
+
+
+def _is_known(known: IncidentsUntil | CompactionsUntil) -> bool:
+    return known.is_current or known.step > 0
