@@ -48,7 +48,8 @@ COMMANDS = ("doctor", "incidents", "compactions", "list_memories", "show_memory 
 NOTHING = re.compile(r"(?<![\w.,:#-])(0|no|none|nothing|never|not seen)\b(?![.,]\d)", re.IGNORECASE)
 # What says how far the examination has come, or is of no conversation
 NOT_COUNTED = re.compile(
-    r"not read yet|not examined|been examined|0 of 1|known_until|is_current|^python_|No providers"
+    r"not read yet|not examined|been examined|0 of [01]\b|known_until|is_current|^python_"
+    r"|No providers"
 )
 
 

@@ -140,9 +140,16 @@ def parse_messages(
 def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -> Transcript:
     """Read objects of a provider's library: a message, a list, a response, or their JSON values.
 
-    Raises UnreadableTranscript with the `index` of the message at fault.
+    Raises UnreadableTranscript with the `index` of the message at fault. An unexpected exception is
+    logged, and becomes one.
     """
-    known = format_named(format)
+    with _faults(f"values of the format {format!r}"):
+        return _parse_objects(values, format_named(format), format, after)
+
+
+def _parse_objects(
+    values: Any, known: Format, format: str, after: Iterable[ChatMessage]
+) -> Transcript:
     if not (known.reads_streams and isinstance(values, Iterator)):
         _refuse_streams(values)
     plain = (known.plain or plain_values)(values)

@@ -90,17 +90,18 @@ def named_transcripts(
     """Yield the conversations of files and folders, each with its own name, or else the name of its
     file, and its number there if it is not the first.
 
-    Conversations that cannot be read are left out with a line that says why, and so are files of a
-    folder that hold none. Raises InvalidValue for such a file that was named.
+    Conversations and files that cannot be read are left out with a line that says why. Raises
+    InvalidValue for such a file if only this one was named.
     """
-    for file in transcript_files(paths):
+    files = [*transcript_files(paths)]
+    for file in files:
         try:
             for each in transcripts_of(file.path, format, printer):
                 usual = file.name if each.number == 1 else f"{file.name}-{each.number}"
                 own = each.name if each.name != str(each.number) else None
                 yield own or usual, each
         except ChatMemoryError as error:
-            if not file.is_in_folder:
+            if len(files) == 1 and not file.is_in_folder:
                 raise
             printer.left_out(str(error))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatmemory import MessageWindowChatMemory
 from chatmemory.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
@@ -219,3 +221,42 @@ def test_a_refused_file_of_many_lines_leaves_no_traceback(tmp_path, capfd):
         stream_transcripts(content)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+# Every entrance of files and values
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", ["doctor", "recall"])
+@pytest.mark.parametrize("are_named", [True, False])
+def test_commands_read_the_files_after_one_that_fails(command, are_named, failing, tmp_path):
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    good = [
+        {"role": "user", "content": "My order is ENT-48213."},
+        {"role": "assistant", "content": "Is it ENT-48213?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "user", "content": "Yes, ENT-48213."},
+    ]
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    files[0].write_text(json.dumps({"lines": [{"said": "oops"}]}))
+    files[1].write_text(json.dumps(good))
+    out = io.StringIO()
+    with suppress(SystemExit):
+        given = files if are_named else [tmp_path]
+        call_command(command, *map(str, given), stdout=out, stderr=out)
+    assert "please report" in out.getvalue()
+    assert "Traceback" not in out.getvalue()
+    others = [line for line in out.getvalue().splitlines() if not line.startswith("left out")]
+    assert len(others) > 1
+
+
+@pytest.mark.parametrize("format", ["failing", "anthropic"])
+def test_values_that_a_reader_fails_on_are_refused(format, failing):
+    memory = MessageWindowChatMemory(max_messages=9)
+    if format == "failing":
+        with pytest.raises(UnreadableTranscript, match="please report"):
+            memory.add_from({"lines": [{"said": "oops"}]}, format)
+    else:
+        with pytest.raises(UnreadableTranscript, match="role"):
+            memory.add_from({"role": 5}, format)
+    assert memory.messages() == []

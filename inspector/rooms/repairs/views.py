@@ -29,7 +29,7 @@ from inspector.conversation.links import conversation_url
 from inspector.display import render_form
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.largest import short_windows
-from inspector.rooms.doctor.reads import ill_ids
+from inspector.rooms.doctor.reads import ill_ids, is_unexamined, unexamined
 from inspector.rooms.doctor.visit import Visit
 from inspector.rooms.doctor.words import provider_names, raised_words
 from inspector.rooms.doctor.writes import current_diagnosis
@@ -149,6 +149,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         "provider": provider_names([provider]),
         "repairs": made,
         "confirmed": confirmed,
+        "is_unexamined": not ids and is_unexamined(unexamined().count()),
         "versions": json.dumps(made.versions),
         "steps": json.dumps(made.steps),
         "policies": json.dumps(changed.before),
