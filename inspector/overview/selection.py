@@ -131,9 +131,16 @@ class OverviewQuery:
         return len(self.q) < SHORTEST
 
     @property
+    def usual_sort(self) -> str:
+        """The default order of this list. Its option has no value, so that a search from a list by
+        last activity shows the best match first.
+        """
+        return usual_sort(self.flagged, self.q)
+
+    @property
     def parameters(self) -> dict[str, str]:
         """The parameters that differ from the defaults of the overview."""
-        plain = OverviewQuery(sort=usual_sort(self.flagged, self.q))
+        plain = OverviewQuery(sort=self.usual_sort)
         values = {name: getattr(self, name) for name in PARAMETERS}
         return {name: value for name, value in values.items() if value != getattr(plain, name)}
 

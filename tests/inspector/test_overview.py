@@ -500,3 +500,15 @@ def test_today_begins_at_midnight_of_the_site(settings):
 def test_old_dates_are_in_the_time_zone_of_the_site(settings, zone, day):
     settings.TIME_ZONE = zone
     assert ago(datetime(2026, 1, 1, 20, tzinfo=UTC)) == day
+
+
+def test_a_search_from_a_list_by_last_activity_shows_the_best_match_first(operator_client):
+    create_and_add("my late order", MessageWindow(9), [UserMessage("Hello")])
+    create_and_add("m", MessageWindow(9), [UserMessage("about my late order")])
+    form = markup.tree(operator_client.get("/").text)
+    (sort,) = [each for each in form.iter("select") if each.get("name") == "sort"]
+    (chosen,) = [each for each in sort if each.get("selected") is not None]
+    sent = {"q": "my late order", "sort": chosen.get("value")}
+    found = operator_client.get("/", sent)
+    assert [row.memory.id for row in found.context["rows"]] == ["my late order", "m"]
+    assert found.context["query"].sort == "match"
