@@ -177,8 +177,11 @@ def test_a_random_pair_can_be_removed(migrated, tmp_path):
     environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'new.sqlite3'}"
     commands = [["tests.without_a_room", str(kept)]]
     if IS_WHOLE:
-        for name in ("docs", "tests", "benchmarks"):
+        for name in ("docs", "tests", "benchmarks", "examples", "pytest_chatmemory", "deploy"):
             shutil.copytree(ROOT / name, tree / name, ignore=LEFT_OUT_OF_ALL, dirs_exist_ok=True)
+        for file in ROOT.glob("[!.]*.*"):  # what tests read, such as the changelog
+            if file.is_file():
+                shutil.copy(file, tree / file.name)
         for name in with_dependents(pair):
             shutil.rmtree(tree / "tests/rooms" / name, ignore_errors=True)
         ignored = [f"--ignore=tests/{name}" for name in LEFT_OUT_OF_A_PAIR]
