@@ -179,7 +179,7 @@ def test_a_random_pair_can_be_removed(migrated, tmp_path):
     if IS_WHOLE:
         for name in ("docs", "tests", "benchmarks", "examples", "pytest_chatmemory", "deploy"):
             shutil.copytree(ROOT / name, tree / name, ignore=LEFT_OUT_OF_ALL, dirs_exist_ok=True)
-        for file in ROOT.glob("[!.]*.*"):  # what tests read, such as the changelog
+        for file in ROOT.glob("[!.]*"):  # what tests read, such as the changelog
             if file.is_file():
                 shutil.copy(file, tree / file.name)
         for name in with_dependents(pair):
