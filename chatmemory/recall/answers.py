@@ -356,8 +356,7 @@ class _Reader:
             return False
         if text.refuses and own.isdisjoint(request.kinds):
             return False
-        is_address = value.shape != "place" or "address" in request.kinds
-        if not is_address and not text.has_only(*value.place):
+        if _is_loose(value, request) and not text.has_only(*value.place):
             return False
         is_own = bool(own & request.kinds)
         if value.shape == "words" and not (value.is_whole or value.is_distinctive or is_own):
@@ -476,6 +475,16 @@ class _Reader:
             or (value.shape == "code" and beside & said.words_beside(*there))
             for said, there in earlier
         )
+
+
+def _is_loose(value: Value, request: Request) -> bool:
+    """Return whether words are an answer only if a message has nothing else: a number with words
+    that is no address, and a user name without digits.
+    """
+    if value.shape == "place":
+        return "address" not in request.kinds
+    worded = {kind for kind in request.kinds if "words" in shapes_of(kind)}
+    return value.shape == "words" and worded == {"customer"}
 
 
 def _are_beside(found: Iterable[str], asked: Iterable[str]) -> bool:

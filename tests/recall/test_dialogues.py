@@ -90,7 +90,7 @@ def test_the_dialogues_have_all_languages_and_as_many_controls():
 def test_shared_words_of_real_conversations_are_not_red(data_file):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     runs = [run.messages for run in read_transcripts(content).transcripts]
-    assert len(CONTROLS) == 33
+    assert len(CONTROLS) == 34
     for limit in (500, 1_000, 2_000):
         for run in {each["conversation"] for each in CONTROLS}:
             red = {
