@@ -10,8 +10,12 @@ before the CSRF check, which parses forms. docs/operations.md has the table of t
 from __future__ import annotations
 
 import asyncio
+from io import BytesIO
+from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core.exceptions import RequestDataTooBig
+from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.urls import ResolverMatch
 from django.utils.http import parse_header_parameters
@@ -90,8 +94,22 @@ def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpRespo
         problem = problem_of(error)
         if problem is None:
             return None
+        _tell_view(request, match)
         return refusal_of(request.path, count_refused_body(problem, address))
     return None
+
+
+def _tell_view(request: HttpRequest, match: ResolverMatch | None) -> None:
+    """Tell a view that a body for it was refused, if it counts such bodies."""
+    if match and _counts_refused_bodies(match):
+        view: Any = match.func
+        told = view.cls(**view.initkwargs)
+        told.setup(request, *match.args, **match.kwargs)
+        told.body_refused(request)
+
+
+def _counts_refused_bodies(match: ResolverMatch | None) -> bool:
+    return hasattr(getattr(match and match.func, "cls", None), "body_refused")
 
 
 class BoundedBodies:
@@ -172,6 +190,9 @@ class _Body:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, problem: Problem) -> None:
+    match = route_at(path_in(scope))
+    if _counts_refused_bodies(match):
+        await sync_to_async(_tell_view)(ASGIRequest(scope, BytesIO()), match)
     address, _ = scope.get("client") or ("", 0)
     await send_problem(scope, send, count_refused_body(problem, address), unread=receive)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpResponse
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_header_parameters
-from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
@@ -39,6 +41,14 @@ _TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
 _ANY_OF = f"send {PROTOBUF} or {JSON}"
 
 
+class _Undecodable(Exception):
+    """Raised for a body that cannot be decoded, with the `answer` to it."""
+
+    def __init__(self, answer: APIException, encoding: str) -> None:
+        super().__init__(str(answer))
+        self.answer, self.encoding = answer, encoding
+
+
 class Otlp(Guarded):
     """The route of a signal: traces, logs or metrics. Metrics are accepted and dropped."""
 
@@ -55,14 +65,33 @@ class Otlp(Guarded):
         """Ignore the header Accept: the answer has the content type of the request."""
         return JSONRenderer(), JSON
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().initial(request, *args, **kwargs)
+        except RequestDataTooBig:
+            self.body_refused(request._request)
+            raise
+
+    def body_refused(self, request: HttpRequest) -> None:
+        """Count a body that was refused by its length, if its sender may send calls."""
+        sender = self.initialize_request(request)
+        with suppress(APIException, DatabaseError):
+            self.perform_authentication(sender)
+            self.check_permissions(sender)
+            count_dropped([Dropped(DropReason.TOO_LARGE, self.signal)], prefix_of(sender))
+
     def post(self, request: Request) -> HttpResponseBase:
         """Store the calls of an OTLP request."""
         content_type, _ = parse_header_parameters(request.headers.get("Content-Type", ""))
-        if content_type not in (PROTOBUF, JSON):
-            raise UnsupportedMediaType(content_type, f"the body is {content_type!r}: {_ANY_OF}")
         prefix = prefix_of(request)
         try:
+            if content_type not in (PROTOBUF, JSON):
+                why = f"the body is {content_type!r}: {_ANY_OF}"
+                raise _Undecodable(UnsupportedMediaType(content_type, why), content_type)
             batch = read_batch(self._unpacked(request), self.signal, content_type)
+        except _Undecodable as error:
+            count_dropped([Dropped(DropReason.ENCODING, error.encoding)], prefix)
+            raise error.answer from error
         except (RequestDataTooBig, TooMuch) as error:
             count_dropped([Dropped(DropReason.TOO_LARGE, self.signal)], prefix)
             raise RequestDataTooBig(str(error)) from error
@@ -79,7 +108,9 @@ class Otlp(Guarded):
         return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
 
     def _unpacked(self, request: Request) -> bytes:
-        """Return the unpacked body. Raises RequestDataTooBig, also if only the unpacked body is."""
+        """Return the unpacked body. Raises _Undecodable, and RequestDataTooBig, also if only the
+        unpacked body is.
+        """
         limit = self.limit("POST")
         # Not `request.body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
         body: bytes = request._request.read(limit.size + 1)
@@ -89,16 +120,17 @@ class Otlp(Guarded):
         if encoding in ("identity", ""):
             return body
         if encoding != "gzip":
-            raise UnsupportedMediaType(encoding, f"the body is encoded as {encoding!r}: use gzip")
+            why = f"the body is encoded as {encoding!r}: use gzip"
+            raise _Undecodable(UnsupportedMediaType(encoding, why), encoding)
         unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
         try:
             found = unpacker.decompress(body, limit.size + 1)
         except zlib.error as error:
-            raise ParseError(f"the body is no gzip: {error}") from error
+            raise _Undecodable(ParseError(f"the body is no gzip: {error}"), encoding) from error
         if len(found) > limit.size:
             raise RequestDataTooBig(f"the body is larger than {limit}")
         if not unpacker.eof:
-            raise ParseError("the body is no whole gzip")
+            raise _Undecodable(ParseError("the body is no whole gzip"), encoding)
         return found
 
 

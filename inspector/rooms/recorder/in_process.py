@@ -31,7 +31,7 @@ from inspector.rooms.recorder.proxy.headers import (
     head_of,
     values_by_name,
 )
-from inspector.rooms.recorder.proxy.recording import COPIED, Recording
+from inspector.rooms.recorder.proxy.recording import COPIED, Recording, count_passed
 
 WAITING_CALLS, WAITING_BYTES = 1_000, 64 * 2**20  # that wait to be written; more are dropped
 FLUSH_SECONDS = 1.0  # in which the thread may end its work when the process ends
@@ -89,11 +89,13 @@ def _wrap(client: Any, writer: Writer) -> None:
 
 @dataclass(eq=False)
 class Exchange:
-    """A call that passes: references to its pieces, without a copy."""
+    """A call that passes: references to its pieces, without a copy. It is not recorded without a
+    `body`, but counted.
+    """
 
     head: RequestHead
     provider: str
-    body: bytes
+    body: bytes | None
     at: float = field(default_factory=time.time)
     began: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
@@ -108,6 +110,10 @@ class Exchange:
             self.pieces.append(piece)
             self.size += len(piece)
 
+    @property
+    def whole_size(self) -> int:
+        return len(self.body or b"") + self.size
+
     def end(self, how: str, error: str = "") -> bool:
         """Say how the call ended. Return whether this is the first time."""
         if self.how:
@@ -116,7 +122,11 @@ class Exchange:
         return True
 
     def write(self, file: SpoolFile) -> None:
-        """Write it to a file of the spool."""
+        """Write it to a file of the spool; only its name, if it passes without being recorded."""
+        if self.body is None:
+            count_passed(file, self.head)
+            file.close()
+            return
         times = (self.at, self.duration)
         recording = Recording(file, self.head, self.provider, times=times)
         recording.request_piece(self.body, is_last=True)
@@ -144,7 +154,7 @@ class _Transport:
         self._inner.__exit__(*args)
 
     def handle_request(self, request: Any) -> Any:
-        exchange = _exchange_of(request)
+        exchange = _exchange_of(request, self._writer)
         if exchange is None:
             return self._inner.handle_request(request)
         try:
@@ -194,7 +204,7 @@ class _AsyncTransport(_Transport):
         await self._inner.__aexit__(*args)
 
     async def handle_async_request(self, request: Any) -> Any:
-        exchange = _exchange_of(request)
+        exchange = _exchange_of(request, self._writer)
         if exchange is None:
             return await self._inner.handle_async_request(request)
         try:
@@ -229,20 +239,24 @@ class _AsyncTransport(_Transport):
         return Watched()
 
 
-def _exchange_of(request: Any) -> Exchange | None:
+def _exchange_of(request: Any, writer: Writer) -> Exchange | None:
     """Return the exchange of a request that is a call of a model and whose body is in memory, and
-    remove the name of its conversation from it.
+    remove the name of its conversation from it. Other requests are counted by their names.
     """
     headers = tuple(each for each in request.headers.raw if each[0].lower() != CONTENT_LENGTH)
     size = sum(len(name) + len(value) for name, value in headers)
     head = head_of(request.method.encode(), request.url.raw_path, headers, size)
     request.headers.pop(CONVERSATION.decode(), None)
-    try:
-        body = request.content
-    except Exception:  # a stream that only the transport reads: httpx's RequestNotRead
-        return None
     port = f":{request.url.port}" if request.url.port else ""
-    return Exchange(head, f"{request.url.host}{port}", body) if head.is_recorded else None
+    exchange = Exchange(head, f"{request.url.host}{port}", None)
+    if head.is_recorded:
+        with suppress(Exception):  # a stream that only the transport reads: httpx's RequestNotRead
+            exchange.body = request.content
+    if exchange.body is not None:
+        return exchange
+    if head.passed_name:
+        writer.put(exchange)
+    return None
 
 
 def _keep_head(exchange: Exchange, response: Any) -> None:
@@ -271,7 +285,7 @@ class Writer:
 
     def put(self, exchange: Exchange) -> None:
         """Let the thread write a call, or count it as unwritten if too many wait."""
-        size = len(exchange.body) + exchange.size
+        size = exchange.whole_size
         with self._changed:
             is_full = len(self._waiting) >= WAITING_CALLS or self._bytes + size > WAITING_BYTES
             if is_full and self._waiting:
@@ -305,7 +319,7 @@ class Writer:
                 exchange.write(SpoolFile(self._folder, self._unwritten))
                 self._unwritten.write(self._folder)
             with self._changed:
-                self._bytes -= len(exchange.body) + exchange.size
+                self._bytes -= exchange.whole_size
                 self._is_busy = False
                 self._changed.notify_all()
 

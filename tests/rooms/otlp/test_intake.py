@@ -16,6 +16,7 @@ from chatmemory.messages.message import text_of
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message
 from chatmemory.reading.history import Part, history
+from inspector.conf import inspector_configuration
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.otlp import intake
 from inspector.rooms.otlp.spans import EVENT
@@ -170,6 +171,46 @@ def test_a_body_may_be_packed_and_is_bounded_unpacked(app):
         assert app.post("/otlp/v1/traces", bomb, **packed).status_code == 413
         large = {"content_type": PROTOBUF}
         assert app.post("/otlp/v1/traces", bytes(10**5), **large).status_code == 413
+
+
+def dropped() -> set[tuple[str, str, str, int]]:
+    return {*DroppedCalls.objects.values_list("prefix", "why", "sender", "count")}
+
+
+def test_a_body_that_is_refused_by_its_length_is_counted_for_its_token(db, operator_client):
+    large = {"data": bytes(10**5), "content_type": PROTOBUF}
+    with override_settings(INSPECTOR={"OTLP_BYTES": 10_000}):
+        for client in (client_of("shop", "shop/"), client_of("viewer", role="viewer"), Client()):
+            assert client.post("/otlp/v1/logs", **large).status_code == 413
+    assert dropped() == {("shop/", "too_large", "logs", 1)}
+    assert "in bodies larger than the limit" in operator_client.get("/calls/").text
+
+
+def test_a_server_counts_what_it_refuses_before_django(served):
+    size = inspector_configuration().OTLP_BYTES + 1
+    for body in (bytes(size), iter([bytes(size)])):  # with a length, and in chunks
+        headers = {"Content-Type": PROTOBUF}
+        answer = served.api.post(f"{served.url}/otlp/v1/traces", data=body, headers=headers)
+        assert answer.status_code == 413
+    listed = served.api.get(f"{served.url}/api/v1/calls/dropped/").json()["results"]
+    assert [(each["why"], each["sender"], each["count"]) for each in listed] == [
+        ("too_large", "traces", 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding", "status", "sender"),
+    [
+        ("text/plain", "", 415, "text/plain"),
+        (PROTOBUF, "br", 415, "br"),
+        (PROTOBUF, "gzip", 400, "gzip"),
+    ],
+)
+def test_a_body_that_cannot_be_decoded_is_counted(app, kind, encoding, status, sender):
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    answer = app.post("/otlp/v1/traces", b"bytes", content_type=kind, headers=headers)
+    assert answer.status_code == status
+    assert dropped() == {("", "encoding", sender, 1)}
 
 
 def test_parts_that_are_no_spans_are_rejected_and_counted(app):

@@ -10,10 +10,13 @@ import sys
 import threading
 from pathlib import Path
 
+import httpx
 import pytest
 
+from inspector.rooms.calls.call import DropReason
 from inspector.rooms.recorder import in_process, record, spool
 from inspector.rooms.recorder.in_process import Writer, flush
+from inspector.rooms.recorder.spool import call_of
 
 from ...serving import ROOT, database
 from .upstream import ANSWER, chunk
@@ -135,6 +138,19 @@ def test_a_provider_that_is_down_is_recorded_as_a_call_without_an_answer(folder)
 def test_what_is_no_call_of_a_model_passes_as_before(upstream, folder):
     client_of(upstream, folder).models.list()
     assert recorded(folder) == []
+
+
+def test_what_passes_unrecorded_is_counted_by_its_name(upstream, folder):
+    """Also a call whose body is a stream, which only the transport reads."""
+    with record(httpx.Client(base_url=upstream.url), folder, is_storing=False) as client:
+        client.post("/v1/embeddings", json={"input": "words"})
+        client.post("/v1/chat/completions", content=iter([b"{", b"}"]))
+    assert upstream.got[-1].body == b"{}"
+    found = [call_of(each) for each in recorded(folder)]
+    assert [(each.why, each.sender) for each in found] == [
+        (DropReason.PASSED, "POST /v1/embeddings"),
+        (DropReason.PASSED, "POST /v1/chat/completions"),
+    ]
 
 
 def test_recording_twice_changes_nothing(upstream, folder):
