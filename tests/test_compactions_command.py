@@ -147,13 +147,13 @@ LACKING = ["198393f2", "839b35f7"]
 @pytest.mark.parametrize(
     ("sessions", "level", "expected", "lacking"),
     [
-        ("claude_sessions", "rare", (15, 5, 13, 13, 12), ["198393f2"]),
+        ("claude_sessions", "rare", (14, 5, 12, 12, 11), ["198393f2"]),
         *(
             pytest.param("all_claude_sessions", *each, LACKING, marks=pytest.mark.long)
             for each in [
-                ("all", (41, 17, 34, 34, 32)),
-                ("told", (31, 10, 24, 24, 22)),
-                ("rare", (20, 8, 15, 15, 14)),
+                ("all", (38, 17, 31, 31, 29)),
+                ("told", (28, 10, 21, 21, 19)),
+                ("rare", (18, 8, 13, 13, 12)),
             ]
         ),
     ],
