@@ -21,13 +21,14 @@ from ..any_operations import accusation
 
 pytestmark = pytest.mark.database
 
-# Seeds after which earlier versions accused what they had done themselves
-ACCUSED = (1, 2, 21, 25, 32, 36)
+# Seeds after which earlier versions accused what they had done themselves, with the share of
+# policies that recover interrupted calls
+ACCUSED = ((1, 0), (2, 0), (21, 0), (25, 0), (32, 0), (36, 0), (179, 0.3))
 
 
-@pytest.mark.parametrize("seed", ACCUSED)
-def test_a_seed_that_was_accused_is_not(db, seed):
-    assert accusation(seed, 45) == ""
+@pytest.mark.parametrize(("seed", "recovers"), ACCUSED)
+def test_a_seed_that_was_accused_is_not(db, seed, recovers):
+    assert accusation(seed, 45, recovers=recovers) == ""
 
 
 def result(n: int, words: str = "The parcel was seen in Porto. ") -> list:

@@ -22,6 +22,7 @@ from chatmemory.ledger.conversations import create
 from chatmemory.ledger.erasure import delete
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.messages import new_messages
+from chatmemory.ledger.overrides import overridden
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.slices import SLICE, add_slices, is_long
@@ -189,7 +190,12 @@ def _end_branch(
     with locked_import(new_id, stored, actor=actor, note=Step.BRANCHED) as recorder:
         own = recorder.window
         # Rows that are not written yet could not be read later. In a branch, seqs have no gaps
-        own.refill(replace(entry, message=copied.history[entry.seq - 1].message) for entry in own)
+        own.refill(
+            replace(
+                entry, message=overridden(copied.history[entry.seq - 1].message, entry.overrides)
+            )
+            for entry in own
+        )
         _make_room(recorder, copied.window)
         arrivals = counted_entries(recorder.memory, copied.messages)
         recorder.record(refill(own, arrivals, recorder.policy))
