@@ -35,3 +35,10 @@ def test_axe_finds_nothing(open_page, demo_conversations, violations, violations
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= PHONE["width"]
         page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_the_address_of_a_rule_opens_its_fold(open_page, demo_conversations):
+    page = open_page("/doctor/rules/#orphan_result")
+    rule = page.locator("details", has=page.locator("#orphan_result"))
+    expect(rule.locator("figure").first).to_be_visible()
+    expect(page.locator("#dangling_call")).to_be_hidden()
