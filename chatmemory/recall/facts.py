@@ -41,7 +41,7 @@ VOCABULARY = declared_pattern(
 )
 # Words that code and tests count, such as `line1`, and descriptions, such as `12-hex-char`.
 _COUNTED = declared_pattern(
-    r"[a-z]{3,}[1-9][0-9]?"
+    r"(?<![a-z])[a-z]{3,}+[1-9][0-9]?"
     r"|[0-9]{1,4}(?:-[a-z]{2,}){0,2}-(?:char(?:acter)?|digit|bit|byte|letter|word|line|column|step"
     r"|page|part|point|way|fold|level|second|minute|hour|day|night|week|month|year|person|star)s?"
 )

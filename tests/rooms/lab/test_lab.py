@@ -225,9 +225,13 @@ def test_a_branch_is_in_the_group_of_its_labels_and_id_and_makes_none(
 
 def test_a_group_whose_policy_costs_least_keeps_it(operator_client, db, data_file):
     """Another one is cheaper in the conversation by which it is chosen, and dearer in both."""
-    read = read_transcripts(data_file("glaive_toolcall.sharegpt.json").read_bytes())
+    data = data_file("glaive_toolcall.sharegpt.json").read_bytes()
+    data = data.replace(b"point1", b"PT-101").replace(
+        b"point2", b"PT-102"
+    )  # counted words are none
+    read = read_transcripts(data)
     first, second = (read.transcripts[n] for n in (28, 106))
-    asked = UserMessage("How far is it from point1 to point2?")
+    asked = UserMessage("How far is it from PT-101 to PT-102?")
     found = [first, replace(second, messages=[asked, *second.messages[1:]])]
     list(services.import_all(replace(read, transcripts=found), MessageWindow(4), "glaive-"))
     create_and_add("other", MessageWindow(9), SAID)
