@@ -34,7 +34,7 @@ function leftAt(message, n) {
   return holds(message, n) || !ended.length ? null : Math.max(...ended);
 }
 
-// The stub in the message's place in memory after step n: its first step, end, tokens and text
+// The placeholder of a cleared result in memory after step n: its first step, end, tokens and text
 const stubAt = (message, n) => message.stubs.find(([entered, left]) => entered <= n && (left === null || left > n));
 
 // The message as memory has it after step n
@@ -133,8 +133,8 @@ function whyOf(message, left, stub, step) {
   const unseen = unseenAt(message, now);
   if (unseen) return [element("h3", "", `Why does the model not see #${message.seq}?`), element("p", "", unseen[2])];
   const why = (left ? step?.left : step?.cleared)?.find(({ seq }) => seq === message.seq)?.why;
-  const heading = left ? `Why did #${message.seq} leave?` : stub ? `Why is #${message.seq} a stub?` : `#${message.seq}`;
-  const answer = left ? `It left at step ${left}.` : stub ? `It is a stub since step ${stub[0]}.` : "It is in memory.";
+  const heading = left ? `Why did #${message.seq} leave?` : stub ? `Why was the result of #${message.seq} cleared?` : `#${message.seq}`;
+  const answer = left ? `It left at step ${left}.` : stub ? `It is cleared in memory since step ${stub[0]}.` : "It is in memory.";
   return [element("h3", "", heading), element("p", "", why ?? answer)];
 }
 

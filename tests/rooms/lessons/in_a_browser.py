@@ -23,7 +23,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, **STRANGER}
 PROJECTOR = {"viewport": {"width": 1920, "height": 1080}, **STRANGER}
 # How often to press Tab, or Shift and Tab if it is negative, until an element has the focus.
 TABS = """target => {
-  const tabbable = "a[href], button, input:not([type=hidden]), textarea, [tabindex='0']";
+  const tabbable = "a[href], button, input:not([type=hidden]), textarea, summary, [tabindex='0']";
   const all = [...document.querySelectorAll(tabbable)].filter((each) => each.checkVisibility());
   const from = document.activeElement;
   const isBefore = (one, other) => Boolean(one.compareDocumentPosition(other) & 4);
@@ -125,7 +125,7 @@ def test_a_lesson_without_javascript(open_page):
 def test_the_playground_without_javascript(open_page):
     page = open_page("/learn/playground/", javascript=False, **STRANGER)
     page.get_by_role("textbox", name="Chat").fill("user: one\nai: two\nuser: three")
-    page.get_by_role("button", name="Play it").click()
+    page.get_by_role("button", name="Play this chat").click()
     expect(page.locator(".board__caption")).to_contain_text("User message #3 arrived. It fits.")
     page.get_by_role("link", name="Step back").click()
     expect(page.locator("#transport")).to_contain_text("2 of 3")
@@ -142,7 +142,7 @@ def test_the_playground_keeps_the_line_breaks_before_a_chat(open_page):
     page = open_page("/learn/playground/", **STRANGER)
     chat = page.get_by_role("textbox", name="Chat")
     chat.fill("\n\nuser: one")
-    page.get_by_role("button", name="Play it").click()
+    page.get_by_role("button", name="Play this chat").click()
     expect(page.locator(".board__caption")).to_contain_text("User message #1 arrived.")
     expect(chat).to_have_value("\n\nuser: one")
 

@@ -35,7 +35,7 @@ def test_from_a_lost_order_number_to_the_limit_in_two_clicks(
     page.get_by_role("link", name="One message on").click()
     expect(page.get_by_role("heading", name="Messages in memory after #4")).to_be_visible()
     page.get_by_role("button", name="Use this policy").first.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Use Message window 3 for m?")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Send everything in m?")
 
 
 def test_axe_finds_nothing_also_on_a_phone(
