@@ -396,7 +396,7 @@ def _was_added_behind(
     if all(each.call.n >= newest.n for each in calls):
         return False
     stays = Stay.objects.filter(memory=memory, n=newest.n).values("entered_step")
-    step = Step.objects.filter(memory=memory, n=Subquery(stays))
+    step = Step.objects.filter(memory=memory, n__in=stays)
     return step.filter(kind=Step.Kind.ADD, by_client=True).exists()
 
 
