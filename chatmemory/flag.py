@@ -44,13 +44,14 @@ class PastCases:
 
 @dataclass(frozen=True)
 class Line:
-    """The separate line of a flag on the overview. `title` is its title; without one, the flag's
-    words are used.
+    """The line of the overview about the cases of one flag.
 
-    The verb, a text or a function that returns it, is a link to `route` of the inspector with the
-    same filter. `newest` returns a sentence about the latest case in a conversation. A case began
-    at the time in the column `began_at` (microseconds since 1970), or at the step in the column
-    `began_step`; if both are empty, the beginning is not known.
+    - `title` is the title of the line; if it is empty, the flag's words are used.
+    - `verb` is the text of a link, or a function that returns the text. The link leads to the
+      inspector's page `route`, and that page lists the same conversations.
+    - `newest` returns a sentence about the latest case in the conversation with an id.
+    - `began_at` is the column with the time at which a case began, in microseconds since 1970, and
+      `began_step` the column with the step. If both are empty, the beginning is not known.
     """
 
     verb: str | Callable[[], str]

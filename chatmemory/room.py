@@ -38,7 +38,9 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """The texts of the messages `seqs` of a conversation, or all of it if None."""
+    """An erasure: of the texts of the messages `seqs` of a conversation, or of the conversation as a
+    whole if `seqs` is None.
+    """
 
     memory_id: str
     seqs: Sequence[int] | None = None

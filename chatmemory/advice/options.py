@@ -22,7 +22,9 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first half, which no other conversation changes."""
+    """Return whether a conversation is in the first half. Only its id decides: conversations that
+    come or go move no other one to another half.
+    """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 
 
@@ -56,8 +58,11 @@ class Counted(NamedTuple):
 
 
 class Sums:
-    """The sums of an option over conversations: of relative costs, by half, of shares, and of the
-    seven numbers of tallies.
+    """The sums of an option over conversations.
+
+    `conversations` and `costs` have an item for each half: how many conversations it has, and the
+    sum of their relative costs. `share` is the sum of the shares of facts held. `numbers` are the
+    sums of the fields of `Tally`.
     """
 
     __slots__ = ("conversations", "costs", "numbers", "share")

@@ -44,7 +44,9 @@ class DecidedBy(StrEnum):
 
 
 class LeftOut(StrEnum):
-    """The reason why a conversation is not counted, in words behind its number."""
+    """The reason why conversations are not counted. The value follows their number in a sentence:
+    `3 decided by the client`.
+    """
 
     UNREAD = "not read yet"
     UNREADABLE = "unreadable"

@@ -244,7 +244,7 @@ def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
 def choice(change: ChangeResult) -> str:
     """Return which messages a change evicted to respect the limit, in words that follow "was".
 
-    The words are `the oldest`, unless an older message that could have left may have stayed.
+    The words are `the oldest` only if no older message that could have left can still be in memory.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest

@@ -65,7 +65,9 @@ class Places:
         return where if self._line is None else f"{line_name(self._line)}, {where}"
 
     def of_value(self, n: int = 0) -> str:
-        """Return the place of a whole value: of the n-th one, if each has a line."""
+        """Return the place of a whole value: the line of value `n`, from 0, where each value has a
+        line of its own, otherwise the place of the document.
+        """
         if n < len(self.numbers):
             return line_name(self.numbers[n])
         return f".{self._prefix}" if self._line is None else line_name(self._line)

@@ -19,10 +19,11 @@ class Deletion(NamedTuple):
     head: int | str | None
 
     def covers(self, step: int, head: str) -> bool:
-        """Return whether a head may have belonged to the conversation at a step.
+        """Return whether the deleted conversation may have had this head after this step.
 
-        The entry has only the head at the last step. Nothing is left of earlier steps to compare
-        with, so that any head is accepted there, provided that the conversation had heads.
+        The audit entry has only the head after the last step. Nothing is left to compare the head
+        of an earlier step with, so any head of an earlier step is accepted. An entry without a
+        head covers nothing.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False

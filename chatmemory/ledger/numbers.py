@@ -103,10 +103,11 @@ def rank_of_summary(transition: Transition, n: int) -> int:
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Fill the gaps (None) between ascending ranks with evenly spaced ranks.
+    """Return ascending ranks with their gaps (None) filled by evenly spaced ranks.
 
-    In a gap at the head, the ranks are below the first known one. Behind the last known rank, and
-    from the first gap that has too little room on, the result is None: use an appended rank.
+    Ranks of a gap at the beginning are below the first known rank. If a gap has room for too few
+    whole numbers, all ranks from there on are None, and so are those after the last known rank:
+    these messages need an appended rank.
     """
     placed: list[int | None] = list(ranks)
     known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]

@@ -38,7 +38,7 @@ def any_memory() -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written: not so a replica or a read-only file."""
+    """Return whether the database accepts writes, unlike a replica or a read-only file."""
     connection = database.connection()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

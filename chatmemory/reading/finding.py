@@ -151,7 +151,9 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return the query of a filter without its columns, or None if its search finds too many."""
+    """Return the query of a filter for counting, without the fields that only compare a column (see
+    `MemoryFilter.columns`); None if its search finds too many conversations.
+    """
     rows = which.without_columns().searched()
     if not which.search:
         return rows

@@ -31,8 +31,10 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the seq of the first message that a replay needs. Before tool results, that is the
-    last message that is neither a call nor a result.
+    """Return the seq of the first message that a replay needs in order to show this message.
+
+    A tool result needs its call: the replay then begins with the last message before the result
+    that is neither a call nor a result.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq

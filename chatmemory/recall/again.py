@@ -220,7 +220,9 @@ def _is_part(signs: str, containing: Iterable[str], longer: Iterable[str] = ()) 
 
 
 def is_own_name(name: str) -> bool:
-    """Return whether a name in small letters is of a kind that everybody knows of himself."""
+    """Return whether a fact of this name, in small letters, is about the user himself, such as his
+    own telephone number: everybody knows his own without looking it up.
+    """
     if not own_keys().isdisjoint(name.split()):
         return True
     return any(not own_kinds().isdisjoint(noun.kinds) for noun in all_nouns().found_in(name))

@@ -54,8 +54,11 @@ class Clearable:
 
 
 class Gone(NamedTuple):
-    """For each message, the place of the message at whose arrival it left; and for each result that
-    was cleared, the place of the message for which it was, and the tokens of its stub.
+    """When messages left, and when results were cleared, as positions of arriving messages.
+
+    `left` has, for each message, the position of the message at whose arrival it left. `stubs` has,
+    by the position of a cleared result, the position of the message that needed the room, and the
+    tokens of the stub.
     """
 
     left: list[int]
@@ -63,9 +66,10 @@ class Gone(NamedTuple):
 
 
 class ClearingWindow:
-    """The window from the message `first` on, to which messages are added by their places.
+    """A window that begins with the message at position `first`, to which messages are added one by
+    one.
 
-    `costs`, `base` and `first` are those of `firsts`. Stubs have `saved` a part of the costs.
+    `costs`, `base` and `first` have the meaning that they have in `firsts`.
     """
 
     def __init__(

@@ -155,7 +155,9 @@ def is_index(message: ChatMessage | None) -> bool:
 
 
 def blank_index(text: str) -> UserMessage:
-    """Return the message of an index that somebody redacted as a whole, with this text."""
+    """Return an index message with this text and no terms, for an index that was redacted as a
+    whole.
+    """
     return UserMessage(text, attributes=Index().message().attributes)
 
 

@@ -28,10 +28,15 @@ from chatmemory.recall.term_search import Terms, identifying_part
 
 
 class MessageFacts(NamedTuple):
-    """The facts of a message: its `own` by name, each as it is written, of which some are `dates`
-    or `pairs`, and the names of all that it `mentions`. Of these, it has the `parts` only in part:
-    the end of a path, or a value under another key. That is enough to hold them in memory, but it
-    does not say them. A message that a program wrote for the user counts as a tool's.
+    """The facts of a message.
+
+    - `own` are the facts that the message itself states: each as it is written, by its name. Some
+      of them are `dates` or `pairs`.
+    - `mentions` are the names of all facts in the message, also of facts that others stated.
+    - `parts` are the mentioned facts of which the message has only a part: the end of a path, or
+      the value under another key. Memory holds such a fact, but the message does not say it.
+    - `speaker` is the type of the message. One that a program wrote for the user has the type of a
+      tool result.
     """
 
     own: Mapping[str, str]

@@ -23,7 +23,9 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """What a message needs, and the names in it that any message needs: it holds them for later."""
+    """What a message needs, and the names that it `mentions` and that some message needs. While the
+    message is in memory, later messages find these names there.
+    """
 
     needed: Sequence[Needed]
     mentions: Sequence[str]

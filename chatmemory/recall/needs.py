@@ -51,8 +51,10 @@ ChooseNeeds = Callable[[Iterable[Need]], Iterable[Need]]
 
 
 def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
-    """Yield the needs of a history in order: each fact that the assistant used once a message, and
-    what users and calls repeat once for each message and kind. They are the same under every limit.
+    """Yield the needs of a history in order. They are the same under every limit.
+
+    An assistant's message has a need for each fact that it uses. A user's message or a call has one
+    need for all that it repeats, of each kind.
 
     `left` has, for each message, the position at which its text left in a replay (see
     `Departures.of_texts`).

@@ -65,10 +65,10 @@ class SummaryPlan:
     def covered(
         self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
     ) -> list[Entry]:
-        """Return the entries of a window that the summary covers. The entries have their messages.
+        """Return the entries of a window that the summary covers. The entries must have messages.
 
-        `numbers` are the entries' numbers in `covering`, by default their positions. Raises
-        MessageNotFound for another number, and NotCompactable.
+        `covering` refers to the entries by their `numbers`, by default their positions from 0.
+        Raises MessageNotFound if `covering` has a number that no entry has, and NotCompactable.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)

@@ -106,12 +106,14 @@ def inferred_add(
 ) -> Transition | None:
     """Return the only add that turns the window into the new list, or None if none or several do.
 
-    Nothing in the window is pinned, as LangChain4j has no pins. `before` and `after` are the
-    payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
-    the new list with one of the old list. `recovers` is whether the client's policy recovers
-    interrupted calls, as earlier lists told; None if they did not. The transition has no policy,
-    since the client's is unknown. It has no arrival if the added message left at once; then all
-    messages that could leave are evicted.
+    - Nothing in the window is pinned, as LangChain4j has no pins.
+    - `before` and `after` are the payloads of the old and the new list, and `arrivals` the entries
+      of the new list. `is_same` compares a payload of the new list with one of the old list.
+    - `recovers` tells whether the client's policy recovers interrupted calls; None if earlier lists
+      of the client did not show it.
+
+    The transition has no policy, since the client's is unknown. If the added message left at once,
+    the transition has no arrival, and evicts all messages that could leave.
     """
     is_beginning = _are_same(after, before[: len(after)], is_same)
     found: dict[Hashable, Transition] = {}

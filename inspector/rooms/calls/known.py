@@ -37,11 +37,11 @@ class Group:
 
 @dataclass(frozen=True)
 class KnownList:
-    """A list that was read: its turns as JSON and as texts, and its messages, each with the index
-    of its turn.
+    """The list of a call that was read before, so that an equal beginning is not read again.
 
-    `storable` is the number of messages, from the first on, that are known to be storable, and
-    `groups` has rendered messages by the identity of the first one.
+    `raw` are its turns as JSON values, and `turns` as texts. `places` has the index of the turn of
+    each of its `messages`. The first `storable` messages are known to be storable. `groups` has
+    messages that were rendered together, by the `id()` of the first one.
     """
 
     format: str

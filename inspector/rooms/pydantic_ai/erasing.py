@@ -9,10 +9,10 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase the JSON of entries whose messages are erased, and the arguments of calls that wait.
+    """Erase the stored JSON of entries with an erased message, and of calls that wait for approval.
 
-    The entries are told from the history then. The rows of a deleted conversation are deleted with
-    it.
+    The entries are then made from the messages of the history. For a deleted conversation there is
+    nothing to do, because its rows are deleted with it.
     """
     if erased.seqs is None:
         return
