@@ -38,7 +38,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """An erasure: of the texts of the messages `seqs` of a conversation, or of the conversation as a
+    """An erasure of the texts of the messages `seqs` of a conversation, or of the conversation as a
     whole if `seqs` is None.
     """
 
