@@ -242,8 +242,8 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer: those that entered the window after the request. A call with a
-        list of its own adds nothing to the window, so that its answer is read from the response.
+        """The messages of the answer: those that entered the window after the request. A call with
+        a list of its own adds nothing to the window; its answer is read from the response.
         """
         if self.row.places:
             return [*(answer_in(self.response, self.row.format) or ())]
