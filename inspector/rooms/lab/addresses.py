@@ -101,8 +101,8 @@ class FleetAddress(ChosenConversations):
 
     @property
     def frameworks(self) -> FrameworksQuery | None:
-        """The question about agent frameworks; None if the address asks none. A limit in the address
-        applies to the strategies that count in the same unit.
+        """The question about agent frameworks; None if the address asks none. A limit in the
+        address applies to the strategies that count in the same unit.
         """
         if not self.strategies:
             return None
