@@ -113,7 +113,7 @@ fuzz: $(VENV)/installed-dev
 	EXAMPLES=$$(($(MINUTES) * 10)) $(PYTEST) -m hypothesis --ignore tests/fuzz $(ARGS)
 
 # What people install, and the lines of the documents with it: some of it is marked long.
-artifact: $(VENV)/installed-dev
+artifact: $(VENV)/installed-dev $(NODE)/installed
 	$(PYTEST) --long tests/artifact tests/test_wheel.py tests/deploy/test_container.py tests/browser/test_mounted.py $(ARGS)
 
 load: $(VENV)/installed-dev

@@ -14,12 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import brotli
 from asgiref.sync import sync_to_async
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core.files.base import ContentFile
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from servestatic.compress import Compressor
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
@@ -33,6 +35,19 @@ _IMPORT = (
     """import %(names)s from "%(url)s";""",
 )
 _SOURCES = "sources"  # the name in the manifest
+# Brotli's best level saves a twelfth of a file, and takes seconds for one of a megabyte: three
+# quarters of the first start of a container. No file of ours is that large.
+_BEST_UP_TO = 65_536  # bytes
+
+
+class BoundedCompressor(Compressor):  # type: ignore[misc]  # the library has no types
+    """Compresses small files as far as Brotli can, and large ones almost as far in a tenth of the
+    time.
+    """
+
+    @staticmethod
+    def compress_brotli(data: bytes) -> bytes:
+        return bytes(brotli.compress(data, quality=11 if len(data) <= _BEST_UP_TO else 9))
 
 
 class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the library has no types
@@ -80,6 +95,9 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
         """
         new = {each for each in paths if not self.exists(f"{each}.gz")}
         yield from super().compress_files({each for each in new if not each.endswith(".map")})
+
+    def create_compressor(self, **options: Any) -> BoundedCompressor:
+        return BoundedCompressor(**options)
 
     def _save(self, name: str, content: Any) -> str:
         is_there = _HASHED.search(name) and self.exists(name)

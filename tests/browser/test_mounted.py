@@ -14,6 +14,7 @@ import requests
 from playwright.sync_api import expect
 
 from tests.serving import free_port
+from tests.typescript import run_client, with_typescript
 from tests.wheels import ROOT, environment, python
 
 from .conftest import new_page, tour_ended
@@ -59,7 +60,7 @@ call_command("load_demo")
 ada = get_user_model()(email="ada@example.org", is_superuser=True)
 ada.set_password("lovelace-1842")
 ada.save()
-call_command("create_token", "bot")
+call_command("create_token", "bot", role="admin")
 """
 
 
@@ -111,7 +112,7 @@ def running(home: Path, environment: dict[str, str]) -> Iterator[str]:
 
 class Shop:
     def __init__(self, url: str, token: str) -> None:
-        self.url = url
+        self.url, self.token = url, token
         self.bearer = {"Authorization": f"Bearer {token}"}
 
     def say(self, memory_id: str, words: str) -> None:
@@ -189,3 +190,10 @@ def test_streams_are_open_and_the_project_is_as_it_was(shop):
     own = requests.get(f"{shop.url}/", timeout=10)
     assert own.text == "our own page"
     assert "Content-Security-Policy" not in own.headers
+
+
+@with_typescript
+@pytest.mark.long
+def test_the_types_of_a_client_are_the_same_under_the_prefix(shop, tmp_path):
+    """The prefix is in `servers` of the document, and in the base URL of the client."""
+    run_client(shop.url + CHAT.rstrip("/"), shop.token, tmp_path)

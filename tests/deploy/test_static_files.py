@@ -6,6 +6,7 @@ import gzip
 import re
 from pathlib import Path
 
+import brotli
 import pytest
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core.management import call_command
@@ -78,6 +79,19 @@ def test_a_source_map_is_collected_but_not_compressed(site):
     kinds = {Path(name).suffix for name in site.files() if ".map" in name}
     assert kinds == {".map"}
     assert any(name.endswith(".css.gz") for name in site.files())
+
+
+def test_only_small_files_are_compressed_as_far_as_brotli_can(site):
+    """For a file of a megabyte that takes seconds of each start on a new machine."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    words = b"".join(each.read_bytes() for each in pages)[:70_000]
+    site.install(words)
+    (site.style.parent / "small.css").write_bytes(words[:60_000])
+    site.collect()
+    (large,), (small,) = (site.root.glob(f"{each}.*.css.br") for each in ("x", "small"))
+    assert small.read_bytes() == brotli.compress(words[:60_000])
+    assert brotli.decompress(large.read_bytes()) == words
+    assert len(brotli.compress(words)) < large.stat().st_size < len(words) / 2
 
 
 def test_an_upgrade_without_collectstatic_serves_the_new_files(site):
