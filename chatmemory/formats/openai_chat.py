@@ -103,7 +103,8 @@ _AROUND = Beside(
 def _are_chat_messages(value: Any) -> bool:
     if not is_list_of(value, "role") or "parts" in value[0]:
         return False
-    parts = (part for turn in value for part in list_in(turn, "content"))
+    contents = [turn.get("content") for turn in value if isinstance(turn, dict)]
+    parts = (part for content in contents if isinstance(content, list) for part in content)
     if any("type" not in part for part in parts if isinstance(part, dict)):
         return False
     return not {"content", *_ASSISTANT}.isdisjoint(value[0])

@@ -245,7 +245,9 @@ class StoredWindow(Window):
         """Return every entry with its message. Missing messages, as after a refill, are read."""
         entries = super().with_messages()
         unread = [entry for entry in entries if entry.message is None]
-        loaded = self._loaded(unread) if unread else {}
+        if not unread:
+            return entries
+        loaded = self._loaded(unread)
         return [loaded.get(entry, entry) for entry in entries]
 
     def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:

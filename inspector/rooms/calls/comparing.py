@@ -55,11 +55,13 @@ def difference(before: Prompt, now: Prompt, tool_tokens: int) -> Difference:
     if before.tools == now.tools:
         pairs = zip(before.places, now.places, strict=False)
         shortest = min(len(before.places), len(now.places))
-        differ = (n for n, (one, other) in enumerate(pairs) if not one.is_same(other))
+        differ = (
+            n for n, (one, other) in enumerate(pairs) if one != other and not one.is_same(other)
+        )
         place = next(differ, shortest)
     is_broken = before.tools != now.tools or place < len(before.places)
-    known = {each.seq for each in before.places}
+    known = {each.seq for each in before.places} if is_broken else ()
     again = sum(each.tokens for each in now.places[place:] if each.seq in known)
     shared = sum(each.tokens for each in now.places[:place])
     shared += tool_tokens if before.tools == now.tools else 0
-    return Difference(shared, again if is_broken else 0, is_broken, place)
+    return Difference(shared, again, is_broken, place)

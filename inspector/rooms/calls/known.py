@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -17,22 +17,54 @@ from typing import Any
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.validation import Storable, storable_messages
-from chatmemory.messages.message import AiMessage, ChatMessage, ToolExecutionResultMessage
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+)
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, OWN_FIELDS, RESPONSES, made_of
-from inspector.rooms.calls.newest import Newest
+from inspector.rooms.calls.newest import Newest, same_beginning
 from inspector.rooms.calls.patches import Patch, patch
+from inspector.rooms.calls.recording import content_digest
 
 spell = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
-class Group:
-    """An answer with the results after it, and how it is rendered: each item as a text, too."""
+class Rendered:
+    """Messages rendered in groups, each an answer with what follows it: as items, and each item as
+    a text, too. `beside` are other members of the request.
 
-    messages: tuple[ChatMessage, ...]
-    items: Sequence[Any]
-    spelled: Sequence[str]
-    beside: Mapping[str, Any]
+    `ends` has the number of messages and the number of items up to the end of each group, and `ids`
+    are those of all tool calls.
+    """
+
+    messages: Sequence[ChatMessage] = ()
+    items: Sequence[Any] = ()
+    spelled: Sequence[str] = ()
+    ends: Sequence[tuple[int, int]] = ()
+    ids: frozenset[str | None] = frozenset()
+    beside: Mapping[str, Any] = field(default_factory=dict)
+
+    def before(self, messages: Sequence[ChatMessage]) -> Rendered:
+        """Return the groups with which a rendering of these messages begins."""
+        same = same_beginning(self.messages, messages)
+        number = bisect_left(self.ends, (same, 0))  # what follows a group decides its end
+        if not number:
+            return Rendered()
+        count, items = self.ends[number - 1]
+        return Rendered(
+            self.messages[:count],
+            self.items[:items],
+            self.spelled[:items],
+            self.ends[:number],
+            self.ids.difference(_ids_of_calls(self.messages[count:])),
+            self.beside,
+        )
+
+
+NOT_RENDERED = Rendered()
 
 
 @dataclass(frozen=True)
@@ -40,8 +72,8 @@ class KnownList:
     """The list of a call that was read before, so that an equal beginning is not read again.
 
     `raw` are its turns as JSON values, and `turns` as texts. `places` has the index of the turn of
-    each of its `messages`. The first `storable` messages are known to be storable. `groups` has
-    messages that were rendered together, by the `id()` of the first one.
+    each of its `messages`, and `digests` those of their contents, empty for system messages. The
+    first `storable` messages are known to be storable; `rendered` is how messages were rendered.
     """
 
     format: str
@@ -49,8 +81,9 @@ class KnownList:
     turns: Sequence[str]
     messages: tuple[ChatMessage, ...]
     places: Sequence[int]
+    digests: Sequence[bytes]
     storable: int = 0
-    groups: Mapping[int, Group] = field(default_factory=dict)
+    rendered: Rendered = NOT_RENDERED
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -80,30 +113,43 @@ def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
     if len(read.turns) != len(read.messages):
         return None
     places = [*(before.places[:count] if before else ()), *(start + n for n in read.turns)]
+    new = [
+        b"" if isinstance(each, SystemMessage) else content_digest(each) for each in read.messages
+    ]
     return KnownList(
         format,
         raw.turns,
         turns,
         (*messages, *read.messages),
         places,
+        [*(before.digests[:count] if before else ()), *new],
         min(before.storable, count) if before else 0,
-        before.groups if before else {},
+        before.rendered if before else NOT_RENDERED,
     )
 
 
-def keep_list(known: KnownList, groups: Mapping[int, Group]) -> None:
-    """Keep a list whose messages were stored, with its rendered groups."""
-    kept = replace(known, storable=len(known.messages), groups=groups)
+def keep_list(known: KnownList, rendered: Rendered) -> None:
+    """Keep a list whose messages were stored, as they are stored, and how they were rendered."""
+    messages = _as_stored(known.messages, rendered.messages)
+    kept = replace(known, messages=messages, storable=len(messages), rendered=rendered)
     _NEWEST.put(kept.key, kept, sum(map(len, kept.turns)))
+
+
+def _as_stored(
+    read: tuple[ChatMessage, ...], stored: Sequence[ChatMessage]
+) -> tuple[ChatMessage, ...]:
+    """Return messages of a list, each as it is stored if it has the same content there."""
+    if len(read) != len(stored):
+        return read
+    same = same_beginning(read, stored)
+    pairs = zip(read[same:], stored[same:], strict=True)
+    found = (other if content_digest(one) == content_digest(other) else one for one, other in pairs)
+    return (*read[:same], *found)
 
 
 def _spelled(turns: Sequence[Any], before: KnownList | None) -> list[str]:
     """Return turns as texts. Those that are the same objects as before have their text already."""
-    known = before.raw if before else ()
-    same = next(
-        (n for n, (one, other) in enumerate(zip(known, turns, strict=False)) if one is not other),
-        min(len(known), len(turns)),
-    )
+    same = same_beginning(before.raw, turns) if before else 0
     return [*(before.turns[:same] if before else ()), *map(spell, turns[same:])]
 
 
@@ -146,40 +192,46 @@ def storable_list(known: KnownList) -> Storable[ChatMessage]:
 # Rendering
 
 
-def rendered_groups(
-    messages: Sequence[ChatMessage], format: str, known: Mapping[int, Group]
-) -> list[Group] | None:
-    """Return messages rendered in groups, which together are what `made_of` returns; None if they
-    must be rendered as a whole. Known groups are not rendered again.
+def rendered_after(
+    known: Rendered, messages: Sequence[ChatMessage], format: str
+) -> Rendered | None:
+    """Render messages in groups, which together are what `made_of` returns; None if they must be
+    rendered as a whole. The groups with which known messages begin are not rendered again.
     """
-    ids = [
+    if format not in (OPENAI, ANTHROPIC):
+        return None
+    found = known.before(messages)
+    rest = messages[len(found.messages) :]
+    new_ids = _ids_of_calls(rest)
+    ids = found.ids.union(new_ids)
+    if not all(new_ids) or len(ids) != len(found.ids) + len(new_ids):
+        return None
+    items, spelled, ends = [*found.items], [*found.spelled], [*found.ends]
+    beside, count = found.beside, len(found.messages)
+    for part in filter(None, _parts(rest)):
+        if not _is_closed(part):
+            return None
+        made = made_of(part, format)
+        new = made.pop(OWN_FIELDS[format][0])
+        if made and ends:
+            return None
+        beside = beside if ends else made
+        items += new
+        spelled += map(spell, new)
+        count += len(part)
+        ends.append((count, len(items)))
+    return Rendered(messages, items, spelled, ends, ids, beside)
+
+
+def _ids_of_calls(messages: Iterable[ChatMessage]) -> list[str | None]:
+    """Return the ids of all tool calls."""
+    return [
         call.id
         for each in messages
         if isinstance(each, AiMessage)
         for call in each.tool_execution_requests
         if call is not None
     ]
-    if format not in (OPENAI, ANTHROPIC) or len({*ids}) != len(ids) or not all(ids):
-        return None
-    found: list[Group] = []
-    for part in _parts(messages):
-        if not part:
-            continue
-        group = known.get(id(part[0]))
-        is_known = (
-            group is not None
-            and len(group.messages) == len(part)
-            and all(one is other for one, other in zip(group.messages, part, strict=True))
-        )
-        if not is_known:
-            if not _is_closed(part):
-                return None
-            group = _rendered(part, format)
-        assert group is not None
-        if found and group.beside:
-            return None
-        found.append(group)
-    return found
 
 
 def _parts(messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, ...]]:
@@ -195,44 +247,28 @@ def _parts(messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, ...]]:
 
 def _is_closed(part: Sequence[ChatMessage]) -> bool:
     """Return whether all results in a part answer calls in it."""
-    calls = {
-        call.id
-        for each in part
-        if isinstance(each, AiMessage)
-        for call in each.tool_execution_requests
-        if call is not None
-    }
+    calls = {*_ids_of_calls(part)}
     results = (each.id for each in part if isinstance(each, ToolExecutionResultMessage))
     return all(id in calls for id in results)
 
 
-def _rendered(part: tuple[ChatMessage, ...], format: str) -> Group:
-    name = OWN_FIELDS[format][0]
-    made = made_of(part, format)
-    beside = {other: each for other, each in made.items() if other != name}
-    return Group(part, made[name], [*map(spell, made[name])], beside)
-
-
-def difference_of_groups(
-    groups: Sequence[Group], turns: Sequence[str], target: Mapping[str, Any], format: str
+def difference_of_turns(
+    rendered: Rendered, turns: Sequence[str], target: Mapping[str, Any], format: str
 ) -> Patch | None:
-    """Return the patch in order from rendered groups to a request, whose turns are also given as
+    """Return the patch in order from rendered messages to a request, whose turns are also given as
     texts; None if they are not rendered turn by turn.
     """
     name = OWN_FIELDS[format][0]
-    items = [each for group in groups for each in group.items]
-    spelled = [each for group in groups for each in group.spelled]
     sent = target[name]
-    if len(items) != len(sent):
+    if len(rendered.items) != len(sent):
         return None
     changed: dict[str, Any] = {}
-    if turns != spelled:
-        pairs = zip(items, spelled, sent, turns, strict=True)
+    if turns != rendered.spelled:
+        pairs = zip(rendered.items, rendered.spelled, sent, turns, strict=True)
         changed[name] = {"l": [_item(n, *pair) for n, pair in enumerate(pairs)]}
-    beside = groups[0].beside if groups else {}
     for other, value in target.items():
-        if other in beside:
-            found = patch(beside[other], value, in_order=True)
+        if other in rendered.beside:
+            found = patch(rendered.beside[other], value, in_order=True)
         else:
             found = None if other == name else {"v": value}
         if found:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from operator import is_not
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -42,3 +44,10 @@ class Newest(Generic[Key, Value]):
         """Return all values, the newest first."""
         with self._lock:
             return [value for value, _ in reversed(self._values.values())]
+
+
+def same_beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """Return with how many objects both lists begin: with the same ones, not with equal ones."""
+    shortest = min(len(one), len(other))
+    differ = (n for n, is_other in enumerate(map(is_not, one, other)) if is_other)
+    return next(differ, shortest)

@@ -20,12 +20,13 @@ from chatmemory.ledger.client_list import remember_payload
 from chatmemory.ledger.protocol import by_client, replace_window
 from chatmemory.ledger.recorder import Recorder, is_unchanged
 from chatmemory.ledger.validation import storable_messages
-from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage
 from chatmemory.models import Memory, Step
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry
+from inspector.rooms.calls.comparing import Place
 from inspector.rooms.calls.models import CallRun
-from inspector.rooms.calls.newest import Newest
+from inspector.rooms.calls.newest import Newest, same_beginning
 from inspector.rooms.calls.rows import keep_last_step, run_of
 
 # Steps by which nobody decides about a memory
@@ -64,14 +65,15 @@ def is_joined(run: CallRun) -> bool:
 
 class RecordedCall(NamedTuple):
     """The steps of a call: its request is the window after `step`, and the window after
-    `answer_step` has the answer, too. It `continues` the newest call that this process recorded if
-    nothing was changed since.
+    `answer_step` has the answer, too. `places` are those of the request, for comparisons. It
+    `continues` the newest call that this process recorded if nothing was changed since.
     """
 
     step: int | None = None
     answer_step: int | None = None
     request: Sequence[Entry] = ()
     answer: Sequence[Entry] = ()
+    places: Sequence[Place] = ()
     continues: bool = False
 
 
@@ -83,6 +85,7 @@ class _KnownWindow(NamedTuple):
 
     memory: Memory
     entries: Sequence[Entry]
+    places: Sequence[Place]
 
     def put_into(self, recorder: Recorder) -> bool:
         """Put the window into a recorder. Return False if it has changed."""
@@ -91,21 +94,17 @@ class _KnownWindow(NamedTuple):
         recorder.window.refill(self.entries)
         return True
 
-    def common_with(self, messages: Sequence[ChatMessage]) -> int:
-        """Return with how many messages of the window a list begins."""
-        pairs = enumerate(zip(self.entries, messages, strict=False))
-        shortest = min(len(self.entries), len(messages))
-        return next((n for n, (one, other) in pairs if one.message is not other), shortest)
+    @property
+    def messages(self) -> list[ChatMessage | None]:
+        return [each.message for each in self.entries]
+
+    def keep(self) -> None:
+        """Let this process know the window, once it is stored."""
+        kept = self._replace(memory=copy(self.memory))
+        _WINDOWS.put(self.memory.pk, kept, self.memory.window_size)
 
 
 _WINDOWS: Newest[str, _KnownWindow] = Newest()
-
-
-def _keep_window(memory: Memory, entries: Sequence[Entry]) -> None:
-    for entry in entries:
-        if entry.message is not None:
-            remember_payload(entry.message)
-    _WINDOWS.put(memory.pk, _KnownWindow(copy(memory), entries), memory.window_size)
 
 
 def content_digest(message: ChatMessage) -> bytes:
@@ -113,6 +112,11 @@ def content_digest(message: ChatMessage) -> bytes:
     found: bytes = message.__dict__.get("_digest") or digest_of(message)
     message.__dict__["_digest"] = found
     return found
+
+
+def contents(messages: Iterable[ChatMessage]) -> list[bytes]:
+    """Return the digests of the contents of messages that are no system messages."""
+    return [content_digest(each) for each in messages if not isinstance(each, SystemMessage)]
 
 
 def record_call(
@@ -130,58 +134,77 @@ def record_call(
     of the token that sent the call.
     """
     request, answer = storable_messages(request), storable_messages(answer)
-    known_window = _WINDOWS.get(memory_id)
-    same = known_window.common_with(request) if known_window else 0  # counted already
-    memories: list[Memory] = []
+    window = _WINDOWS.get(memory_id)
+    same = same_beginning(window.messages, request) if window else 0  # counted already
+    windows: list[_KnownWindow] = []
 
     def change(recorder: Recorder) -> RecordedCall:
         memory = None if recorder.is_new else recorder.memory
-        continues = known_window is not None and known_window.put_into(recorder)
-        if not continues and not calls_decide(memory, run_of(memory_id)):
+        before = window if window is not None and window.put_into(recorder) else None
+        if before is None and not calls_decide(memory, run_of(memory_id)):
             raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
         known = [each.message for each in recorder.window.with_messages() if each.message]
-        _replace(recorder, known, _with_known_answers(request, known))
+        sent = _with_known_answers(request, known, same if before else 0)
+        is_longer = _replace(recorder, known, sent)
         step, size = recorder.memory.last_step, recorder.window.totals.count
         for entry in counted_entries(recorder.memory, answer):
             recorder.append(entry)
         entries = recorder.window.with_messages()
+        places = _places(entries, before.places if before and is_longer else ())
+        windows.append(_KnownWindow(recorder.memory, entries, places))
         answer_step = recorder.memory.last_step if answer else None
-        memories.append(recorder.memory)
-        return RecordedCall(step, answer_step, entries[:size], entries[size:], continues)
+        return RecordedCall(
+            step, answer_step, entries[:size], entries[size:], places[:size], before is not None
+        )
 
     with database.atomic():
         recorded = by_client(memory_id, [*request[same:], *answer], change, actor).write()
         last_step = recorded.answer_step or recorded.step or 0
         keep_last_step(memory_id, prefix, last_step)
-    _keep_window(memories[-1], [*recorded.request, *recorded.answer])
+    windows[-1].keep()
     return recorded
+
+
+def _places(entries: Sequence[Entry], known: Sequence[Place]) -> list[Place]:
+    """Return the places of entries, of which the first ones are known."""
+    new = entries[len(known) :]
+    for each in new:
+        if each.message is not None:
+            remember_payload(each.message)  # the next list is compared with it
+    return [*known, *(Place(each.seq, each.tokens, each.overrides) for each in new)]
 
 
 def _replace(
     recorder: Recorder, known: Sequence[ChatMessage], messages: Sequence[ChatMessage]
-) -> None:
+) -> bool:
     """Record the list of a call as the new window. One new message after all known ones is added,
-    as `replace_window` finds when it has compared them.
+    as `replace_window` finds when it has compared them. Return whether all known ones stay.
     """
     more = len(messages) - len(known)
     is_longer = more in (0, 1) and all(map(is_, known, messages))
-    if not is_longer:
+    if is_longer:
+        for entry in counted_entries(recorder.memory, messages[len(known) :]):
+            recorder.append(entry)
+    else:
         replace_window(recorder, messages)
-        return
-    for entry in counted_entries(recorder.memory, messages[len(known) :]):
-        recorder.append(entry)
+    return is_longer
 
 
 def _with_known_answers(
-    messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
+    messages: Sequence[ChatMessage], known: Sequence[ChatMessage], same: int
 ) -> list[ChatMessage]:
-    """Return messages in which each answer in another spelling is replaced by the stored one."""
+    """Return messages in which each answer in another spelling is replaced by the stored one: by
+    that in its place, as long as the contents of both lists are equal, and then by the latest one.
+
+    The first messages of both lists are the `same`.
+    """
+    found = [*messages[:same]]
+    for message, stored in zip(messages[same:], known[same:], strict=False):
+        if content_digest(message) != content_digest(stored):
+            break
+        found.append(stored if isinstance(message, AiMessage) else message)
+    rest = messages[len(found) :]
+    if not any(isinstance(each, AiMessage) for each in rest):
+        return [*found, *rest]
     answers = {content_digest(each): each for each in known if isinstance(each, AiMessage)}
-
-    def as_known(message: ChatMessage) -> ChatMessage:
-        if not isinstance(message, AiMessage) or not answers:
-            return message
-        answer = answers.get(content_digest(message), message)
-        return message if answer is message or answer == message else answer  # counted already
-
-    return [*map(as_known, messages)]
+    return [*found, *(answers.get(content_digest(each), each) for each in rest)]

@@ -29,7 +29,6 @@ from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import (
     ChatMessage,
-    SystemMessage,
     ToolExecutionResultMessage,
     UserMessage,
 )
@@ -54,10 +53,10 @@ from inspector.rooms.calls.call import Dropped, DropReason, NewCall
 from inspector.rooms.calls.comparing import NOTHING_BEFORE, Place, Prompt, difference
 from inspector.rooms.calls.known import (
     KnownList,
-    difference_of_groups,
+    difference_of_turns,
     keep_list,
     read_list,
-    rendered_groups,
+    rendered_after,
     storable_list,
 )
 from inspector.rooms.calls.matching import forget_known
@@ -77,7 +76,7 @@ from inspector.rooms.calls.recording import (
     OthersDecide,
     RecordedCall,
     calls_decide,
-    content_digest,
+    contents,
     has_recorded,
     is_joined,
     record_call,
@@ -121,9 +120,7 @@ def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     known = None if after else read_list(call.request, call.format)
     sent = known.messages if known else messages_in(call.request, call.format, after) or ()
     answer = answer_in(call.response, call.format) or ()
-    digests = [
-        content_digest(each) for each in (*sent, *answer) if not isinstance(each, SystemMessage)
-    ]
+    digests = [*(filter(None, known.digests) if known else contents(sent)), *contents(answer)]
     memory_id = conversation_of(call, prefix, digests, before)
     new = _New(call, prefix, actor, memory_id, digests, known)
     tools = sent_tools(memory_id, tools_in(call.request))
@@ -258,23 +255,19 @@ def _difference(new: _New, sent: Sequence[ChatMessage], has_tools: bool) -> Patc
     target: dict[str, Any] = dict(call.request)
     if has_tools:
         target["tools"] = None
-    groups = rendered_groups(sent, call.format, known.groups) if known and sent else None
-    if known is not None and groups is not None:
+    rendered = rendered_after(known.rendered, sent, call.format) if known and sent else None
+    if known is not None and rendered is not None:
         turns = known.turns[len(known.turns) - len(target[OWN_FIELDS[call.format][0]]) :]
-        found = difference_of_groups(groups, turns, target, call.format)
+        found = difference_of_turns(rendered, turns, target, call.format)
         if found is not None:
-            keep_list(known, {id(each.messages[0]): each for each in groups})
+            keep_list(known, rendered)
             return found
-    rendered = made_of(sent, call.format) if sent else {}
-    return difference_in_style(rendered, target, call.style)
+    made = made_of(sent, call.format) if sent else {}
+    return difference_in_style(made, target, call.style)
 
 
 def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
     return [each.message for each in entries if each.message is not None]
-
-
-def _places(entries: Iterable[Entry]) -> list[Place]:
-    return [Place(each.seq, each.tokens, each.overrides) for each in entries]
 
 
 def _response(call: NewCall, answer: Sequence[ChatMessage]) -> Any:
@@ -323,7 +316,7 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
         before = known_before(row) if placed.recorded.continues else None
         if before is None and (n := number_of(row.memory_id, row.key, cursor)):
             return Stored(row.memory_id, n, is_new=False)
-        places = _places(placed.recorded.request)
+        places = placed.recorded.places
         if placed.beside is not None:
             places = _keep_beside(run, row, placed.beside)
         prompt = Prompt([each.digest for each in tools], places)

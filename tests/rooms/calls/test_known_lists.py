@@ -18,7 +18,13 @@ from chatmemory.models import Message, Stay, Step
 from inspector.rooms.calls import known, newest, reads, recording, repeated
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, made_of, messages_in
 from inspector.rooms.calls.call import NewCall, Source
-from inspector.rooms.calls.known import keep_list, read_list, rendered_groups
+from inspector.rooms.calls.known import (
+    NOT_RENDERED,
+    keep_list,
+    read_list,
+    rendered_after,
+    spell,
+)
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.spelling import written
@@ -145,14 +151,14 @@ def test_a_list_is_read_in_part_as_it_is_as_a_whole(format, first, following):
         if read is None:
             continue
         assert [*map(stored_json, read.messages)] == [*map(stored_json, whole)]
-        groups = rendered_groups(read.messages, format, read.groups)
-        if groups is not None:
-            together = [item for group in groups for item in group.items]
+        rendered = rendered_after(read.rendered, read.messages, format)
+        if rendered is not None:
             made = made_of(read.messages, format)
             name = "input" if format == RESPONSES else "messages"
-            assert json.dumps(together) == json.dumps(made[name])
-            assert all(made[key] == each for key, each in groups[0].beside.items())
-        keep_list(read, {id(each.messages[0]): each for each in groups or ()})
+            assert json.dumps(rendered.items) == json.dumps(made.pop(name))
+            assert rendered.spelled == [*map(spell, rendered.items)]
+            assert rendered.beside == made
+        keep_list(read, rendered or NOT_RENDERED)
 
 
 def a_call(n: int, format: str, request: dict, answer: dict | None = None) -> NewCall:

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -83,11 +83,12 @@ class Clients:
                 began = time.monotonic()
                 try:
                     answer = client.post(CHAT, json=body, headers=headers)
-                    ok = answer.json() == ANSWER
-                except httpx.HTTPError:
-                    ok = False
-                (self.ended if ok else self.failed).append((time.monotonic(), name))
-                self.seconds.append(time.monotonic() - began)
+                    why = "" if answer.json() == ANSWER else answer.text
+                except httpx.HTTPError as error:
+                    why = repr(error)
+                now = time.monotonic()
+                self.failed.append((name, why)) if why else self.ended.append((now, name))
+                self.seconds.append(now - began)
                 self._stopping.wait(self._pause)
 
     def __enter__(self) -> Clients:
@@ -116,19 +117,22 @@ def recorder(site, upstream, tmp_path):
     made.stop()
 
 
-def are_stored(site, names: set[str]) -> bool:
-    """Whether the conversation of each name is stored, within a minute."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        missing = {
-            name
-            for name in names
-            if site.api.get(f"{site.url}/api/v1/memories/{name}/calls/").status_code != 200
-        }
-        if not missing:
-            return True
-        time.sleep(0.5)
-    return False
+def let_be_stored(site, clients: Clients) -> None:
+    """Wait until all calls that ended are stored. Fails after a minute in which none is."""
+    names = {name for _, name in clients.ended}
+    while missing := names.difference(stored_in(site)):
+        until(lambda known=missing: not known.isdisjoint(stored_in(site)))
+    for name in names:
+        url = f"{site.url}/api/v1/memories/{name}/calls/"
+        site.api.get(url).raise_for_status()
+
+
+def stored_in(site) -> list[str]:
+    """The names of the conversations of stored calls, one for each call."""
+    file = site.environment["DATABASE_URL"].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file)) as db:
+        found = db.execute("SELECT memory_id FROM chatmemory_calls_modelcall")
+        return [name for (name,) in found]
 
 
 def test_killed_site_and_a_locked_database_fail_no_call(site, recorder):
@@ -142,7 +146,7 @@ def test_killed_site_and_a_locked_database_fail_no_call(site, recorder):
     assert clients.failed == []
     assert len(clients.ended) > 50
     site.start()
-    assert are_stored(site, {name for _, name in clients.ended})
+    let_be_stored(site, clients)
 
 
 def test_a_killed_proxy_cuts_only_calls_in_flight_and_is_back_within_a_second(site, recorder):
@@ -155,7 +159,7 @@ def test_a_killed_proxy_cuts_only_calls_in_flight_and_is_back_within_a_second(si
             back = min(at for at, _ in clients.ended if at > killed + 0.05)
             assert back - killed < 1
     assert len(clients.failed) <= 3 * CLIENTS
-    assert are_stored(site, {name for _, name in clients.ended})
+    let_be_stored(site, clients)
 
 
 def test_a_killed_recorder_loses_no_call_that_ended(site, recorder):
@@ -169,7 +173,7 @@ def test_a_killed_recorder_loses_no_call_that_ended(site, recorder):
         recorder.wait()
         time.sleep(1)
     assert clients.failed == []
-    assert are_stored(site, {name for _, name in clients.ended})
+    let_be_stored(site, clients)
 
 
 def test_twenty_kills_of_the_recorder_under_load_let_nobody_wait(site, recorder):
@@ -184,17 +188,8 @@ def test_twenty_kills_of_the_recorder_under_load_let_nobody_wait(site, recorder)
             recorder.wait()
     assert clients.failed == []
     assert max(clients.seconds) < LONGEST
-    names = {name for _, name in clients.ended}
-    assert are_stored(site, names)
-    assert len(names) == len(clients.ended) == calls_of(site)
-
-
-def calls_of(site) -> int:
-    """The number of stored calls."""
-    with closing(
-        sqlite3.connect(site.environment["DATABASE_URL"].removeprefix("sqlite:///"))
-    ) as db:
-        return db.execute("SELECT COUNT(*) FROM chatmemory_calls_modelcall").fetchone()[0]
+    let_be_stored(site, clients)
+    assert sorted(stored_in(site)) == sorted(name for _, name in clients.ended)
 
 
 def wait_in(spool: Path, calls: int) -> None:
@@ -222,15 +217,15 @@ def wait_in(spool: Path, calls: int) -> None:
 def test_a_stop_takes_five_seconds_at_most_whatever_waits(site, recorder):
     """The rest is stored at the next start, each call once."""
     wait_in(recorder.spool, 200)
-    until(lambda: calls_of(site) > 5)
+    until(lambda: len(stored_in(site)) > 5)
     assert recorder.stop() < 5
-    waiting = len(list(recorder.spool.glob("*.call")))
-    assert waiting > 0
-    assert calls_of(site) + waiting in (200, 201)  # the one of a transaction that was ended
+    waiting = {f"w-{int(each.name.partition('-')[0])}" for each in recorder.spool.glob("*.call")}
+    assert waiting
+    assert waiting.union(stored_in(site)) == {f"w-{n}" for n in range(200)}
     recorder.start()
     recorder.wait()
     until(lambda: not list(recorder.spool.glob("*.call")))
-    assert calls_of(site) == 200
+    assert sorted(stored_in(site)) == sorted(f"w-{n}" for n in range(200))
 
 
 def test_a_stop_does_not_wait_for_the_database(site, recorder):
@@ -273,7 +268,7 @@ def test_an_answer_in_flight_ends_after_the_recorder_has_stopped(site, recorder,
     assert b"[DONE]" in rest
     recorder.start()
     recorder.wait()
-    assert are_stored(site, {"in-flight"})
+    until(lambda: stored_in(site) == ["in-flight"])
     call = site.api.get(f"{site.url}/api/v1/memories/in-flight/calls/1/").json()
     assert call["response"]["choices"][0]["message"]["content"] == "one two"
 
@@ -298,13 +293,19 @@ def test_no_byte_of_a_file_has_a_secret(site, recorder, upstream):
 
     upstream.answer = answer
     found: set[bytes] = set()
+
+    def look() -> None:
+        for each in recorder.spool.glob("*.call"):
+            with suppress(FileNotFoundError):  # it has just been stored
+                found.add(each.read_bytes())
+
     with httpx.Client(base_url=recorder.url, timeout=20) as client:
         for headers, target, secret in KINDS.values():
             body = {"model": "m", "messages": [{"role": "user", "content": secret}]}
             named = {"User-Agent": f"app/1 ({secret})", "X-Client-Request-Id": secret}
             assert client.post(f"{CHAT}{target}", json=body, headers={**named, **headers})
-            found |= {each.read_bytes() for each in recorder.spool.glob("*.call")}
-    until(lambda: calls_of(site) == len(KINDS))
+            look()
+    until(lambda: len(stored_in(site)) == len(KINDS))
     file = Path(site.environment["DATABASE_URL"].removeprefix("sqlite:///"))
     kept = [*file.parent.glob(f"{file.name}*"), recorder.log]
     kept += [each for each in recorder.spool.rglob("*") if each.is_file()]
