@@ -21,7 +21,7 @@ from tests.browser.chromium import chromium, launch
 from tests.serving import Served, served_by
 
 ORDER = "/c/order-7741/"
-UNCOUNTED = ".said, .led, [dir=auto], tr:has(.tx), textarea, pre, .row-list tr, .skip, .sr-only"
+UNCOUNTED = ".said, .led, [dir=auto], tr:has(.tx), textarea, pre, .convs tbody tr, .skip, .sr-only"
 
 
 class Budget(NamedTuple):
