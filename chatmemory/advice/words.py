@@ -242,7 +242,7 @@ def _of_verdict(advice: Advice) -> str:
         case Verdict.CLIENT if pick is not None:
             return f"It decides what is in memory. A window for it: {policy_short(pick.policy)}."
         case Verdict.REFUSED:
-            return f"{advice.refused} would refuse it, with any limit."
+            return f"{advice.refused} would reject it, with any limit."
         case Verdict.GROUPS_DIFFER:
             return "Their advice differs: see each group."
         case Verdict.DOES_NOT_FIT:

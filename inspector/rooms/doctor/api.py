@@ -20,7 +20,7 @@ from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 
 class DoctorQuery(Query):
     provider = fields.NameField(
-        lambda: PROVIDERS, "Only those that this provider refuses; else those in use."
+        lambda: PROVIDERS, "Only those that this provider would reject; else those in use."
     )
     rule = fields.NameField(listed_rules, "Only those that break this rule.")
     size = fields.PageSizeField()
@@ -67,7 +67,7 @@ class DoctorSerializer(Json):
     )
     refused = serializers.IntegerField(
         allow_null=True,
-        help_text="Conversations that a provider in use refuses; null: none is examined yet.",
+        help_text="Conversations that a provider in use would reject; null: none is examined yet.",
     )
     by_provider = serializers.DictField(
         child=serializers.IntegerField(), help_text="Empty if none is examined yet."

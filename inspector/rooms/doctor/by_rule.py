@@ -38,7 +38,7 @@ def _refusing(rule: str) -> tuple[str, ...]:
 
 
 def _part(rule: str, names: tuple[str, ...]) -> Flag:
-    title = f"Refused by {provider_names(names)}: {decapitalized(problem_title(rule))}"
+    title = f"Rejected by {provider_names(names)}: {decapitalized(problem_title(rule))}"
     return Flag(
         f"refused.{rule}",
         title,

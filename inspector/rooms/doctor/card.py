@@ -113,7 +113,7 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
 
 
 def who_refuses(memory_id: str) -> str:
-    """`OpenAI refuses it: a tool call without its result`; "" if no provider refuses the window."""
+    """`OpenAI rejects it: a tool call without its result`; "" if no provider refuses the window."""
     row = KeptDiagnosis.objects.filter(pk=memory_id).first()
     if row is None:
         return ""
@@ -124,7 +124,7 @@ def who_refuses(memory_id: str) -> str:
     if not found.refused_by:
         return ""
     problem = next(each for each in found.listed if each.refused_by)
-    verb = "refuses" if len(found.refused_by) == 1 else "refuse"
+    verb = "rejects" if len(found.refused_by) == 1 else "reject"
     title = decapitalized(words.problem_title(problem.rule))
     place = f" ({named(problem.seq)})" if problem.seq else ""
     return f"{capitalized(words.provider_names(found.refused_by))} {verb} it: {title}{place}"

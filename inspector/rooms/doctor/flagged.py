@@ -128,7 +128,7 @@ FLAGS = (
     ),
     Flag(
         "refused",
-        "Refused by a provider",
+        "Rejected by a provider",
         _refused,
         icon="warn",
         alarms=_are_chosen,
@@ -141,7 +141,7 @@ FLAGS = (
             newest=_who_refuses,
             began_at="keptdiagnosis__ill_at",
         ),
-        past=PastCases("Refused", _begun, _version, counting=_in_use),
+        past=PastCases("Rejected", _begun, _version, counting=_in_use),
         parts=_by_rule,
     ),
 )

@@ -27,7 +27,7 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     if counts.refused is None:
         lines.append("No conversation has been examined yet.")
     else:
-        lines.append(f"{wording.counted(counts.refused, 'conversation')} would be refused.")
+        lines.append(f"{wording.counted(counts.refused, 'conversation')} would be rejected.")
     if counts.changed:
         changed = wording.counted(counts.changed, "conversation")
         keep = f"{inspector_configuration().MANAGE} keep --once"

@@ -47,14 +47,14 @@ def provider_names(providers: Sequence[str]) -> str:
 
 def title_and_who_refuses(problem: Problem) -> str:
     """`Tool call without a result (refused by OpenAI, Anthropic).`"""
-    by = f" (refused by {provider_names(problem.refused_by)})" if problem.refused_by else ""
+    by = f" (rejected by {provider_names(problem.refused_by)})" if problem.refused_by else ""
     return f"{problem_title(problem.rule)}{by}."
 
 
 def refused(found: KnownDiagnosis) -> str:
     """`refused by OpenAI, as of step 12`."""
     as_of = "" if found.as_of is None else f", as of step {found.as_of:,}"
-    return f"refused by {provider_names(found.refused_by)}{as_of}"
+    return f"rejected by {provider_names(found.refused_by)}{as_of}"
 
 
 def refusal(found: KnownDiagnosis) -> str:
@@ -172,7 +172,7 @@ def issue_title(issue: Issue) -> str:
 def cause_title(providers: str, rule: str) -> str:
     """`OpenAI: a tool call without its result`, or only the provider or the rule."""
     names = provider_names([each for each in providers.split(",") if each]) if providers else ""
-    title = problem_title(rule) if rule else "Windows that would be refused"
+    title = problem_title(rule) if rule else "Windows that would be rejected"
     return f"{capitalized(names)}: {decapitalized(title)}" if names else title
 
 
@@ -263,6 +263,6 @@ def short_why(newest: TooSmallLimit) -> str:
     """Describe the newest short window: the limit it needs and the limit it has."""
     needed = in_unit(newest.needed, newest.policy)
     return (
-        f"Not refused yet. {newest.memory_id[:60]}: with the system message its largest turn needs "
+        f"Not rejected yet. {newest.memory_id[:60]}: with the system message its largest turn needs "
         f"{needed}, and the limit is {newest.policy.limit:,}."
     )

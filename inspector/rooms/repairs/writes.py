@@ -293,7 +293,7 @@ def _repaired(recorder: Recorder, provider: str) -> tuple[Transition, str]:
     numbers = [each.seq for each in entries]
     for finding in lint(_messages(entries), provider=provider, numbers=numbers):
         if finding.severity == "refused":
-            raise NotRepairable(f"the window would still be refused: {finding.message}")
+            raise NotRepairable(f"the window would still be rejected: {finding.message}")
     return transition, plan.summary
 
 

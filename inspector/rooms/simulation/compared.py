@@ -386,7 +386,7 @@ def _column(provider: str) -> str:
 def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
     fine = Value("accepts" if calls else "no prompts")
     cells = [
-        Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else fine
+        Value(f"{number:,} rejected", f"of {calls:,}", "bad") if number else fine
         for number in refused
     ]
     return ValueRow(provider, "would accept each prompt?", cells)

@@ -153,7 +153,7 @@ def test_what_a_provider_would_refuse_next():
     changed = answer_json("doctor", Scope("torn"), provider="openai")["answer"]
     assert "1 conversation not examined yet: `python manage.py keep --once`" in changed
     assert "No conversation has been examined yet." in changed
-    assert "would be refused" not in changed
+    assert "would be rejected" not in changed
     keep("torn")
     found = answer_json("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"

@@ -161,7 +161,7 @@ def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_asser
     assert "No conversation is listed." in filtered
     rules = operator_client.get("/doctor/rules/").content.decode()
     assert "A tool result without its call" in rules
-    names = "refused by OpenAI, OpenAI Responses, Anthropic, Gemini"
+    names = "rejected by OpenAI, OpenAI Responses, Anthropic, Gemini"
     assert names in operator_client.get("/c/m/").content.decode()
 
 

@@ -129,7 +129,7 @@ def test_a_window_that_breaks_a_rule_is_listed_with_words_and_all_answers_agree(
     # header and panel
     page = operator_client.get("/c/m/").content.decode()
     names = words.provider_names(diagnosis.refused_by)
-    assert (f"refused by {names}" in page) == bool(refused)
+    assert (f"rejected by {names}" in page) == bool(refused)
     for answer in words.answers(diagnosis, use):
         assert f"{answer.provider} {answer.answer}" in words_of(page)
         is_refused = answer.provider in [PROVIDERS[each] for each in refused]

@@ -55,7 +55,7 @@ def test_the_header_becomes_current_without_another_change(reader, served):
     body = {"messages": said, "format": "openai_chat"}
     served.api.post(url, json=body).raise_for_status()
     expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
-    expect(page.locator("#pagehead")).to_contain_text("refused by OpenAI")
+    expect(page.locator("#pagehead")).to_contain_text("rejected by OpenAI")
 
 
 def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, served):

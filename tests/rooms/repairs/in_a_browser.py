@@ -23,7 +23,7 @@ def test_a_repair_is_previewed_made_and_undone(open_page, demo_conversations, ja
     expect(repaired).to_be_visible()
     assert diagnosed("ill").refused_by == ()
     repaired.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("refused by OpenAI").first).to_be_visible()
+    expect(page.get_by_text("rejected by OpenAI").first).to_be_visible()
     assert diagnosed("ill").refused_by == ("openai",)
 
 
