@@ -263,6 +263,6 @@ def short_why(newest: TooSmallLimit) -> str:
     """Describe the newest short window: the limit it needs and the limit it has."""
     needed = in_unit(newest.needed, newest.policy)
     return (
-        f"Not rejected yet. {newest.memory_id[:60]}: with the system message its largest turn needs "
-        f"{needed}, and the limit is {newest.policy.limit:,}."
+        f"Not rejected yet. {newest.memory_id[:60]}: with the system message its largest turn "
+        f"needs {needed}, and the limit is {newest.policy.limit:,}."
     )
