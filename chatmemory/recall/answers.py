@@ -8,7 +8,7 @@ asks for. Whether memory had lost it is not known here: a replay or the ledger s
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -234,7 +234,7 @@ class _Said:
     """The messages that the user wrote before, to find values in them."""
 
     def __init__(self) -> None:
-        self._at: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_LATEST))
+        self._at: defaultdict[str, list[int]] = defaultdict(list)
         self.texts: dict[int, _Text] = {}
         self._cut: dict[int, frozenset[str]] = {}  # names of parts of longer codes
 
@@ -249,10 +249,10 @@ class _Said:
         """Return the latest positions whose texts hold a value. A part that two longer codes share
         is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
         """
-        known = self._at.get(_anchor(value), ())
+        known = self._at.get(_anchor(value), [])
         return [
             each
-            for each in known
+            for each in known[-_LATEST:]
             if self.texts[each].searched.holds(value)
             and not (value.is_cut and value.name in self._cut[each])
         ]

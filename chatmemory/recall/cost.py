@@ -7,11 +7,12 @@ written to the cache. A prompt that is too short is not cached at all. Answers a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from chatmemory.data_files import toml_beside
@@ -52,10 +53,9 @@ class CacheRules:
     least: int = 0
     life: float | None = None
 
-    def read(self, call: Call) -> int:
-        """Return the tokens of a prompt that are read from the cache."""
-        is_old = None not in (self.life, call.age) and call.age > self.life  # type: ignore[operator]  # mypy does not see that neither is None
-        return 0 if is_old or call.shared < self.least else call.shared - call.shared % self.step
+    def is_lost(self, age: float | None) -> bool:
+        """Return whether a cache that was last used so many seconds ago is gone."""
+        return self.life is not None and age is not None and age > self.life
 
     def is_cached(self, prompt: int) -> bool:
         """Return whether a prompt of so many tokens is long enough."""
@@ -152,16 +152,46 @@ class Bill:
 NOTHING_SENT = Bill()
 
 
+class Sizes(NamedTuple):
+    """The sizes of consecutive calls by column, for bills of many policies; see `Call`."""
+
+    prompts: Sequence[int]
+    shared: Sequence[int]
+    ages: Sequence[float | None]
+
+    @classmethod
+    def of(cls, calls: Iterable[Call]) -> Sizes:
+        listed = list(calls)
+        return cls(
+            [call.prompt for call in listed],
+            [call.shared for call in listed],
+            [call.age for call in listed],
+        )
+
+    def bill(self, rules: CacheRules) -> Bill:
+        """Return the bill of all calls under the rules of a cache."""
+        read, written = self._in_cache(rules)
+        return Bill(len(self.prompts), sum(self.prompts), sum(read), sum(written))
+
+    def bills(self, rules: CacheRules) -> Iterator[Bill]:
+        """Yield the bill of the calls up to each one."""
+        read, written = self._in_cache(rules)
+        sums = map(accumulate, (self.prompts, read, written))
+        return map(Bill, range(1, len(self.prompts) + 1), *sums)
+
+    def _in_cache(self, rules: CacheRules) -> tuple[list[int], list[int]]:
+        """Return the tokens of each call that are read from the cache, and written to it."""
+        step, least = rules.step, rules.least
+        read = [each - each % step if each >= least else 0 for each in self.shared]
+        if rules.life is not None:
+            read = [0 if rules.is_lost(age) else n for n, age in zip(read, self.ages, strict=True)]
+        pairs = zip(self.prompts, read, strict=True)
+        return read, [prompt - part if prompt >= least else 0 for prompt, part in pairs]
+
+
 def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
     """Return the bill of calls under the rules of a cache."""
-    number = tokens = read = written = 0
-    for call in calls:
-        number += 1
-        tokens += call.prompt
-        part = rules.read(call)
-        read += part
-        written += call.prompt - part if rules.is_cached(call.prompt) else 0
-    return Bill(number, tokens, read, written)
+    return Sizes.of(calls).bill(rules)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from chatmemory.recall.phrases import aligned, folded, months
 
 _ORDINAL = r"(?:st|nd|rd|th|er|[.ºª°o])?"
 _IN_NUMBERS = declared_pattern(
-    r"(?<![A-Za-z0-9._/\-])([0-9]{1,2})([./\-])([0-9]{1,2})\2(?:[0-9]{4}|[0-9]{2})"
+    r"([0-9](?<![A-Za-z0-9._/\-][0-9])[0-9]?)([./\-])([0-9]{1,2})\2(?:[0-9]{4}|[0-9]{2})"
     r"(?![A-Za-z0-9_/]|[.\-][A-Za-z0-9])"
 )
 _IN_SIGNS = declared_pattern(r"([0-9]{1,2})月([0-9]{1,2})(?:日|号)")
-_HAS_MONTH = declared_pattern(r"[0-9]" + _ORDINAL + r" |月|[a-z] [0-9]")
+# What stands beside the name of a month, for a fast first test
+_BEFORE_MONTH, _BEHIND_MONTH = declared_pattern(rf"[0-9]{_ORDINAL} "), declared_pattern(r" [0-9]")
 
 
 class Day(NamedTuple):
@@ -57,7 +58,7 @@ def _found_in(text: str) -> Iterator[Day]:
 
 def _with_months(text: str) -> Iterator[Day]:
     lowered = folded(text)
-    if _HAS_MONTH.search(lowered):
+    if _BEFORE_MONTH.search(lowered) or _BEHIND_MONTH.search(lowered):
         lowered, places = aligned(text)
         known = months()
         for pattern, month, day in _month_patterns():

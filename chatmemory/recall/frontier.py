@@ -213,7 +213,8 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
             points[number] = {limit: tallies.of(tried.policy(number, limit)) for limit in limits}
     own, calls = None, tallies.calls(None)
     if today:
-        under_today = Tallies(history, today, tried.rules)
+        is_alike = today.costs_like(tried.kind)
+        under_today = tallies if is_alike else Tallies(history, today, tried.rules)
         own, calls = under_today.of(today), under_today.calls(today)
     sliding = replace(_trimmed_to(tried.kind, WHOLE), snap_to_user=False)
     return Figures(

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from chatmemory.data_files import toml_beside
-from chatmemory.patterns import declared_pattern
+from chatmemory.patterns import ANY, declared_pattern
 
 LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh")
 ANY_NUMBER = "number"  # the kind of a number or code of which nothing else is known
@@ -28,6 +29,8 @@ _BULLET = declared_pattern(r"\A\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"
 HAS_CJK = declared_pattern(f"[{CJK}]")
 _WITHOUT_SPACES = ("ja", "zh")
+_ASKING = ("requests", "requests_behind", "which", "again")
+_NO_LETTER = r"(?![^\W_])"
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\t": " "})
 
@@ -205,6 +208,8 @@ class Language:
     requests: re.Pattern[str]
     behind: re.Pattern[str]
     questions: Sequence[tuple[re.Pattern[str], frozenset[str]]]
+    any_question: re.Pattern[str]
+    may_ask: re.Pattern[str]
     which: re.Pattern[str]
     again: re.Pattern[str]
     no_requests: re.Pattern[str]
@@ -216,15 +221,19 @@ class Language:
     def of(cls, name: str) -> Language:
         data = _data()[name]
         kinds = [*data["kinds"].items(), *(_data()["en"]["kinds"].items() if name != "en" else ())]
-        asked = [[pattern, frozenset(kinds)] for pattern, kinds, _ in data["questions"]]
+        asked = [(pattern, frozenset(kinds)) for pattern, kinds, _ in data["questions"]]
+        questions = [pattern for pattern, _ in asked]
+        others = {part: [each[0] for each in data[part]] for part in _ASKING}
         return cls(
             name,
             Nouns(kinds),
-            _any_of(name, (each[0] for each in data["requests"])),
-            _any_of(name, (each[0] for each in data["requests_behind"])),
+            _any_of(name, others["requests"]),
+            _any_of(name, others["requests_behind"]),
             [(_any_of(name, [pattern]), kinds) for pattern, kinds in asked],
-            _any_of(name, (each[0] for each in data["which"])),
-            _any_of(name, (each[0] for each in data["again"])),
+            _any_of(name, questions),
+            _any_of(name, [*questions, *chain.from_iterable(others.values())]),
+            _any_of(name, others["which"]),
+            _any_of(name, others["again"]),
             _any_of(name, data["no_requests"]),
             frozenset(map(folded, data["between"])),
             _any_of(name, data["until"]),
@@ -236,7 +245,7 @@ class Language:
         was once more. `own` finds the phrases of the project.
         """
         kinds: set[str] = set()
-        for pattern, asked in self.questions:
+        for pattern, asked in self.questions if self.any_question.search(sentence) else ():
             if pattern.search(sentence):
                 kinds |= asked
         for pattern in (self.requests, own):
@@ -288,12 +297,14 @@ class Language:
 
 def _any_of(language: str, patterns: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds any of some patterns as whole words of a folded text."""
-    either = "|".join(f"(?:{pattern})" for pattern in patterns)
-    if not either:
-        return declared_pattern(r"(?!)", family="phrases")
-    if language in _WITHOUT_SPACES:
-        return declared_pattern(either, family="phrases")
-    return declared_pattern(rf"(?<![^\W_])(?:{either})(?![^\W_])", family="phrases")
+    either = _either(patterns)
+    if language not in _WITHOUT_SPACES:
+        either = rf"(?<![^\W_])(?:{either}){_NO_LETTER}"
+    return declared_pattern(either, family="phrases")
+
+
+def _either(patterns: Iterable[str]) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns) or r"(?!)"
 
 
 @cache
@@ -320,44 +331,72 @@ def sign_fillers() -> tuple[str, ...]:
     return tuple(sorted(found, key=len, reverse=True))
 
 
-@cache
-def reminders(own: tuple[str, ...] = ()) -> re.Pattern[str]:
-    """Return the pattern of all reminders, and of the project's `own`, in a folded text."""
-    found = [_any_of(name, (each[0] for each in _data()[name]["reminders"])) for name in LANGUAGES]
-    patterns = [each.pattern for each in found]
-    both = [*patterns, *(_own([each]).pattern for each in own)]
-    return declared_pattern("|".join(both), family="phrases")
+@dataclass(frozen=True)
+class Phrases:
+    """Phrases of all languages, in folded texts. Those of languages without spaces are looked for
+    only in texts with their signs.
+    """
+
+    with_spaces: re.Pattern[str]
+    all: re.Pattern[str]
+
+    def search(self, text: str, start: int = 0, end: int = ANY) -> re.Match[str] | None:
+        return self._for(text).search(text, start, end)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        return self._for(text).finditer(text)
+
+    def _for(self, text: str) -> re.Pattern[str]:
+        return self.all if HAS_CJK.search(text) else self.with_spaces
+
+
+def _in_all_languages(part: str, own: Iterable[str] = (), behind: str = _NO_LETTER) -> Phrases:
+    """Return the phrases of a part of phrases.toml, and the project's `own`. `behind` must follow
+    each of them, in languages with spaces.
+    """
+    words: list[str] = []
+    signs: list[str] = []
+    for name in LANGUAGES:
+        found = signs if name in _WITHOUT_SPACES else words
+        found += [_written(each) for each in _data()[name].get(part, ())]
+    words += [re.escape(folded(each)) for each in own]
+    with_spaces = rf"(?<![^\W_])(?:{_either(words)}){behind}"
+    patterns = (with_spaces, f"{with_spaces}|{_either(signs)}")
+    return Phrases(*(declared_pattern(each, family="phrases") for each in patterns))
+
+
+def _written(phrase: str | Sequence[str]) -> str:
+    """Return the pattern of a phrase, which may have an example."""
+    return phrase if isinstance(phrase, str) else phrase[0]
 
 
 @cache
-def refusals() -> re.Pattern[str]:
-    """Return the pattern by which users say that a fact is not at hand, in a folded text."""
-    found = (_any_of(name, _data()[name]["refusals"]).pattern for name in LANGUAGES)
-    return declared_pattern("|".join(found), family="phrases")
+def reminders(own: tuple[str, ...] = ()) -> Phrases:
+    """Return all reminders, and the project's `own`."""
+    return _in_all_languages("reminders", own)
 
 
 @cache
-def introductions() -> re.Pattern[str]:
-    """Return the pattern of the words before a speaker's own name, in a folded text."""
-    found = (_any_of(name, _data()[name]["names"]).pattern for name in LANGUAGES)
-    beginnings = (each.replace(r"(?![^\W_])", "") for each in found)
-    return declared_pattern("|".join(beginnings), family="phrases")
+def refusals() -> Phrases:
+    """Return the phrases by which users say that a fact is not at hand."""
+    return _in_all_languages("refusals")
 
 
 @cache
-def introductions_behind() -> re.Pattern[str]:
-    """Return the pattern of the words after a speaker's own name, in a folded text."""
-    found = (_any_of(name, _data()[name].get("names_behind", ())) for name in LANGUAGES)
-    return declared_pattern("|".join(each.pattern for each in found), family="phrases")
+def introductions() -> Phrases:
+    """Return the words before a speaker's own name."""
+    return _in_all_languages("names", behind="")
 
 
-def _own(phrases: Iterable[str]) -> re.Pattern[str]:
-    return _any_of("", (re.escape(folded(each)) for each in phrases))
+@cache
+def introductions_behind() -> Phrases:
+    """Return the words after a speaker's own name."""
+    return _in_all_languages("names_behind")
 
 
 @cache
 def _own_requests(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    return _own(phrases)
+    return _any_of("", (re.escape(folded(each)) for each in phrases))
 
 
 def spoken_in(text: str) -> Sequence[Language]:
@@ -382,7 +421,7 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
     found: list[Request] = []
     is_listing = False
     whole = folded(text)
-    spoken = spoken_in(whole)
+    spoken, phrases = spoken_in(whole), _own_requests(own)
     for sentence in sentences_of(whole):
         read = sentence[:_LONGEST_SENTENCE]
         words = frozenset(_WORD.findall(read))
@@ -393,9 +432,10 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
             continue
         is_listing = False
         for language in spoken:
-            if language.no_requests.search(read):
+            asks = "?" in read or language.may_ask.search(read) or phrases.search(read)
+            if not asks or language.no_requests.search(read):
                 continue
-            asked, is_again = language.request_in(read, _own_requests(own))
+            asked, is_again = language.request_in(read, phrases)
             is_request = language.requests.search(read) is not None
             is_which = not asked and language.which.search(read) is not None
             if asked or is_again or is_request or is_which:

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from operator import add, sub
+from operator import add, lt, sub
 from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import replay
-from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
+from chatmemory.recall.cost import Bill, CacheRules, Call, Sizes
 from chatmemory.recall.firsts import firsts, is_common, is_plain, places_of
 from chatmemory.recall.history import History
 from chatmemory.recall.kinds import IncidentKind
@@ -89,18 +89,19 @@ class Tallies:
 
 @dataclass(frozen=True)
 class _Needs:
-    """The needs of messages: by the place of the message and of the mention on which it depends.
-    Facts that the system message mentions are `always` held.
+    """The needs of messages: the `places` of the messages, and of the `mentions` on which they
+    depend. Facts that the system message mentions are `always` held.
     """
 
-    pairs: Sequence[tuple[int, int]]
+    places: Sequence[int]
+    mentions: Sequence[int]
     always: int = 0
 
     def lost(self, firsts: Sequence[int]) -> int:
-        return len([place for place, mention in self.pairs if mention < firsts[place]])
+        return sum(map(lt, self.mentions, map(firsts.__getitem__, self.places)))
 
     def __len__(self) -> int:
-        return self.always + len(self.pairs)
+        return self.always + len(self.places)
 
 
 class _PlainHistory:
@@ -126,8 +127,9 @@ class _PlainHistory:
         self._least = min((kind.weigh(entry) for entry in entries), default=0)
         self._nothing: dict[CacheRules, Tally] = {}
         self._calls = [place for place, entry in enumerate(entries) if entry.type is _AI]
+        self._until = [self._system + self._tokens[place] for place in self._calls]
         times = [history.seconds(spoken[a], spoken[b]) for a, b in pairwise(self._calls)]
-        self._ages: list[float | None] = [None, *times]
+        self._ages: list[float | None] = [None, *times][: len(self._calls)]
         everything = history.loads.departures(None).of_texts
         found = list(needs(history, everything))
         self._needs = {
@@ -146,11 +148,12 @@ class _PlainHistory:
 
     def calls(self, policy: Policy | None) -> list[Call]:
         """Return the calls of the model under a policy; None keeps everything."""
-        return self._sent([0] * self._size if policy is None else self._firsts(policy))
+        sizes = self._sizes([0] * self._size if policy is None else self._firsts(policy))
+        return list(map(Call, self._calls, *sizes))
 
     def _tally(self, firsts: Sequence[int], rules: CacheRules) -> Tally:
         lost = {kind: found.lost(firsts) for kind, found in self._needs.items()}
-        bill = bill_of(self._sent(firsts), rules)
+        bill = self._sizes(firsts).bill(rules)
         return Tally(
             sum(map(len, self._needs.values())) - sum(lost.values()),
             lost[IncidentKind.USER_REPEATED],
@@ -164,22 +167,23 @@ class _PlainHistory:
         """Return the first message of the window just before each message."""
         return [0, *firsts(self._costs, self._places, policy, self._base)[:-1]]
 
-    def _sent(self, firsts: Sequence[int]) -> list[Call]:
-        """Return the calls, each with the tokens that it shares with the call before."""
-        tokens, system, fixed = self._tokens, self._system, self._fixed
-        sent = []
-        last_first, last_sum = -1, 0
-        for place, age in zip(self._calls, self._ages, strict=False):
-            first = firsts[place]
-            size = system + tokens[place] - tokens[first]
-            shared = 0 if last_first < 0 else last_sum if first == last_first else system
-            is_empty = first == place and not self._has_system
-            sent.append(Call(place, 0 if is_empty else size + fixed, shared, age))
-            last_first, last_sum = first, size
-        return sent
+    def _sizes(self, firsts: Sequence[int]) -> Sizes:
+        """Return the sizes of the calls, each with the tokens that it shares with the call before:
+        all of these if no message has left, otherwise the system message.
+        """
+        begins = [firsts[place] for place in self._calls]
+        sums = list(map(sub, self._until, map(self._tokens.__getitem__, begins)))
+        changes = zip(begins, begins[1:], sums, strict=False)
+        shared = [before if then == now else self._system for then, now, before in changes]
+        prompts = [each + self._fixed for each in sums]
+        if not self._has_system:
+            places = zip(begins, self._calls, prompts, strict=True)
+            prompts = [0 if first == place else prompt for first, place, prompt in places]
+        return Sizes(prompts, [0, *shared][: len(prompts)], self._ages)
 
 
 def _depending(found: Iterable[Need], known: frozenset[str], places: dict[int, int]) -> _Needs:
     needed = [(need.position, need.depends_on(known)) for need in found]
-    pairs = [(places[position], places[n]) for position, n in needed if n is not None]
-    return _Needs(pairs, len(needed) - len(pairs))
+    depending = [(places[position], places[n]) for position, n in needed if n is not None]
+    always = len(needed) - len(depending)
+    return _Needs([at for at, _ in depending], [mention for _, mention in depending], always)

@@ -43,7 +43,9 @@ _LINK = declared_pattern(
 )
 _SCHEME = declared_pattern(r"^(?:https?://)?(?:www\.)?")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - ")
+_MAY_BE_LINK = declared_pattern(r"\.[a-z]{2}|://|www\.")  # a search for it is fast
 _TOKEN = declared_pattern(r"[A-Za-z0-9]+")
+_DIGIT = declared_pattern(r"\d")
 _BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
 _GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
 _SMALL_CODE = declared_pattern(r"([a-z]{1,4}) [0-9][0-9A-Za-z\-]{1,24}\.?")
@@ -58,7 +60,6 @@ _CLAUSE = declared_pattern(r"[,;:!?。、，；：！？\n()\"“”„「」]|\
 _NOT_SIGNS = declared_pattern(r"[\W_]+")
 _BETWEEN_SIGNS = r"[ \u00a0\-‐–./()_:,+#]{0,2}"
 _SIGN = rf"[^\W_{CJK}]"  # of a language with spaces
-_BEFORE = r"(?<![0-9a-z])(?<![0-9a-z][\-_.@+])"
 _BEHIND = r"(?![0-9a-z])(?![\-_.@+:][0-9a-z])"
 
 
@@ -114,7 +115,7 @@ def codes_in(text: str) -> list[Value]:
     text = narrow(text)
     exact = [*_mails(text), *_links(text)]
     taken = [(each.start, each.end) for each in exact]
-    has_digit = any(map(str.isdecimal, text))
+    has_digit = _DIGIT.search(text)
     numbers = [*_codes(text, taken), *_dates(text), *_small(text)] if has_digit else []
     return [*exact, *numbers, *_capitals(text)]
 
@@ -126,12 +127,12 @@ def words_in(text: str) -> list[Value]:
 
 
 def _mails(text: str) -> Iterator[Value]:
-    for each in _MAIL.finditer(text):
+    for each in _MAIL.finditer(text) if "@" in text else ():
         yield Value(*each.span(), each[0], "mail", folded(each[0]), is_distinctive=True)
 
 
 def _links(text: str) -> Iterator[Value]:
-    for each in _LINK.finditer(text):
+    for each in _LINK.finditer(text) if _MAY_BE_LINK.search(text) else ():
         written = each[0].rstrip(".,;:!?)/")
         key = _SCHEME.sub("", folded(written))
         end = each.start() + len(written)
@@ -160,12 +161,16 @@ def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Mat
     """Yield the words that may be parts of one code, such as `LH 454` or groups of digits."""
     chain: list[re.Match[str]] = []
     for token in _TOKEN.finditer(text):
+        may_begin = _may_begin(token, text)
+        if not chain and not may_begin:
+            continue
         is_free = not any(start <= token.start() < end for start, end in taken)
         between = text[chain[-1].end() : token.start()] if chain else ""
-        if chain and not (is_free and _goes_on(between, token[0], text[token.end() :][:2])):
+        behind = text[token.end() : token.end() + 2]
+        if chain and not (is_free and _goes_on(between, token[0], behind)):
             yield from _with_digit(chain)
             chain = []
-        if is_free and (chain or _may_begin(token, text)):
+        if is_free and (chain or may_begin):
             chain.append(token)
         if len(chain) == _LONGEST_CHAIN:
             yield from _with_digit(chain)
@@ -174,28 +179,24 @@ def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Mat
 
 
 def _with_digit(chain: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    if any(map(_has_digit, chain)):
+    if not all(token[0].isalpha() for token in chain):
         yield chain
 
 
-def _has_digit(token: re.Match[str]) -> bool:
-    return any(map(str.isdecimal, token[0]))
-
-
 def _may_begin(token: re.Match[str], text: str) -> bool:
-    is_glued = _GLUE.match(text, token.end()) is not None
-    return _has_digit(token) or is_glued or _is_short(token[0])
+    word = token[0]
+    return not word.isalpha() or _is_short(word) or _GLUE.match(text, token.end()) is not None
 
 
 def _is_short(word: str) -> bool:
-    return word.isupper() and len(word) <= 3
+    return len(word) <= 3 and word.isupper()
 
 
 def _goes_on(between: str, word: str, behind: str) -> bool:
     """Return whether a word goes on with a code; `behind` are the next two signs."""
     if not _BETWEEN.fullmatch(between):
         return False
-    is_coded = any(map(str.isdecimal, word)) or _is_short(word)
+    is_coded = not word.isalpha() or _is_short(word)
     return is_coded or between.strip() != "" or _GLUE.match(behind) is not None
 
 
@@ -228,7 +229,7 @@ def is_amount(text: str, start: int, end: int) -> bool:
 def _capitals(text: str) -> Iterator[Value]:
     """Yield words of capitals, unless everything is written so."""
     found = list(_CAPITALS.finditer(text))
-    words = [word for word in _PLAIN_WORD.findall(text) if word.isalpha()]
+    words = [word for word in _PLAIN_WORD.findall(text) if word.isalpha()] if found else []
     is_shouted = len(words) > 2 and sum(map(str.isupper, words)) * 2 > len(words)
     for each in () if is_shouted else found:
         yield Value(*each.span(), each[0], "code", folded(each[0]), is_distinctive=True)
@@ -418,6 +419,9 @@ class Search:
         by_name = {value.name: value for value in values}
         self._values = [*by_name.values()][:MOST_VALUES]
         self._dates = {each.key: each.name for each in self._values if each.shape == "date"}
+        others = [each for each in self._values if each.shape != "date"]
+        self._places = [each for each in others if each.shape == "place"]
+        self._by_signs = [(_signs(each), each) for each in others if each.shape != "place"]
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -427,11 +431,9 @@ class Search:
         if not self._values or not text:
             return set()
         searched = Searched(text)
-        found = {
-            value.name
-            for value in self._values
-            if value.shape != "date" and _holds(value, searched.lowered, searched.signs)
-        }
+        has = searched.signs
+        likely = [each for signs, each in self._by_signs if signs in has]
+        found = {each.name for each in (*likely, *self._places) if searched.holds(each)}
         if self._dates:
             found.update(name for key, name in self._dates.items() if key in searched.days)
         return found
@@ -468,9 +470,19 @@ def _holds(value: Value, lowered: str, signs: str) -> bool:
     if value.shape == "place":
         words = value.key.split()
         return all(word in lowered for word in words) and _has_words(lowered, words)
-    if _NOT_SIGNS.sub("", value.key) not in signs:
+    if _signs(value) not in signs:
         return False
     return _pattern(value.shape, value.key).search(lowered) is not None
+
+
+def _signs(value: Value) -> str:
+    """Return the letters and digits of a value's key: a text that holds the value has them."""
+    return _without_others(value.key)
+
+
+@lru_cache(maxsize=1024)
+def _without_others(key: str) -> str:
+    return _NOT_SIGNS.sub("", key)
 
 
 def _has_words(lowered: str, words: Sequence[str]) -> bool:
@@ -496,15 +508,19 @@ def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _pattern(shape: str, key: str) -> re.Pattern[str]:
-    """Return the pattern that finds a value in a folded text."""
+    """Return the pattern that finds a value in a folded text. Its first sign stands before the test
+    of what is before it, for which a search is fast.
+    """
+    first, rest = re.escape(key[:1]), key[1:]
     if HAS_CJK.search(key):
         pattern = r"[\W_]*".join(map(re.escape, key.replace(" ", "")))
     elif shape == "code":
-        pattern = _BEFORE + _BETWEEN_SIGNS.join(key) + _BEHIND
+        before = rf"{first}(?<![0-9a-z]{first})(?<![0-9a-z][\-_.@+]{first})"
+        pattern = before + _BETWEEN_SIGNS.join(["", *rest]) + _BEHIND
     elif shape in ("mail", "link"):
-        begins = r"(?:(?<![0-9a-z_.+\-@])|(?<=www\.))"
-        pattern = rf"{begins}{re.escape(key)}(?![0-9a-z_@]|[.\-][0-9a-z])"
+        begins = rf"{first}(?:(?<![0-9a-z_.+\-@]{first})|(?<=www\.{first}))"
+        pattern = rf"{begins}{re.escape(rest)}(?![0-9a-z_@]|[.\-][0-9a-z])"
     else:
-        words = r"[\W_]{1,3}".join(map(re.escape, key.split()))
-        pattern = f"(?<!{_SIGN}){words}(?!{_SIGN})"
+        words = r"[\W_]{1,3}".join(map(re.escape, rest.split(" ")))
+        pattern = f"{first}(?<!{_SIGN}{first}){words}(?!{_SIGN})"
     return declared_pattern(pattern, family="a value")

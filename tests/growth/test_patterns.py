@@ -76,8 +76,9 @@ def of_values() -> Iterator[AnyPattern]:
 
 
 def of_phrases() -> Iterator[AnyPattern]:
-    yield from (phrases.reminders(("as i said",)), phrases.refusals(), phrases.introductions())
-    yield from (phrases.introductions_behind(), phrases.all_nouns()._sign_pattern)
+    found = (phrases.reminders(("as i said",)), phrases.refusals(), phrases.introductions())
+    yield from (each.all for each in (*found, phrases.introductions_behind()))
+    yield phrases.all_nouns()._sign_pattern
 
 
 def of_masks() -> Iterator[AnyPattern]:

@@ -30,6 +30,7 @@ from chatmemory.recall.cost import (
     CacheRules,
     Call,
     Prices,
+    Sizes,
     bill_of,
     providers,
     rules_of,
@@ -93,10 +94,17 @@ def test_a_prompt_is_read_in_steps_from_a_length_on_and_while_the_cache_lives():
         (Call(0, 2_000, 1_300, 301), 0),
         (Call(0, 2_000, 1_300, None), 1_280),
     ]
-    assert [rules.read(call) for call, _ in reads] == [read for _, read in reads]
+    assert [bill_of([call], rules).read for call, _ in reads] == [read for _, read in reads]
+    assert bill_of([call for call, _ in reads], rules).read == sum(read for _, read in reads)
     bill = bill_of([Call(0, 1_000, 0), Call(1, 1_100, 1_000), Call(2, 1_400, 1_100)], rules)
     assert bill == Bill(calls=3, tokens=3_500, read=1_024, written=1_100 + 376)
     assert bill.fresh == 1_000
+
+
+def test_the_bills_up_to_each_call_add_one_call_each():
+    rules = CacheRules(step=128, least=1_024, life=300)
+    calls = [Call(0, 1_000, 0), Call(1, 1_100, 1_000), Call(2, 1_400, 1_100, 10.0)]
+    assert list(Sizes.of(calls).bills(rules)) == [bill_of(calls[:n], rules) for n in (1, 2, 3)]
 
 
 def test_prices_weigh_what_is_fresh_read_and_written():

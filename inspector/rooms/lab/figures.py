@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from django.db.models import BooleanField, ExpressionWrapper, Q
@@ -28,7 +27,7 @@ from chatmemory.models import Memory, Stay
 from chatmemory.reading.clients import of_clients
 from chatmemory.reading.history import estimator_of
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
-from chatmemory.recall.cost import ONE, Bill, CacheRules, Call, Prices, Provider, bill_of, providers
+from chatmemory.recall.cost import ONE, CacheRules, Call, Prices, Provider, Sizes, providers
 from chatmemory.recall.frontier import (
     FEWEST_CALLS,
     FIGURES_RULES,
@@ -151,12 +150,8 @@ def relative_costs(
     everything, rounded as comparisons show it: 1.21 is 121.
     """
     prices = Prices(ONE, provider.cached, provider.write)
-
-    def sums(calls: Sequence[Call]) -> list[Bill]:
-        return list(accumulate(bill_of([call], provider.rules) for call in calls))
-
-    pairs = zip(sums(sent), sums(everything), strict=True)
-    costs = (prices.relative(part, whole) or 0 for part, whole in pairs)
+    bills = (Sizes.of(calls).bills(provider.rules) for calls in (sent, everything))
+    costs = (prices.relative(part, whole) or 0 for part, whole in zip(*bills, strict=True))
     return [round(100 * round(cost, 2)) for cost in costs]
 
 
