@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from hashlib import sha256
@@ -84,6 +84,12 @@ class Closed:
     def flag(self) -> Flag:
         return flag_named(self.name)
 
+    @property
+    def title(self) -> str:
+        """The title of the cause: that of the strip's row, or of the part of a flag."""
+        past = self.flag.past
+        return self.flag.title if "." in self.name or past is None else past.title
+
 
 @dataclass(frozen=True)
 class Folded:
@@ -122,6 +128,7 @@ class Headlines:
     closed: tuple[Closed, ...] = ()
     more: tuple[room.Fragment, ...] = ()  # causes of rooms
     strip: room.Fragment | None = None
+    facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -204,19 +211,17 @@ def counted_headlines(
     is_known = with_strip and stats.unexamined < stats.conversations
     over_time = rooms.over_time(query) if is_known else None
     told = over_time.told if over_time else {}
-    is_closed = {name for name, each in told.items() if each.is_closed}
+    closed = {name: each for name, each in told.items() if each.closed_at}
     lines = [
-        flag
-        for flag in parts
-        if _whole(flag) not in is_closed and not _is_muted(flag, counts, muted)
+        flag for flag in parts if flag.name not in closed and not _is_muted(flag, counts, muted)
     ]
     lines = lines[:MOST_LINES]
     counts = {**stats.flagged, **counts}
     below = [*(each for each in parts if each not in lines), *_quiet(shown, stats)]
     folded = [
-        Folded(flag.name, counts[flag.name], muted.get(flag.name))
+        Folded(flag.name, counts[flag.name], _mute(flag.name, muted))
         for flag in below
-        if _whole(flag) not in is_closed
+        if flag.name not in closed
     ]
     folded = list({each.name: each for each in folded}.values())
     return Headlines(
@@ -229,10 +234,20 @@ def counted_headlines(
         folded=tuple(folded),
         resolved=tuple(_resolved(stats)),
         questions=tuple(rooms.questions()),
-        closed=tuple(Closed(name, told[name]) for name in sorted(is_closed)),
+        closed=tuple(_closed(closed, muted)) if among is None else (),
         more=tuple(over_time.causes) if over_time else (),
         strip=over_time.strip if over_time else None,
+        facets=over_time.facets if over_time else {},
     )
+
+
+def _closed(closed: Mapping[str, room.Told], muted: Mapping[str, room.Muted]) -> Iterator[Closed]:
+    """Yield the closed causes that are still shown, and that nobody has dismissed since."""
+    for name, each in sorted(closed.items()):
+        mute = muted.get(name)
+        is_dismissed = mute is not None and each.closed_at is not None and mute.at > each.closed_at
+        if each.is_shown and not is_dismissed:
+            yield Closed(name, each)
 
 
 def _quiet(shown: Sequence[Flag], stats: OverviewStats) -> list[Flag]:
@@ -281,8 +296,14 @@ def _has(stats: OverviewStats, flag: Flag) -> bool:
 
 def _is_muted(flag: Flag, counts: Mapping[str, int], muted: Mapping[str, room.Muted]) -> bool:
     """Whether somebody folded this line, and its number has not grown by half since."""
-    mute = muted.get(flag.name) or muted.get(_whole(flag))
+    mute = _mute(flag.name, muted) or _mute(_whole(flag), muted)
     return mute is not None and 2 * counts[flag.name] < 3 * mute.count
+
+
+def _mute(name: str, muted: Mapping[str, room.Muted]) -> room.Muted | None:
+    """Return the mute of a cause, unless it was only dismissed while it was closed."""
+    found = muted.get(name)
+    return found if found and found.count else None
 
 
 def _resolved(stats: OverviewStats) -> Iterator[Folded]:
@@ -332,7 +353,7 @@ def _causes(
             _address(flag.name, flag.line),
             common,
             common.since or cases.since,
-            told.get(_whole(flag), NOTHING_TOLD),
+            told.get(flag.name, NOTHING_TOLD),
         )
 
 

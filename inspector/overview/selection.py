@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from chatmemory import policy_kinds
 from chatmemory.flag import Flag
 from chatmemory.flags import flag_named, flags, today
 from chatmemory.managers import CLIENT
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.cursors import CursorPage
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import count_each
@@ -37,18 +38,38 @@ OWN_ORDERINGS = {
     "said": "Most said",
 }
 ALWAYS_OFFERED = (("active", "1"),)
+MENUS: Mapping[str, Sequence[str]] = {
+    "Any time": ("active", "day"),
+    "Tenant": ("tenant",),
+    "Label": ("label",),
+    "Policy": ("policy",),
+    "Provider": ("provider",),
+    "Model": ("model",),
+    "Flag": ("flagged",),
+}
+POLICY_LIMIT = declared_pattern(r"[0-9]{1,9}")
+Facets = Mapping[str, Sequence[tuple[str, int, str]]]
 
 
 @dataclass(frozen=True)
 class Chip:
-    """A button that sets or removes a filter. `count` is the number of conversations that the
-    filter shows, None if not known.
+    """A button that sets or removes the filter `name`. `count` is the number of conversations that
+    the filter shows, None if not known.
     """
 
     label: str
     count: int | None
     pressed: bool
     href: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Menu:
+    """The values of a filter that is not set, to choose from."""
+
+    name: str
+    chips: Sequence[Chip]
 
 
 @dataclass(frozen=True)
@@ -82,6 +103,9 @@ class OverviewQuery:
             "active": ["1"],
             "sort": list(orderings()),
         }
+        limit = texts["policy"].partition(":")[2]
+        if POLICY_LIMIT.fullmatch(limit):
+            known["policy"] += [f"{each}:{limit}" for each in known["policy"]]
         valid = {name: value for name, value in texts.items() if value in known.get(name, [value])}
         valid = {name: value for name, value in valid.items() if value}
         valid.setdefault("sort", usual_sort(valid.get("flagged", ""), valid.get("q", "")))
@@ -89,24 +113,42 @@ class OverviewQuery:
 
     @cached_property
     def which(self) -> MemoryFilter:
+        kind, _, limit = self.policy.partition(":")
+        also = self._cases if self._cases is not None else self._of_rooms
+        if limit:
+            also = (also or Q()) & Q(policy_limit=int(limit))
+        has_flag = self.flagged and self._cases is None
         return MemoryFilter(
             search=self.q,
-            policy=self.policy,
+            policy=kind,
             label=self.label,
             active_since=midnight() if self.active else None,
-            flag=flag_named(self.flagged) if self.flagged else None,
+            flag=flag_named(self.flagged) if has_flag else None,
             id_prefix=self.tenant,
-            also=self._of_rooms,
+            also=also,
         )
 
     @property
     def _of_rooms(self) -> Q | None:
         """The condition of the filters that rooms know."""
+        return self._narrowed(*OF_ROOMS)
+
+    def _narrowed(self, *names: str) -> Q | None:
         condition = Q()
-        for name in OF_ROOMS:
+        for name in names:
             if value := getattr(self, name):
                 condition &= rooms.narrowing(name, value) or Q()
         return condition or None
+
+    @cached_property
+    def _cases(self) -> Q | None:
+        """The condition of a flag and a day together: a case on that day, also if it was mended
+        since. None without both, and for a flag whose past is not known.
+        """
+        if not (self.day and self.flagged):
+            return None
+        found = rooms.narrowing("cases", f"{self.flagged}@{self.day}")
+        return found and found & (self._narrowed("provider", "model") or Q())
 
     @property
     def is_all(self) -> bool:
@@ -175,6 +217,7 @@ class OverviewQuery:
                 count=self._counts[name, value],
                 pressed=self._is(name, value),
                 href=self.link(**{name: "" if self._is(name, value) else value}),
+                name=name,
             )
             for name, value, label in self._offered
             if (name, value) in ALWAYS_OFFERED
@@ -194,6 +237,10 @@ class OverviewQuery:
         """The name, the value and the label of each filter."""
         filters = [("active", "1", "Active today")]
         filters += [("policy", kind, label) for kind, label in policy_choices()]
+        kind, _, limit = self.policy.partition(":")
+        if limit:
+            words = f"{dict(policy_choices())[kind]}, limit {int(limit):,}"
+            filters.append(("policy", self.policy, words))
         filters += [
             ("flagged", flag.name, flag.words)
             for flag in _flags_for(self.flagged)
@@ -216,6 +263,33 @@ class OverviewQuery:
 
     def _is(self, name: str, value: str) -> bool:
         return bool(getattr(self, name) == value)
+
+
+def menus(query: OverviewQuery, facets: Facets, flagged: Mapping[str, int]) -> list[Menu]:
+    """Return the menus of the filters that are not set, with the values that have conversations.
+
+    `facets` are values by filter, and `flagged` the conversations by flag, as of their last count.
+    """
+    offered = {
+        name: [each for each in query.chips if each.name == name]
+        + [
+            Chip(words or _day_words(value), count, False, query.link(**{name: value}), name)
+            for value, count, words in facets.get(name, ())
+        ]
+        for names in MENUS.values()
+        for name in names
+    }
+    offered["flagged"] = [
+        Chip(each.words, flagged[each.name], False, query.link(flagged=each.name), "flagged")
+        for each in flags()
+        if flagged.get(each.name)
+    ]
+    found = (
+        Menu(title, [chip for name in names for chip in offered[name]])
+        for title, names in MENUS.items()
+        if not any(getattr(query, name) for name in names)
+    )
+    return [each for each in found if each.chips]
 
 
 def _flags_for(name: str) -> list[Flag]:

@@ -180,13 +180,15 @@ class Listed(Protocol):
 class Told:
     """The effect of the change before a cause, as a room found it.
 
-    `effect` is a sentence. `is_closed` means that the cause has no case since the change, and
-    `is_again` that new cases came after it was closed.
+    `effect` is a sentence. `closed_at` is the time since which the cause has been closed, because
+    it had no case any more, and `is_again` means that new cases came later. A closed cause
+    `is_shown` for a while.
     """
 
     effect: str = ""
-    is_closed: bool = False
+    closed_at: datetime | None = None
     is_again: bool = False
+    is_shown: bool = True
 
 
 @dataclass(frozen=True)
@@ -194,12 +196,15 @@ class OverTime:
     """The parts of the overview that a room draws over time.
 
     `strip` is shown above the causes. `causes` are causes that the room found itself. `told` has
-    the effects of changes on the causes of flags, by the flag's name.
+    the effects of changes on the causes of flags, by the name of the flag or of its part. `facets`
+    are the values that filters offer, by the filter's name: each with its conversations, and with
+    words if they differ from the value.
     """
 
     strip: Fragment
     causes: Sequence[Fragment] = ()
     told: Mapping[str, Told] = field(default_factory=dict)
+    facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
 
 
 class SiteRoom(kernel.Room):
@@ -273,7 +278,8 @@ class SiteRoom(kernel.Room):
 
     def narrowing(self, name: str, value: str) -> Q | None:
         """Return the condition of an overview filter that the room provides, such as the provider;
-        None for other filters.
+        None for other filters. The value of `cases` is a flag and a day, such as
+        `refused@2026-11-28`.
         """
         return None
 

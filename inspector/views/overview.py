@@ -35,7 +35,7 @@ from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
 from inspector.overview.causes import current_headlines
-from inspector.overview.selection import OverviewQuery, orderings, pager
+from inspector.overview.selection import OverviewQuery, menus, orderings, pager
 from inspector.overview.table import Row, current_feed
 from inspector.shell import rooms
 
@@ -123,6 +123,7 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
         total = len(found.rows) if is_all and total is None else total
     memories = [row.memory for row in found.rows]
     badges, cells = rooms.badges(memories), rooms.cells(memories)
+    headlines = current_headlines(moment, query)
     return {
         "moment": moment,
         "query": query,
@@ -133,7 +134,8 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
         "columns": rooms.columns(),
         "is_held": bool(listed),
         "orderings": orderings(),
-        "headlines": current_headlines(moment, query),
+        "headlines": headlines,
+        "menus": menus(query, headlines.facets, headlines.stats.flagged),
         **pager(query.parameters, found),
     }
 

@@ -4,25 +4,29 @@ windows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from django.db.models import Q
 
 from chatmemory.explain.wording import decapitalized
-from chatmemory.flag import Flag, Line
+from chatmemory.flag import Flag, Line, PastCases
 from chatmemory.lint import PROVIDERS, RULES
 from inspector.rooms.doctor.card import who_refuses
 from inspector.rooms.doctor.choosing import choices
+from inspector.rooms.doctor.past import counting
 from inspector.rooms.doctor.words import problem_title, provider_names
 from inspector.shell.rooms import page_url
 
 
-def flags_by_rule() -> list[Flag]:
-    """Return the parts of the flag `refused`, if somebody has chosen providers."""
+def flags_by_rule(past: PastCases) -> list[Flag]:
+    """Return the parts of the flag `refused`, if somebody has chosen providers. `past` are the
+    cases of the flag.
+    """
     made = choices()
     if not made.is_made:
         return []
-    return [_part(rule, names) for rule in RULES if (names := _refusing(rule))]
+    return [_part(rule, names, past) for rule in RULES if (names := _refusing(rule))]
 
 
 def _refusing(rule: str) -> tuple[str, ...]:
@@ -37,7 +41,7 @@ def _refusing(rule: str) -> tuple[str, ...]:
     )
 
 
-def _part(rule: str, names: tuple[str, ...]) -> Flag:
+def _part(rule: str, names: tuple[str, ...], past: PastCases) -> Flag:
     title = f"Rejected by {provider_names(names)}: {decapitalized(problem_title(rule))}"
     return Flag(
         f"refused.{rule}",
@@ -52,6 +56,7 @@ def _part(rule: str, names: tuple[str, ...]) -> Flag:
             newest=who_refuses,
             began_at="keptdiagnosis__ill_at",
         ),
+        past=replace(past, counting=partial(counting, rule)),
     )
 
 

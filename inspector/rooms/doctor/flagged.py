@@ -81,8 +81,10 @@ def _by_rule() -> list[Flag]:
     """Return a flag for each rule for which a provider in use refuses windows."""
     from inspector.rooms.doctor.by_rule import flags_by_rule
 
-    return flags_by_rule()
+    return flags_by_rule(PAST)
 
+
+PAST = PastCases("Rejected", _begun, _version, counting=_in_use)
 
 FLAGS = (
     Flag(
@@ -141,7 +143,7 @@ FLAGS = (
             newest=_who_refuses,
             began_at="keptdiagnosis__ill_at",
         ),
-        past=PastCases("Rejected", _begun, _version, counting=_in_use),
+        past=PAST,
         parts=_by_rule,
     ),
 )

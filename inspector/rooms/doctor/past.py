@@ -19,7 +19,7 @@ from chatmemory.messages.message import ToolExecutionResultMessage as Result
 from chatmemory.reading.passage import Held, Passage, PastWindow
 from chatmemory.recall.prompts import Refusals
 from inspector.rooms.doctor.choosing import choices
-from inspector.rooms.doctor.diagnosis import mark, refused_rules
+from inspector.rooms.doctor.diagnosis import MARKS, mark, refused_rules
 
 _NAMES = {label: name for name, label in PROVIDERS.items()}
 
@@ -107,12 +107,14 @@ class _Requests:
         return [self._places[each.seq] for each in window if each.seq in self._places]
 
 
-def counting() -> Callable[[str, str], bool]:
-    """Return whether a case is one of a provider in use."""
+def counting(rule: str = "") -> Callable[[str, str], bool]:
+    """Return whether a case is one of a provider in use, and of a rule if one is given."""
     made = choices()
+    signs = "".join(MARKS.values())
 
     def counts(memory_id: str, detail: str) -> bool:
         names = made.of(memory_id).models
-        return any(mark.partition(":")[0] in names for mark in detail.split(","))
+        marks = (each.rstrip(signs).partition(":") for each in detail.split(","))
+        return any(name in names and rule in ("", broken) for name, _, broken in marks)
 
     return counts

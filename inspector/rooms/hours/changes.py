@@ -35,11 +35,11 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a policy or a label, with the conversations that it concerns.
+    """A change of a policy or a label within a tenant, with the conversations that it concerns.
 
     `at` is the first hour of the change. `hours` has the hour of the change of each conversation
     with turns before and after it, by id. Conversations in `before` or in `after` have turns on one
-    side only.
+    side only. `name` is that of a label, whose value is in `words`.
     """
 
     words: str
@@ -47,11 +47,21 @@ class Change:
     hours: Mapping[str, int] = field(default_factory=dict)
     before: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
+    name: str = ""
+
+    @property
+    def full(self) -> str:
+        """The change in words: `limit 3,000`, `release 4.2.0`."""
+        return f"{self.name} {self.words}".strip()
 
     @property
     def changed(self) -> frozenset[str]:
         """The conversations that the change affected."""
         return frozenset(self.hours) | self.after
+
+    def concerns(self, memory_id: str) -> bool:
+        """Whether turns of a conversation count before or after the change."""
+        return memory_id in self.hours or memory_id in self.before or memory_id in self.after
 
 
 def changes_of(known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> list[Change]:
@@ -70,10 +80,10 @@ def _of_policies(known: Mapping[str, Known], since: int) -> Iterable[Change]:
     for id, at, kind, limit, estimator, options in steps.values_list(*columns, "policy_options"):
         if id in known:
             newest[id] = policy_words(kind, limit, estimator, options), hour_of(at)
-    bypolicy_words: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    alike: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for id, (words, hour) in newest.items():
-        bypolicy_words[words][id] = hour
-    for words, hours in bypolicy_words.items():
+        alike[tenant_of(id), words][id] = hour
+    for (_, words), hours in alike.items():
         yield Change(words, min(hours.values()), hours)
 
 
@@ -103,7 +113,7 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
     for (tenant, value), at in first.items():
         if (tenant, value) not in is_old:
             own = having[tenant, value]
-            yield Change(value, at, {}, frozenset(tenants[tenant] - own), frozenset(own))
+            yield Change(value, at, {}, frozenset(tenants[tenant] - own), frozenset(own), name)
 
 
 def newest_change_of(changes: Sequence[Change], members: set[str]) -> Change | None:
@@ -163,8 +173,7 @@ def effect_of(
         is_after = _is_after(change, row)
         if is_after is None:
             continue
-        cases = counting.cases(row).get(flag.name, 0) if row.cases else 0
-        sums[is_after][0] += cases
+        sums[is_after][0] += counting.number(row, flag)
         sums[is_after][1] += could_have(row, flag)
         first = min(first, row.hour)
     before, after = (Side(*sums[each]) for each in (False, True))
@@ -184,10 +193,14 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether a cause has ended after a change: since when, and whether it came back."""
+    """Whether a cause has ended after a change: since when, and whether it came back.
 
-    at: int | None = None
-    came_back: bool = False
+    `last` is the hour of its last case after the change, or of the change.
+    """
+
+    at: int | None
+    came_back: bool
+    last: int
 
 
 def closing_of(
@@ -195,22 +208,20 @@ def closing_of(
 ) -> Closing:
     """Return when a cause was closed, and whether a case came later.
 
-    A cause is closed after 2 days and 50 turns that could have had a case, without any case.
+    A cause is closed after 2 days without any case, and after 50 turns of the conversations that
+    changed, in which there could have been one.
     """
-    after = sorted((row for row in rows if _is_after(change, row)), key=lambda row: row.hour)
-    quiet_since, turns = change.at, 0
+    last, turns, came_back = change.at, 0, False
     closed: int | None = None
-    came_back = False
-    for row in [*after, None]:
-        hour = int(now.timestamp()) if row is None else row.hour
-        if closed is None and turns >= CLOSED_TURNS and hour - quiet_since >= QUIET:
-            closed = hour
-        if row is None:
-            break
-        cases = counting.cases(row).get(flag.name, 0) if row.cases else 0
-        if cases:
+    for row in sorted((each for each in rows if each.hour > change.at), key=lambda row: row.hour):
+        closed = closed or _closed_by(row.hour, last, turns)
+        if counting.number(row, flag):
             came_back = came_back or closed is not None
-            closed, quiet_since, turns = None, row.hour, 0
-        else:
+            closed, last, turns = None, row.hour, 0
+        elif _is_after(change, row):
             turns += could_have(row, flag)
-    return Closing(closed, came_back)
+    return Closing(closed or _closed_by(int(now.timestamp()), last, turns), came_back, last)
+
+
+def _closed_by(hour: int, last: int, turns: int) -> int | None:
+    return hour if turns >= CLOSED_TURNS and hour - last >= QUIET else None

@@ -25,7 +25,7 @@ class Dearer:
 
     ratio: float
     group: str
-    size: int
+    count: int
     release: str
     since: datetime
     before: float
@@ -56,8 +56,8 @@ def dearer(listed: Listed, made: Made) -> Iterator[Dearer]:
         yield Dearer(
             ratio,
             words_of("tenant", name),
-            group["size"],
-            group["change"][1],
+            group["change"][3],
+            group["change"][2],
             datetime.fromtimestamp(group["change"][0], timezone.get_default_timezone()),
             before,
             after,

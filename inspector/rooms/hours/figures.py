@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from statistics import median
 from time import monotonic, process_time
@@ -21,13 +21,15 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.reading.feed import microseconds
+from chatmemory.reading.feed import microseconds, time_of
 from inspector.rooms.hours.changes import Change, changes_of, newest_change_of
-from inspector.rooms.hours.clock import days_until, hours_until
+from inspector.rooms.hours.clock import days_until, hour_of, hours_until
+from inspector.rooms.hours.facets import facets_of
 from inspector.rooms.hours.fleet import (
     Counting,
     Known,
     Spent,
+    counted_flags,
     grouping,
     known_of,
     labels_with_few_values,
@@ -37,10 +39,12 @@ from inspector.rooms.hours.fleet import (
     untimed,
 )
 from inspector.rooms.hours.models import KeptFigures, KeptHours
-from inspector.rooms.hours.telling import told
+from inspector.rooms.hours.telling import Telling, told
 
+RULES = 2  # raise it with each change of the figures
 DAYS, HOURS = 14, 24
 SHOWN = 6
+TENANT = "tenant"
 EVERYTHING = "\0all"
 LEAST_TURNS, FROM = 20, 0.15
 
@@ -78,7 +82,7 @@ def figures_of(
 ) -> dict[str, Any]:
     """Return the figures of all conversations and of each group, by the hour and by the day."""
     days, hours = days_until(now, DAYS), hours_until(now, HOURS)
-    group_of, counting = grouping(split, known), Counting.today()
+    group_of, counting = grouping(split, known), Counting.of(counted_flags())
     groups: dict[str, dict[str, list[Column]]] = {}
 
     def columns(group: str) -> dict[str, list[Column]]:
@@ -118,8 +122,16 @@ def figures_of(
             }
             for name, found in groups.items()
         },
+        "words": _words(split, known, groups),
         "others": sum(1 for name in sizes if name not in groups),
     }
+
+
+def _words(split: str, known: Mapping[str, Known], groups: Container[str]) -> dict[str, str]:
+    """Return the words of groups that are not called by their own names."""
+    if split != "policy":
+        return {}
+    return {each.policy: each.policy_words for each in known.values() if each.policy in groups}
 
 
 def _day_places(days: Sequence[int]) -> Callable[[int], int | None]:
@@ -155,7 +167,14 @@ def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> fl
 def kept_splits(known: Iterable[Known]) -> list[str]:
     """Return the names of the splits whose figures are kept: by tenant, and by one label."""
     names = labels_with_few_values(known)
-    return ["tenant", *(f"label:{name}" for name in names[:1])]
+    return [TENANT, *(f"label:{name}" for name in names[:1])]
+
+
+def usual_split(known: Mapping[str, Known]) -> str:
+    """Return the split that is shown first: a label if all conversations are of one tenant."""
+    names = labels_with_few_values(known.values())
+    is_one = len(set(map(tenant_of, known))) < 2
+    return f"label:{names[0]}" if names and is_one else TENANT
 
 
 @dataclass(frozen=True)
@@ -169,41 +188,63 @@ class Made:
     def split(self) -> str:
         return str(self.values["split"])
 
+    @property
+    def told(self) -> dict[str, Telling]:
+        return {name: Telling(*each) for name, each in self.values.get("told", {}).items()}
+
+
+def kept(splits: Collection[str]) -> dict[str, Made]:
+    """Return the kept figures of some splits, without those of other rules."""
+    names = {_stored(split): split for split in splits}
+    rows = KeptFigures.objects.filter(split__in=names)
+    return {names[row.split]: Made(time_of(row.made_at), json.loads(row.content)) for row in rows}
+
+
+def _stored(split: str) -> str:
+    """Return the name under which the figures of a split are kept by these rules."""
+    return f"{RULES} {split}"
+
 
 def compute(split: str, which: MemoryQuerySet | None = None) -> Made:
-    """Compute the figures of a split for all conversations, or for some. Conversations with only
-    one tenant are split by a label instead.
-    """
+    """Compute the figures of a split for all conversations, or for some."""
     now = timezone.now()
     known = known_of(Memory.objects.all() if which is None else which)
     ids = None if which is None else list(known)
-    rows = list(spent(days_until(now, DAYS)[0], ids))
-    names = labels_with_few_values(known.values())
-    if split == "tenant" and names and len(set(map(tenant_of, known))) < 2:
-        split = f"label:{names[0]}"
-    return Made(now, _with_changes(split, known, rows, now))
+    rows = list(spent(days_until(now, DAYS)[0], memory_ids=ids))
+    if split == TENANT:
+        split = usual_split(known)
+    return Made(now, _with_changes(split, known, rows, now, changes_of(known, rows, now)))
 
 
 def _with_changes(
-    split: str, known: dict[str, Known], rows: Sequence[Spent], now: datetime
+    split: str,
+    known: dict[str, Known],
+    rows: Sequence[Spent],
+    now: datetime,
+    changes: Sequence[Change],
 ) -> dict[str, Any]:
     found = figures_of(split, known, rows, now)
     found["split"], found["labels"] = split, labels_with_few_values(known.values())
     found["examined"], found["untimed"] = time_left(), untimed()
-    changes = changes_of(known, rows, now)
-    found["told"] = told(changes, rows, now)
     group_of = grouping(split, known)
     members: defaultdict[str, set[str]] = defaultdict(set)
     for memory_id in known:
         members[group_of(memory_id)].add(memory_id)
+    if len(members) == 1:
+        members[EVERYTHING] = set(known)
+    last: dict[str, int] = {}
+    for row in rows:
+        last[row.memory_id] = max(row.hour, last.get(row.memory_id, 0))
     for name, group in found["groups"].items():
-        change = newest_change_of(changes, members[name]) if name != EVERYTHING else None
-        group["change"] = _written(change)
+        change = newest_change_of(changes, members[name]) if name in members else None
+        group["change"] = _written(change, members[name], last) if change else None
     return found
 
 
-def _written(change: Change | None) -> list[Any] | None:
-    return [change.at, change.words] if change else None
+def _written(change: Change, members: set[str], last: Mapping[str, int]) -> list[Any]:
+    """Return the time of a change, its words, and how many conversations have had turns since."""
+    since = sum(last.get(each, 0) >= change.at for each in change.changed & members)
+    return [change.at, change.words, change.full, since]
 
 
 def refresh() -> float:
@@ -211,18 +252,28 @@ def refresh() -> float:
     began, now = process_time(), timezone.now()
     known = known_of(Memory.objects.all())
     rows = list(spent(days_until(now, DAYS)[0]))
-    kept = [
-        KeptFigures(
-            split=split,
-            made_at=microseconds(now),
-            content=json.dumps(_with_changes(split, known, rows, now), separators=(",", ":")),
-        )
+    changes = changes_of(known, rows, now)
+    made = {
+        split: _with_changes(split, known, rows, now, changes)
         for split in kept_splits(known.values())
+    }
+    before = kept((TENANT,)).get(TENANT)
+    said = told(changes, rows, now, before.told if before else {})
+    made[TENANT]["told"] = {name: astuple(each) for name, each in said.items()}
+    made[TENANT]["usual"] = usual_split(known)
+    made[TENANT]["facets"] = facets_of(known, rows, now)
+    rows_of = [
+        KeptFigures(
+            split=_stored(split),
+            made_at=microseconds(now),
+            content=json.dumps(values, separators=(",", ":")),
+        )
+        for split, values in made.items()
     ]
     with database.atomic():
-        KeptFigures.objects.exclude(split__in=[each.split for each in kept]).delete()
+        KeptFigures.objects.exclude(split__in=map(_stored, made)).delete()
         KeptFigures.objects.bulk_create(
-            kept,
+            rows_of,
             update_conflicts=True,
             unique_fields=["split"],
             update_fields=["made_at", "content"],
@@ -235,10 +286,13 @@ _due: dict[str, float] = {"at": 0.0}
 
 
 def refresh_if_due() -> None:
-    """Keep the figures anew if hours were kept since, and this process has rested long enough."""
+    """Keep the figures anew if hours were kept since, or an hour has begun, and this process has
+    rested long enough.
+    """
     if monotonic() < _due["at"]:
         return
     newest = KeptHours.objects.order_by("-kept_at").values_list("kept_at", flat=True).first() or 0
-    made = KeptFigures.objects.order_by("-made_at").values_list("made_at", flat=True).first() or 0
-    if newest >= made:
+    rows = KeptFigures.objects.filter(split=_stored(TENANT))
+    made = rows.values_list("made_at", flat=True).first() or 0
+    if newest >= made or hour_of(time_of(made)) < hour_of(timezone.now()):
         _due["at"] = monotonic() + max(LEAST_SECONDS, SHARE * refresh())

@@ -6,28 +6,48 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.patterns import declared_pattern
+from inspector.rooms.hours.fleet import Counting, causes, counted_flags, spent
 from inspector.rooms.hours.models import Hour
 
+NONE = Q(id="")  # no conversation has an empty id
 DAY = declared_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2})?")
 
 
 def narrowing(name: str, value: str) -> Q | None:
-    """Return the condition of a filter, or None for an unknown one; a wrong day finds nothing."""
+    """Return the condition of a filter, or None for an unknown one; a wrong day finds nothing.
+
+    `cases` is a flag and a day: conversations that had a case on that day, also if it was mended.
+    """
     if name == "provider":
         return Q(kepthours__provider=value)
     if name == "model":
         return Q(kepthours__model=value)
+    if name == "cases":
+        flag, _, day = value.partition("@")
+        return _with_cases(flag, day)
     if name != "day":
         return None
     times = times_of(value)
-    if times is None:
-        return Q(id="")
-    hours = Hour.objects.filter(hour__gte=times[0], hour__lt=times[1]).values("memory")
-    return Q(id__in=hours)
+    return Q(id__in=_hours(times).values("memory")) if times else NONE
+
+
+def _hours(times: tuple[int, int]) -> QuerySet[Hour]:
+    return Hour.objects.filter(hour__gte=times[0], hour__lt=times[1])
+
+
+def _with_cases(name: str, day: str) -> Q | None:
+    """Return the condition for a case of a flag on a day; None if its past is not known."""
+    flag = next((each for each in [*counted_flags(), *causes()] if each.name == name), None)
+    if flag is None:
+        return None
+    times, counting = times_of(day), Counting.of([flag])
+    rows = spent(*times, flag=name.partition(".")[0]) if times else ()
+    return Q(database.in_list("id", {row.memory_id for row in rows if counting.number(row, flag)}))
 
 
 def times_of(value: str) -> tuple[int, int] | None:

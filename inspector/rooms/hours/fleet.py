@@ -15,8 +15,9 @@ from typing import NamedTuple
 from django.db.models import Sum
 
 from chatmemory import database
+from chatmemory.flag import Flag
 from chatmemory.flags import flags
-from chatmemory.managers import MemoryQuerySet
+from chatmemory.managers import CLIENT, MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.stored_policies import stored_policy
@@ -48,9 +49,17 @@ class Spent(NamedTuple):
     cases: Sequence[Sequence[str]]
 
 
-def spent(first: int, memory_ids: Sequence[str] | None = None) -> Iterator[Spent]:
-    """Yield the hours from the `first` on, of all conversations or of these."""
+def spent(
+    first: int, end: int | None = None, memory_ids: Sequence[str] | None = None, flag: str = ""
+) -> Iterator[Spent]:
+    """Yield the hours from the `first` on, before the `end`: of all conversations or of these, only
+    those with cases of a `flag` if one is given.
+    """
     rows = Hour.objects.filter(hour__gte=first, memory__deleted_at=None).order_by()
+    if end is not None:
+        rows = rows.filter(hour__lt=end)
+    if flag:
+        rows = rows.filter(cases__contains=json.dumps(flag))
     if memory_ids is None:
         yield from map(_spent, rows.values_list(*_COLUMNS))
         return
@@ -93,12 +102,15 @@ def tenant_of(memory_id: str) -> str:
 
 @dataclass(frozen=True)
 class Known:
-    """The properties by which a conversation is grouped: labels, policy in words, provider and
-    model. `created` is its creation time, in seconds since 1970.
+    """The properties by which a conversation is grouped: labels, policy, provider and model.
+
+    `policy` is the value of the filter, such as `token_window:800`. `created` is the creation time,
+    in seconds since 1970.
     """
 
     labels: dict[str, str] = field(default_factory=dict)
     policy: str = ""
+    policy_words: str = ""
     provider: str = ""
     model: str = ""
     created: int = 0
@@ -125,7 +137,14 @@ def known_of(rows: MemoryQuerySet) -> dict[str, Known]:
             for name, value in (labels.items() if isinstance(labels, dict) else ())
             if name not in NOT_VALUES and isinstance(value, str)
         }
-        found[id] = Known(own, policies[key], provider or "", model or "", int(created.timestamp()))
+        found[id] = Known(
+            own,
+            CLIENT if kind is None else f"{kind}:{limit}",
+            policies[key],
+            provider or "",
+            model or "",
+            int(created.timestamp()),
+        )
     return found
 
 
@@ -167,6 +186,16 @@ def _place(name: str) -> int:
     return RELEASES.index(name) if name in RELEASES else len(RELEASES)
 
 
+def counted_flags() -> list[Flag]:
+    """Return the flags that count today and have past cases."""
+    return [each for each in flags() if each.past and each.counts]
+
+
+def causes() -> list[Flag]:
+    """Return the counted flags, each of them as its parts if it has some."""
+    return [part for each in counted_flags() for part in (each.parts and each.parts()) or [each]]
+
+
 @dataclass(frozen=True)
 class Counting:
     """Which cases count today: a function for each flag that has past cases, by name."""
@@ -174,24 +203,31 @@ class Counting:
     rules: dict[str, Callable[[str, str], bool] | None]
 
     @classmethod
-    def today(cls) -> Counting:
+    def of(cls, these: Iterable[Flag]) -> Counting:
+        """Return how the past cases of these flags, or of their parts, are counted."""
         return cls(
             {
                 each.name: each.past.counting() if each.past.counting else None
-                for each in flags()
-                if each.past and each.counts
+                for each in these
+                if each.past
             }
         )
 
     def cases(self, row: Spent) -> dict[str, int]:
         """Return the number of cases in an hour that count, by flag."""
-        found: dict[str, int] = {}
-        for name, detail in row.cases:
-            if name in self.rules:
-                counts = self.rules[name]
-                if counts is None or counts(row.memory_id, detail):
-                    found[name] = found.get(name, 0) + 1
-        return found
+        found = {each: self._number(row, each, each) for each, _ in row.cases if each in self.rules}
+        return {name: number for name, number in found.items() if number}
+
+    def number(self, row: Spent, flag: Flag) -> int:
+        """Return the number of cases in an hour that count for a flag, or for a part of one."""
+        return self._number(row, flag.name.partition(".")[0], flag.name) if row.cases else 0
+
+    def _number(self, row: Spent, whole: str, name: str) -> int:
+        counts = self.rules[name]
+        return sum(
+            each == whole and (counts is None or counts(row.memory_id, detail))
+            for each, detail in row.cases
+        )
 
 
 def time_left() -> tuple[int, int]:

@@ -4,16 +4,13 @@ on the causes of flags.
 
 from __future__ import annotations
 
-import json
+from datetime import UTC, datetime
 
-from chatmemory.reading.feed import time_of
 from inspector.rooms.hours.dearer import dearer
-from inspector.rooms.hours.figures import EVERYTHING, Made, compute
-from inspector.rooms.hours.models import KeptFigures
+from inspector.rooms.hours.figures import EVERYTHING, TENANT, Made, compute, kept
 from inspector.rooms.hours.strip import strip_of
+from inspector.rooms.hours.telling import Telling
 from inspector.shell.room import Fragment, Listed, OverTime, Told
-
-TENANT = "tenant"
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
@@ -24,22 +21,30 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
     """
     if at_once:
         made = compute(listed.split or TENANT, None if listed.is_all else listed.which.rows())
-        return _shown(listed, made, made)
-    rows = KeptFigures.objects.filter(split__in={TENANT, listed.split or TENANT})
-    kept = {row.split: Made(time_of(row.made_at), json.loads(row.content)) for row in rows}
-    by_tenant = kept.get(TENANT)
+        return OverTime(_strip(listed, made))
+    found = kept({TENANT, listed.split or TENANT})
+    by_tenant = found.get(TENANT)
     if by_tenant is None or not by_tenant.values["groups"][EVERYTHING]["size"]:
         return None  # no conversation is examined yet
-    ready = kept.get(listed.split or TENANT) if listed.is_all else None
-    if ready is None:
-        return OverTime(Fragment("rooms/hours/_later.html", {"address": listed.link()}))
-    return _shown(listed, ready, by_tenant)
-
-
-def _shown(listed: Listed, made: Made, by_tenant: Made) -> OverTime:
+    split = listed.split or by_tenant.values["usual"]
+    ready = (found | kept({split} - found.keys())).get(split) if listed.is_all else None
+    later = Fragment("rooms/hours/_later.html", {"address": listed.link()})
     lines = [
-        Fragment("rooms/hours/_dearer.html", {"dearer": each}) for each in dearer(listed, by_tenant)
+        Fragment("rooms/hours/_dearer.html", {"dearer": each})
+        for each in (dearer(listed, by_tenant) if listed.is_all else ())
     ]
-    told = {name: Told(*each) for name, each in by_tenant.values.get("told", {}).items()}
-    strip = Fragment("rooms/hours/_strip.html", {"strip": strip_of(listed, made)})
-    return OverTime(strip, lines, told)
+    return OverTime(
+        _strip(listed, ready) if ready else later,
+        lines,
+        {name: _told(each) for name, each in by_tenant.told.items()},
+        by_tenant.values["facets"],
+    )
+
+
+def _strip(listed: Listed, made: Made) -> Fragment:
+    return Fragment("rooms/hours/_strip.html", {"strip": strip_of(listed, made)})
+
+
+def _told(each: Telling) -> Told:
+    closed_at = datetime.fromtimestamp(each.closed, UTC) if each.closed else None
+    return Told(each.effect, closed_at, each.is_again, each.is_shown)

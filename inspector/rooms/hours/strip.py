@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chatmemory.explain.wording import counted
 from chatmemory.flags import flag_named
-from inspector.rooms.hours.clock import HOUR
+from inspector.rooms.hours.clock import HOUR, hour_of
 from inspector.rooms.hours.figures import EVERYTHING, SHOWN, Made, ratio_of
 from inspector.rooms.hours.fleet import NO_GROUP
 from inspector.shell.room import Listed
@@ -21,6 +21,7 @@ from inspector.shell.times import is_today, written
 HEIGHT, LEAST = 24, 5
 THOUSAND = 1_000
 SPANS = {"14d": "14 days", "24h": "24 hours"}
+OTHERS = ("provider", "model", "day", "flagged")  # filters that are no split, or seldom one
 _TURNS, _TOKENS, _COST, _CASES, _COUNTED = range(5)
 
 
@@ -85,6 +86,7 @@ class Strip:
     splits: Sequence[tuple[str, str, str]]
     spans: Sequence[tuple[str, str, str]]
     first: str
+    last: str
     at: datetime
     left: str = ""
     untimed: int = 0
@@ -125,7 +127,7 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
         (name for name in values["groups"] if name != EVERYTHING),
         key=lambda name: _order(values["groups"][name], key, name),
     )
-    shown = [EVERYTHING, *names[:SHOWN]]
+    shown = [EVERYTHING, *(names[:SHOWN] if len(names) > 1 else ())]
     is_counted = any(each[_COUNTED] for each in values["groups"][EVERYTHING][key])
     basis = "from recorded calls" if is_counted else "estimated"
     rows = [
@@ -145,6 +147,7 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
         _splits(listed, values.get("labels", ())),
         [(name, words, linked(listed, span=name)) for name, words in SPANS.items()],
         _start(starts[0], span),
+        _last(starts[-1], span),
         made.at,
         f"{known:,} of {whole:,} examined" if known < whole else "",
         values["untimed"],
@@ -190,9 +193,9 @@ def _group(listed: Listed, values: dict[str, Any], name: str, split: str, span: 
     change = f"{group['change'][1]} · {_when(group['change'][0])}" if mark is not None else ""
     return Group(
         name,
-        "All" if name == EVERYTHING else words_of(split, name),
+        "All" if name == EVERYTHING else values["words"].get(name) or words_of(split, name),
         group["size"],
-        linked(listed, tenant="", label="", provider="", model="", day="", flagged="")
+        linked(listed, **dict.fromkeys(("policy", "tenant", "label", *OTHERS), ""))
         if name == EVERYTHING
         else linked(listed, **facet),
         False,
@@ -215,7 +218,7 @@ def facet_of(split: str, name: str) -> dict[str, str]:
         return {}
     if kind == "label":
         return {"label": f"{label}:{name}"}
-    if kind in ("tenant", "provider", "model"):
+    if kind in ("tenant", "policy", "provider", "model"):
         return {kind: name}
     return {}
 
@@ -296,6 +299,14 @@ def _when(start: int) -> str:
     if is_today(start):
         return f"today {written(start, 'minute')}" if start % (24 * HOUR) else "today"
     return written(start, "weekday")
+
+
+def _last(start: int, span: str) -> str:
+    """Return the words of the newest column. Figures that were kept earlier say when."""
+    if span == "24h":
+        is_now = hour_of(timezone.now()) == start
+        return "now" if is_now else written(start, "minute")
+    return "today" if is_today(start) else written(start, "day")
 
 
 def _start(start: int, span: str) -> str:

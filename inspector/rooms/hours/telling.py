@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from chatmemory.flags import flags
+from chatmemory.flag import Flag
 from inspector.rooms.hours.changes import (
     SHOWN_FOR,
     Change,
@@ -13,40 +15,100 @@ from inspector.rooms.hours.changes import (
     closing_of,
     effect_of,
 )
-from inspector.rooms.hours.fleet import Counting, Spent
+from inspector.rooms.hours.fleet import Counting, Spent, causes
 from inspector.shell.times import written
 
 
-def told(
-    changes: Sequence[Change], rows: Sequence[Spent], now: datetime
-) -> dict[str, tuple[str, bool, bool]]:
-    """Return for each flag with past cases whether the newest change of the conversations with its
-    cases helped: a sentence, whether its cause is closed, and whether it came back.
+@dataclass(frozen=True)
+class Telling:
+    """What a line says of the change before its cause.
+
+    `effect` is a sentence. `closed` is the time since which the cause is closed, in seconds since
+    1970, or 0. `is_again` means that it has had cases since. A closed cause `is_shown` for a week.
     """
-    counting = Counting.today()
-    found: dict[str, tuple[str, bool, bool]] = {}
-    for flag in (each for each in flags() if each.name in counting.rules):
-        having = {row.memory_id for row in rows if counting.cases(row).get(flag.name)}
-        about = (each for each in changes if (each.changed | each.before) & having)
-        change = next(about, None)
-        if change is None:
-            continue
-        effect = effect_of(change, flag, rows, counting, now)
-        if not effect.before.turns:
-            continue
-        closing = closing_of(change, flag, rows, counting, now)
-        elsewhere = having - change.changed - change.before
-        is_closed = closing.at is not None and not elsewhere
-        if not is_closed or int(now.timestamp()) - (closing.at or 0) <= SHOWN_FOR:
-            found[flag.name] = effect_words(effect), is_closed, closing.came_back
+
+    effect: str
+    closed: int = 0
+    is_again: bool = False
+    is_shown: bool = True
+
+
+def told(
+    changes: Sequence[Change],
+    rows: Sequence[Spent],
+    now: datetime,
+    before: Mapping[str, Telling],
+) -> dict[str, Telling]:
+    """Return what to say of each cause: whether the change that most of its cases are about helped.
+
+    `before` is what was said the last time: a cause stays closed until its next case, also after
+    its change is no longer read.
+    """
+    these = causes()
+    counting, by_id = Counting.of(these), _by_id(rows)
+    found = {each.name: _told(each, changes, by_id, counting, now) for each in these}
+    kept = {name: _since(before.get(name), each[0], each[1], now) for name, each in found.items()}
+    return {name: each for name, each in kept.items() if each is not None}
+
+
+def _by_id(rows: Iterable[Spent]) -> dict[str, list[Spent]]:
+    found: defaultdict[str, list[Spent]] = defaultdict(list)
+    for row in rows:
+        found[row.memory_id].append(row)
     return found
 
 
-def effect_words(effect: Effect) -> str:
+def _told(
+    cause: Flag,
+    changes: Sequence[Change],
+    by_id: Mapping[str, Sequence[Spent]],
+    counting: Counting,
+    now: datetime,
+) -> tuple[Telling | None, int]:
+    """Return what to say of a cause, or None, and the hour of its last case, or 0."""
+    cases = [row for some in by_id.values() for row in some if counting.number(row, cause)]
+    last = max((row.hour for row in cases), default=0)
+    change = _change_of({row.memory_id for row in cases}, changes)
+    if change is None:
+        return None, last
+    concerned = [each for each in (*change.hours, *change.before, *change.after) if each in by_id]
+    own = [row for each in concerned for row in by_id[each]]
+    effect = effect_of(change, cause, own, counting, now)
+    if not effect.before.turns:
+        return None, last
+    others = [row for row in cases if not change.concerns(row.memory_id)]
+    closing = closing_of(change, cause, [*own, *others], counting, now)
+    words = effect_words(effect, is_closed=closing.at is not None)
+    return Telling(words, closing.at or 0, closing.came_back), last
+
+
+def _change_of(having: set[str], changes: Sequence[Change]) -> Change | None:
+    """Return the change that concerns the most conversations with cases: of several, the newest."""
+    numbers = {n: sum(map(each.concerns, having)) for n, each in enumerate(changes)}
+    found = min(numbers, key=lambda n: (-numbers[n], n), default=None)
+    return changes[found] if found is not None and numbers[found] else None
+
+
+def _since(
+    before: Telling | None, found: Telling | None, last: int, now: datetime
+) -> Telling | None:
+    """Return what to say now, after what was said before; `last` is the hour of the last case."""
+    if before and before.closed > last:
+        found = replace(found or before, closed=before.closed)
+    elif before and (before.closed or before.is_again):
+        found = replace(found or Telling(""), is_again=True)
+    if found is None or not found.closed:
+        return found
+    return replace(found, is_shown=int(now.timestamp()) - found.closed <= SHOWN_FOR)
+
+
+def effect_words(effect: Effect, is_closed: bool = False) -> str:
     """Return `3.1 per 100 turns before limit 3,000 of 19 Nov, 0.0 after`, or that nobody can tell
     yet.
     """
-    change = f"{effect.change.words} of {written(effect.change.at, 'day')}"
+    change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
+    if is_closed and not effect.is_known:
+        return f"no case for 2 days after {change}, too few turns before to compare"
     if not effect.is_known:
         turns = "turn" if effect.after.turns == 1 else "turns"
         return f"{change}: too early to tell: {effect.after.turns:,} {turns} since"

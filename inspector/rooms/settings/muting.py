@@ -29,6 +29,16 @@ def mute(name: str, actor: str = "") -> None:
         audit(f"mute {flag.name} at {count}", action="mute", actor=actor, flag=flag.name)
 
 
+def dismiss(name: str, actor: str = "") -> None:
+    """Hide a closed cause: it is muted at 0, so that its next case shows it again. Raises
+    InvalidValue for an unknown flag.
+    """
+    flag = flag_named(name)
+    with database.atomic():
+        MutedCause(flag=flag.name, count=0, muted_by=actor, muted_at=timezone.now()).save()
+        audit(f"dismiss {flag.name}", action="dismiss", actor=actor, flag=flag.name)
+
+
 def unmute(name: str, actor: str = "") -> None:
     """Show a cause again. A second call changes nothing. Raises InvalidValue."""
     flag = flag_named(name)

@@ -152,8 +152,10 @@ def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
 
 @require_POST
 def mute_cause(request: HttpRequest) -> HttpResponse:
-    """Fold a cause of the overview, or with `undo` show it again."""
+    """Fold a cause of the overview. `undo` shows it again, `dismiss` hides a closed one."""
     change = muting.unmute if "undo" in request.POST else muting.mute
+    if "dismiss" in request.POST:
+        change = muting.dismiss
     change(request.POST.get("flag", ""), actor_of(request))
     forget_headlines()
     return redirect("inspector:overview")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +18,7 @@ from inspector.overview.common import Everywhere, common_of
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.hours.changes import Change, Side, closing_of, effect_of
 from inspector.rooms.hours.clock import HOUR
-from inspector.rooms.hours.figures import refresh
+from inspector.rooms.hours.figures import kept, refresh
 from inspector.rooms.hours.fleet import Counting, Spent
 from inspector.rooms.hours.models import KeptFigures
 from inspector.rooms.hours.telling import effect_words
@@ -61,7 +60,7 @@ def test_each_question_is_answered_by_one_look(operator_client, fleet):
 
 
 def test_the_strip_counts_what_was_said(operator_client, fleet):
-    values = json.loads(KeptFigures.objects.get(split="tenant").content)
+    values = kept({"tenant"})["tenant"].values
     said = Message.objects.filter(
         type="USER", said_at__gte=datetime.fromtimestamp(values["days"][0], UTC)
     )
