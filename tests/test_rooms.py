@@ -2,8 +2,9 @@
 
 `tests/without_a_room.py` says what the tree must then do. Rooms that need it are removed with it.
 
-`make rooms` tries each, and writes down which files it had; `make test` tries those that have other
-files now, and the tree without all of them.
+`make rooms` tries each, and writes down which files it had. `make test` tries those that have other
+files now, several at once if they are many (tests/removals.py), a random pair, and the tree without
+all of them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from inspector import demo
 
 from .connecting import connected_to
 from .needs import all_rooms, needing_all
+from .removals import removals, shown_without, with_dependents
 from .stored.test_upgrade import SITE
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +51,7 @@ LEFT_OUT_OF_A_PAIR = (
     ),
     *("test_a_room.py", "test_a_column.py", "test_docs.py", "golden"),
 )
+OF_TESTS = ("PYTEST_", "CONFORMANCE")  # variables that are about this run
 FOLDERS = ("inspector/rooms", "templates/rooms", "static/rooms", "tests/rooms")
 DOCS = ROOT / "docs/rooms.md"
 BEGIN = "<!-- made by tests/test_rooms.py from the first paragraphs of their pages -->"
@@ -97,28 +100,67 @@ def migrated(django_db_blocker, tmp_path_factory) -> Path:
     return file
 
 
-ALL = "all of them"
 IS_WHOLE = os.environ.get("CONFORMANCE") == "all"
 TRIED = "removed.txt"  # in the folder of a room's tests: the digest of its files when it was tried
+MOST_TREES = 10  # of changed rooms
 
 
-@pytest.mark.parametrize("name", [ALL, *NAMES])
+@pytest.mark.skipif(not IS_WHOLE, reason="make rooms removes each room alone")
+@pytest.mark.parametrize("name", NAMES)
 def test_a_room_can_be_removed(name, migrated, tmp_path):
-    """The law of windows is replayed without all rooms; `make rooms` replays it without each."""
-    tried, digest = ROOT / "tests/rooms" / name / TRIED, digest_of(name)
-    if not IS_WHOLE and tried.exists() and tried.read_text("utf-8").strip() == digest:
-        pytest.skip("the files of the room are those that `make rooms` has tried")
-    tree = tree_without(NAMES if name == ALL else with_dependents([name]), tmp_path / "tree")
-    kept = shutil.copy(migrated, tmp_path / "migrated.sqlite3")
-    environment = {**os.environ, "CHATMEMORY_VAR": str(tmp_path / "var"), "PYTHONPATH": str(tree)}
-    environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'new.sqlite3'}"
-    command = [sys.executable, "-m", "tests.without_a_room", str(kept)]
-    if name == ALL or IS_WHOLE:
-        command.append("--law")
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-6_000:]
-    if IS_WHOLE and name != ALL:
-        tried.write_text(f"{digest}\n", "utf-8")
+    try_without(with_dependents([name]), migrated, tmp_path, "--law")
+    tried_file(name).write_text(f"{digest_of(name)}\n", "utf-8")
+
+
+@pytest.mark.skipif(IS_WHOLE, reason="each is removed alone")
+@pytest.mark.parametrize("tree", range(MOST_TREES))
+def test_changed_rooms_can_be_removed(tree, migrated, tmp_path):
+    """Those with other files than `make rooms` has tried: alone if they are few, else together."""
+    trees = removals([name for name in NAMES if has_changed(name)])
+    if tree >= len(trees):
+        pytest.skip("so few rooms have other files than make rooms has tried")
+    try_without(trees[tree], migrated, tmp_path)
+
+
+def test_all_rooms_can_be_removed(migrated, tmp_path):
+    """The law of windows is replayed, too."""
+    try_without(NAMES, migrated, tmp_path, "--law")
+
+
+def try_without(names: Iterable[str], migrated: Path, folder: Path, *options: str) -> None:
+    """Remove rooms, and run the checks of such a tree."""
+    tree = tree_without(names, folder / "tree")
+    kept = shutil.copy(migrated, folder / "migrated.sqlite3")
+    assert run_in(tree, folder, "tests.without_a_room", str(kept), *options) == "", sorted(names)
+
+
+def run_in(tree: Path, folder: Path, *command: str) -> str:
+    """Run a module of Python in a tree, with an empty database and its files in a folder.
+
+    Return "", or how it failed and what it printed.
+    """
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)},
+        "CHATMEMORY_VAR": str(folder / "var"),
+        "PYTHONPATH": str(tree),
+        "DATABASE_URL": f"sqlite:///{folder / 'new.sqlite3'}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=tree, env=environment, capture_output=True, text=True
+    )
+    if done.returncode == 0:
+        return ""
+    return f"it ended with {done.returncode}\n{done.stdout[-4_000:]}{done.stderr[-6_000:]}"
+
+
+def tried_file(name: str) -> Path:
+    return ROOT / "tests/rooms" / name / TRIED
+
+
+def has_changed(name: str) -> bool:
+    """Return whether a room has other files than when it was removed alone."""
+    file = tried_file(name)
+    return not file.exists() or file.read_text("utf-8").strip() != digest_of(name)
 
 
 def digest_of(name: str) -> str:
@@ -129,14 +171,6 @@ def digest_of(name: str) -> str:
             if file.is_file() and file.name != TRIED and file.suffix != ".pyc":
                 digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
-
-
-def with_dependents(names: Iterable[str]) -> set[str]:
-    """Return these rooms and all that need one of them."""
-    removed = set(names)
-    while more := {r.room for r in rooms() if removed & {*r.needs}} - removed:
-        removed |= more
-    return removed
 
 
 def tree_without(names: Iterable[str], tree: Path) -> Path:
@@ -158,6 +192,15 @@ def tree_without(names: Iterable[str], tree: Path) -> Path:
     return tree
 
 
+@pytest.mark.parametrize("count", range(1, len(NAMES) + 1))
+def test_few_trees_show_what_removing_each_room_alone_would(count):
+    changed = NAMES[:count]
+    trees = removals(changed)
+    alone = [shown_without(with_dependents([name])) for name in changed]
+    assert frozenset().union(*alone) <= frozenset().union(*map(shown_without, trees))
+    assert len(trees) <= min(count, MOST_TREES)
+
+
 def test_tests_that_need_all_rooms_exist():
     """tests/needs.py leaves them out in a tree without one of them."""
     assert all_rooms() == NAMES
@@ -171,32 +214,24 @@ def test_a_random_pair_can_be_removed(migrated, tmp_path):
     left, but those of browsers, deployments and rooms of their own.
     """
     pair = os.environ["PAIR"].split(",") if os.environ.get("PAIR") else sample(NAMES, 2)
-    tree = tree_without(with_dependents(pair), tmp_path / "tree")
-    kept = shutil.copy(migrated, tmp_path / "migrated.sqlite3")
-    environment = {**os.environ, "CHATMEMORY_VAR": str(tmp_path / "var"), "PYTHONPATH": str(tree)}
-    environment["DATABASE_URL"] = f"sqlite:///{tmp_path / 'new.sqlite3'}"
-    commands = [["tests.without_a_room", str(kept)]]
+    removed = with_dependents(pair)
+    try_without(removed, migrated, tmp_path)
     if IS_WHOLE:
-        for name in ("docs", "tests", "benchmarks", "examples", "pytest_chatmemory", "deploy"):
-            shutil.copytree(ROOT / name, tree / name, ignore=LEFT_OUT_OF_ALL, dirs_exist_ok=True)
-        for file in ROOT.glob("[!.]*"):  # what tests read, such as the changelog
-            if file.is_file():
-                shutil.copy(file, tree / file.name)
-        for name in with_dependents(pair):
-            shutil.rmtree(tree / "tests/rooms" / name, ignore_errors=True)
+        add_what_tests_read(tmp_path / "tree", removed)
         ignored = [f"--ignore=tests/{name}" for name in LEFT_OUT_OF_A_PAIR]
-        commands.append(["pytest", "-q", "-p", "no:cacheprovider", "tests", *ignored])
-        for name in [each for each in environment if each.startswith(("PYTEST_", "CONFORMANCE"))]:
-            del environment[name]
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=tree,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{pair}\n{done.stdout[-4_000:]}{done.stderr[-6_000:]}"
+        arguments = ["-q", "-p", "no:cacheprovider", "tests", *ignored]
+        assert run_in(tmp_path / "tree", tmp_path, "pytest", *arguments) == "", pair
+
+
+def add_what_tests_read(tree: Path, removed: Iterable[str]) -> None:
+    """Copy all else of the whole tree, such as documents and the changelog."""
+    for name in ("docs", "tests", "benchmarks", "examples", "pytest_chatmemory", "deploy"):
+        shutil.copytree(ROOT / name, tree / name, ignore=LEFT_OUT_OF_ALL, dirs_exist_ok=True)
+    for file in ROOT.glob("[!.]*"):
+        if file.is_file():
+            shutil.copy(file, tree / file.name)
+    for name in removed:
+        shutil.rmtree(tree / "tests/rooms" / name, ignore_errors=True)
 
 
 def test_tables_that_a_removed_room_left_are_named(db, migrated_url):
