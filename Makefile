@@ -54,7 +54,7 @@ ONLY_ON_SQLITE := artifact browser explain formats fuzz golden growth inspector 
   api/test_generated_client.py api/test_schema.py test_command.py test_docs.py test_roles.py test_rooms.py \
   $(addprefix deploy/test_,container.py monitors.py nginx.py static_files.py unit.py) \
   $(addprefix rooms/,agents evidence_file lab lessons observability settings) \
-  $(addprefix rooms/doctor/test_,diagnosis.py doctor.py) rooms/repairs/test_repairs.py \
+  $(addprefix rooms/doctor/test_,diagnosis.py doctor.py every_rule.py) rooms/repairs/test_repairs.py \
   rooms/transfer/test_archives.py rooms/transfer/test_import.py \
   $(addprefix rooms/evidence/test_,evidence_card.py incident_card.py lab_compactions.py stored_evidence.py) \
   $(addprefix rooms/simulation/test_,compare.py compare_incidents.py simulate.py)
