@@ -1,0 +1,87 @@
+"""The rows of a conversation as verification reads them: each once, in the order of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Any, TypeVar
+
+from django.db.models import QuerySet
+
+from chatmemory import database
+from chatmemory.contradictions import Contradicted, is_outage
+from chatmemory.models import Memory, Message, Stay, Step
+
+AT_ONCE = 4_000_000  # bytes of messages that are read at once
+
+Row = TypeVar("Row", Step, Stay, Message)
+Numbered = TypeVar("Numbered", Step, Stay)
+
+
+class UnreadableBatch(Contradicted):
+    """A batch with an unreadable row. Drivers then refuse all of its rows: read them one by one."""
+
+
+class LedgerRows:
+    """The rows of a conversation in the order of its ledger, read in batches."""
+
+    def __init__(self, memory: Memory, batch: int) -> None:
+        self._memory = memory
+        self._batch = batch
+
+    def check_numbers(self) -> None:
+        """Raise Contradicted for a row with a number that was never assigned."""
+        memory = self._memory
+        _check_numbers(Step.objects.filter(memory=memory), "n", memory.last_step)
+        _check_numbers(Message.objects.filter(memory=memory), "seq", memory.last_seq)
+        _check_numbers(Stay.objects.filter(memory=memory), "n", memory.last_stay)
+
+    def steps(self) -> Iterator[Step]:
+        for steps in self._batches(Step, self._memory.last_step):
+            yield from steps
+
+    def stays(self) -> Iterator[tuple[Stay, Message]]:
+        """Yield the stays by number, each with its message."""
+        for stays in self._batches(Stay, self._memory.last_stay):
+            for part in database.parts_of({stay: stay.size for stay in stays}, AT_ONCE):
+                messages = self._read(Message, "seq", [stay.seq for stay in part])
+                for stay in part:
+                    if stay.seq not in messages:
+                        what = f"is missing, but stay {stay.n} is of it"
+                        raise Contradicted(_name(Message, stay.seq), what)
+                    yield stay, messages[stay.seq]
+
+    def _batches(self, model: type[Numbered], last: int) -> Iterator[list[Numbered]]:
+        """Yield the rows from number 1 to `last`, up to the first missing one."""
+        for first in range(1, last + 1, self._batch):
+            numbers = range(first, min(first + self._batch, last + 1))
+            rows = self._read(model, "n", numbers)
+            found = [rows[n] for n in takewhile(rows.__contains__, numbers)]
+            yield found
+            if len(found) < len(numbers):
+                missing = _name(model, numbers[len(found)])
+                raise Contradicted(missing, f"is missing; the counter is {last}")
+
+    def _read(self, model: type[Row], number: str, numbers: Sequence[int]) -> dict[int, Row]:
+        rows = model.objects.filter(memory=self._memory, **{f"{number}__in": numbers})
+        try:
+            return {getattr(row, number): row for row in rows}
+        except Exception as error:
+            if is_outage(error):
+                raise
+            if self._batch > 1:
+                raise UnreadableBatch(model, str(error)) from error
+            raise Contradicted(_name(model, numbers[0]), f"cannot be read: {error}") from error
+
+
+def _name(model: type[Step] | type[Stay] | type[Message], number: int) -> str:
+    return f"message #{number}" if model is Message else f"{model._meta.model_name} {number}"
+
+
+def _check_numbers(rows: QuerySet[Any], number: str, last: int) -> None:
+    for row in rows.exclude(**{f"{number}__range": (1, last)}).order_by(number)[:1]:
+        below, above = (
+            "below the first, which has the number 1",
+            f"above the counter, which is {last}",
+        )
+        raise Contradicted(row, f"is {below if getattr(row, number) < 1 else above}")
