@@ -22,18 +22,20 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.registry import (
     FORMATS,
-    Reading,
-    TranscriptStream,
     kept_in,
     parse_messages,
     parse_objects,
-    read_transcripts,
     readable_formats,
     render_each,
     render_messages,
-    stream_transcripts,
     two_way_formats,
     writable_formats,
+)
+from chatmemory.formats.whole_files import (
+    Reading,
+    TranscriptStream,
+    read_transcripts,
+    stream_transcripts,
 )
 from chatmemory.messages.codec import JsonBounds
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from chatmemory.exceptions import ChatMemoryError, UnreadableTranscript
 from chatmemory.formats.format import (
     Kinds,
     Loss,
@@ -257,6 +259,17 @@ def _told_beside(name: str, value: Any) -> Any:
 
 def _message(n: int) -> str:
     return f"message {n + 1}"
+
+
+@contextmanager
+def refusing_faults(called: str) -> Iterator[None]:
+    """Raise UnreadableTranscript in place of an unexpected exception of a reader."""
+    try:
+        yield
+    except ChatMemoryError:
+        raise
+    except Exception as error:
+        raise UnreadableTranscript(-1, fault(error, called)) from error
 
 
 def fault(error: Exception, where: str) -> str:

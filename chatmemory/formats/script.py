@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.formats.registry import read_transcripts
+from chatmemory.formats.whole_files import read_transcripts
 from chatmemory.messages.codec import messages_to_json
 from chatmemory.messages.message import (
     AiMessage,
