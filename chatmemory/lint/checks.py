@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from mimetypes import guess_type
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.lint.rules import Fault
@@ -32,6 +31,7 @@ from chatmemory.messages.contents import (
     TextContent,
     VideoContent,
 )
+from chatmemory.messages.json_values import JsonList
 from chatmemory.messages.message import (
     AiMessage,
     MessageType,
@@ -191,7 +191,7 @@ def bad_arguments(sent: ProviderWindow) -> Iterator[Fault]:
                 break
 
 
-def _requests(turn: Turn) -> list[Any]:
+def _requests(turn: Turn) -> JsonList:
     message = turn.message
     calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
     return [call for call in calls if call is not None]

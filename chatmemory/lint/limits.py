@@ -7,13 +7,14 @@ A path leads from a message to its values: `tool_calls[].id` means the ids of al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.lint.rules import Fault
 from chatmemory.lint.turns import ProviderWindow, Turn
+from chatmemory.messages.json_values import JsonMap, JsonValue
 from chatmemory.messages.message import AiMessage, MessageType
 from chatmemory.messages.texts import named, one_line
 from chatmemory.patterns import declared_pattern
@@ -26,7 +27,7 @@ _SHOWN = 40  # characters of a value that are shown
 class JsonField(NamedTuple):
     """A value of a message's JSON with its path, such as `tool_calls[0].id`."""
 
-    value: Any
+    value: JsonValue
     path: str
 
     @property
@@ -60,7 +61,7 @@ class Limit:
     without: str = ""
     is_needed: bool = False
 
-    def problem(self, value: Any) -> str:
+    def problem(self, value: JsonValue) -> str:
         """Return the fault of a value in words, or ""."""
         if value is None:
             return "is missing" if self.is_needed else ""
@@ -79,7 +80,7 @@ class Limit:
         """The names on the path, with the type of the list's items, or None for no list."""
         return [(each[1], each[2]) for each in _PART.finditer(self.path)]
 
-    def places(self, value: Mapping[str, Any]) -> Iterable[JsonField]:
+    def places(self, value: JsonMap) -> Iterable[JsonField]:
         """Return the values of the field in one message's JSON."""
         if self.kind and value.get("type") != self.kind:
             return ()
@@ -90,7 +91,7 @@ class Limit:
         return _walked(JsonField(value, ""), self.parts)
 
 
-def limited(*limits: Limit) -> Any:
+def limited(*limits: Limit) -> Callable[[ProviderWindow], Iterator[Fault]]:
     """Return a check for some limits. The check yields at most one fault per message."""
     names = {limit.parts[0][0] for limit in limits}
     is_needed = any(limit.is_needed for limit in limits)
@@ -104,9 +105,7 @@ def limited(*limits: Limit) -> Any:
     return check
 
 
-def _beyond(
-    turn: Turn, values: Iterable[Mapping[str, Any]], limits: Sequence[Limit]
-) -> Iterator[Fault]:
+def _beyond(turn: Turn, values: Iterable[JsonMap], limits: Sequence[Limit]) -> Iterator[Fault]:
     for value in values:
         for limit in limits:
             for place in limit.places(value):

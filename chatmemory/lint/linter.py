@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS, Finding, ProviderWindow, Turn, findings_in
 from chatmemory.lint.repairs import REPAIRS, Bench, BenchMessage, Repaired
 from chatmemory.lint.rules import Example
 from chatmemory.lint.turns import OPENAI
+from chatmemory.messages.json_values import JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -184,14 +184,14 @@ def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn
     return turn
 
 
-def _continues(own: Mapping[str, Any]) -> bool:
+def _continues(own: JsonMap) -> bool:
     """Return whether a request continued a response or conversation that OpenAI has stored."""
     about = own.get("response")
     names = ("previous_response_id", "conversation")
     return isinstance(about, Mapping) and any(about.get(name) for name in names)
 
 
-def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
+def _values(message: ChatMessage, format: str) -> tuple[JsonMap, ...]:
     """Return a message as JSON values of a format, including values that go beside its list."""
     from chatmemory.formats import render_each
 
@@ -200,12 +200,12 @@ def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
     return (*values, rendering.beside) if rendering.beside else values
 
 
-def _own_json(message: ChatMessage, format: str) -> Mapping[str, Any]:
+def _own_json(message: ChatMessage, format: str) -> JsonMap:
     own = getattr(message, "attributes", {}).get(format)
     return own if own and isinstance(own, Mapping) else {}
 
 
-def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[str | None]:
+def _optional(ids: Sequence[str | None], own: JsonMap) -> frozenset[str | None]:
     """Return the ids of calls that the client need not answer: the tool runs at the provider."""
     types = own.get("types")
     if isinstance(types, list) and len(types) == len(ids):
@@ -215,10 +215,10 @@ def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[st
     return frozenset(id for id in ids if id is not None and _runs_at_provider(types.get(id)))
 
 
-def _type_of(own: Mapping[str, Any]) -> Any:
+def _type_of(own: JsonMap) -> JsonValue:
     types = own.get("types")
     return types[0] if isinstance(types, list) and types else own.get("type")
 
 
-def _runs_at_provider(type: Any) -> bool:
+def _runs_at_provider(type: JsonValue) -> bool:
     return isinstance(type, str) and type not in _OF_CLIENTS

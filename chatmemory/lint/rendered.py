@@ -10,14 +10,14 @@ from binascii import Error as NoBase64
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from mimetypes import guess_type
-from typing import Any
 
 from chatmemory.exceptions import UnknownEstimator
 from chatmemory.known_models import known_model, known_models
 from chatmemory.lint.rules import Fault
-from chatmemory.lint.turns import Json, ProviderWindow, Turn
+from chatmemory.lint.turns import ProviderWindow, Turn
 from chatmemory.messages.estimators import count_tokens
 from chatmemory.messages.estimators.openai import OpenAiTokenCountEstimator
+from chatmemory.messages.json_values import JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import AiMessage, ChatMessage, MessageType, UserMessage, text_of
 
 _AI, _USER = MessageType.AI, MessageType.USER
@@ -25,7 +25,7 @@ _AI, _USER = MessageType.AI, MessageType.USER
 # Blocks of Anthropic, and parts of Gemini
 
 
-def _blocks(turn: Turn, *types: str) -> Iterator[Json]:
+def _blocks(turn: Turn, *types: str) -> Iterator[JsonMap]:
     """Yield the blocks of a turn that have one of these types."""
     for value in turn.values:
         for block in _list_in(value, "content"):
@@ -33,7 +33,7 @@ def _blocks(turn: Turn, *types: str) -> Iterator[Json]:
                 yield block
 
 
-def _nested(value: Any) -> Iterator[Json]:
+def _nested(value: JsonValue) -> Iterator[JsonMap]:
     """Yield the blocks of a message, and the blocks within them."""
     for name in ("content", "system"):
         for block in _list_in(value, name):
@@ -42,7 +42,7 @@ def _nested(value: Any) -> Iterator[Json]:
                 yield from _nested(block)
 
 
-def _list_in(value: Any, name: str) -> list[Any]:
+def _list_in(value: JsonValue, name: str) -> JsonList:
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
@@ -102,7 +102,7 @@ def empty_error(sent: ProviderWindow) -> Iterator[Fault]:
                 break
 
 
-def _says(content: Any) -> bool:
+def _says(content: JsonValue) -> bool:
     """Return whether a content has anything but empty texts."""
     if not isinstance(content, list):
         return bool(content)
@@ -126,7 +126,7 @@ def many_images(sent: ProviderWindow) -> Iterator[Fault]:
         yield Fault(_once(shown), what, {"length": len(shown)})
 
 
-def _all_blocks(sent: ProviderWindow) -> Iterator[tuple[Turn, Json]]:
+def _all_blocks(sent: ProviderWindow) -> Iterator[tuple[Turn, JsonMap]]:
     for turn in sent.turns:
         for value in turn.values:
             for block in _nested(value):
@@ -159,7 +159,7 @@ def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
             yield Fault([turn], what, {"told": declared, "found": found})
 
 
-def _kind_of_bytes(data: Any) -> str:
+def _kind_of_bytes(data: JsonValue) -> str:
     if not isinstance(data, str):
         return ""
     try:
@@ -201,7 +201,7 @@ def _unsigned(sent: ProviderWindow) -> Iterator[Turn]:
             yield turn
 
 
-def _names_one_of(part: Any, *names: str) -> bool:
+def _names_one_of(part: JsonValue, *names: str) -> bool:
     return isinstance(part, Mapping) and any(part.get(name) for name in names)
 
 
@@ -223,14 +223,14 @@ def empty_part(sent: ProviderWindow) -> Iterator[Fault]:
                 break
 
 
-def _is_empty(part: Any) -> bool:
+def _is_empty(part: JsonValue) -> bool:
     return isinstance(part, Mapping) and part.keys() <= {"text", "thought"} and not part.get("text")
 
 
 # Items of OpenAI Responses
 
 
-def _items(sent: ProviderWindow, type: str = "") -> Iterator[tuple[Turn, Json]]:
+def _items(sent: ProviderWindow, type: str = "") -> Iterator[tuple[Turn, JsonMap]]:
     for turn in sent.turns:
         for item in turn.values:
             if type in ("", item.get("type")):
@@ -364,7 +364,7 @@ def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
                     yield Fault([turn], what, {"id": id})
 
 
-def _first_item(turn: Turn | None) -> Mapping[str, Any] | None:
+def _first_item(turn: Turn | None) -> JsonMap | None:
     return turn.own[0] if turn and turn.own and turn.type is MessageType.AI else None
 
 
@@ -386,13 +386,13 @@ def unsupported_file(sent: ProviderWindow) -> Iterator[Fault]:
                 break
 
 
-def _parts(value: Mapping[str, Any]) -> Iterator[Any]:
+def _parts(value: JsonMap) -> Iterator[JsonValue]:
     for name in ("content", "output"):
         parts = value.get(name)
         yield from parts if isinstance(parts, list) else ()
 
 
-def _kind_of_file(part: Any) -> str | None:
+def _kind_of_file(part: JsonValue) -> str | None:
     if not isinstance(part, Mapping) or part.get("type") != "input_file":
         return None
     url, data = part.get("file_url"), part.get("file_data")

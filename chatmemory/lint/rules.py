@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 from chatmemory.known_models import names_of_models
 from chatmemory.lint.since import Since
-from chatmemory.lint.turns import OPENAI, Json, ProviderWindow, Turn
+from chatmemory.lint.turns import OPENAI, ProviderWindow, Turn
+from chatmemory.messages.json_values import JsonMap
 from chatmemory.messages.message import ChatMessage
 from chatmemory.patterns import declared_pattern
 
@@ -34,7 +35,7 @@ class Fault(NamedTuple):
 
 
 Check = Callable[[ProviderWindow], Iterator[Fault]]
-Example = Sequence[ChatMessage] | Sequence[Json]
+Example = Sequence[ChatMessage] | Sequence[JsonMap]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+
+from chatmemory.messages.json_values import JsonValue
 
 LONGEST = 100_000  # characters of an error that are read
 
@@ -20,7 +21,7 @@ def texts_in(error: str) -> Iterator[str]:
     yield from _within(value, 5)
 
 
-def _within(value: Any, depth: int) -> Iterator[str]:
+def _within(value: JsonValue, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield value
         if depth and value.lstrip().startswith("{"):

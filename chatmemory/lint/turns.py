@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.messages.json_values import JsonMap
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -37,8 +38,6 @@ PROVIDERS = {
 COMBINING = frozenset({ANTHROPIC})
 _BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt beside the list
 
-Json = Mapping[str, Any]
-
 
 class Turn(NamedTuple):
     """A message with the fields that provider rules check."""
@@ -51,12 +50,12 @@ class Turn(NamedTuple):
     optional: frozenset[str | None] = frozenset()
     joins: bool = False
     message: ChatMessage | None = None
-    values: Sequence[Json] = ()
+    values: Sequence[JsonMap] = ()
     is_own: bool = False
     continues: bool = False
 
     @property
-    def own(self) -> Sequence[Json]:
+    def own(self) -> Sequence[JsonMap]:
         return self.values if self.is_own else ()
 
     @classmethod

@@ -6,7 +6,7 @@ Under asyncio, use `aadd`, `amessages` and the other methods that begin with an 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -26,6 +26,7 @@ from chatmemory.messages.estimators import (
 )
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.ids import string_id
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import (
     ChatMessage,
     SystemMessage,
@@ -94,7 +95,7 @@ class ChatMemory(ABC):
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._transact_by: Transact | None = getattr(self._store, "transact", None)
         self._estimator = estimator or getattr(self._store, "estimator", None)
-        self._options: dict[str, Any] = dict(options)
+        self._options: dict[str, Any] = dict(options)  # of any policy
         if always_keep_system_message_first is not None:  # LangChain4j takes null for false
             self._options["always_keep_system_message_first"] = always_keep_system_message_first
         self.policy()
@@ -134,7 +135,7 @@ class ChatMemory(ABC):
 
         self._transact([decide], reads=False)
 
-    def add_from(self, values: Any, format: str) -> tuple[Loss, ...]:
+    def add_from(self, values: JsonValue, format: str) -> tuple[Loss, ...]:
         """Add another library's messages, one after the other, and return the losses.
 
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
@@ -154,14 +155,14 @@ class ChatMemory(ABC):
         return read.losses + self._lost_here(read.messages)
 
     @overload
-    def render(self, format: WrittenAsList) -> list[Any]: ...
+    def render(self, format: WrittenAsList) -> JsonList: ...
     @overload
-    def render(self, format: WrittenAsObject) -> dict[str, Any]: ...
+    def render(self, format: WrittenAsObject) -> JsonDict: ...
     @overload
     def render(self, format: WrittenAsText) -> str: ...
     @overload
-    def render(self, format: str) -> list[Any] | dict[str, Any] | str: ...
-    def render(self, format: str) -> list[Any] | dict[str, Any] | str:
+    def render(self, format: str) -> JsonList | JsonDict | str: ...
+    def render(self, format: str) -> JsonList | JsonDict | str:
         """Return the messages for a provider's client: a list, or an object with that list.
 
         A format for people, such as "markdown", returns text.
@@ -228,7 +229,7 @@ class ChatMemory(ABC):
         self,
         summary: str,
         *,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: JsonMap | None = None,
         **options: Unpack[SummaryOptions],
     ) -> None:
         """Replace messages by a summary, which stays until another compaction covers it.
@@ -281,21 +282,21 @@ class ChatMemory(ABC):
     async def amessages_with_interrupted(self) -> list[ChatMessage]:
         return await self.in_thread(self.messages_with_interrupted)
 
-    async def aadd_from(self, values: Any, format: str) -> tuple[Loss, ...]:
+    async def aadd_from(self, values: JsonValue, format: str) -> tuple[Loss, ...]:
         return await self.in_thread(self.add_from, values, format)
 
     async def ahistory(self) -> list[ChatMessage]:
         return await self.in_thread(self.history)
 
     @overload
-    async def arender(self, format: WrittenAsList) -> list[Any]: ...
+    async def arender(self, format: WrittenAsList) -> JsonList: ...
     @overload
-    async def arender(self, format: WrittenAsObject) -> dict[str, Any]: ...
+    async def arender(self, format: WrittenAsObject) -> JsonDict: ...
     @overload
     async def arender(self, format: WrittenAsText) -> str: ...
     @overload
-    async def arender(self, format: str) -> list[Any] | dict[str, Any] | str: ...
-    async def arender(self, format: str) -> list[Any] | dict[str, Any] | str:
+    async def arender(self, format: str) -> JsonList | JsonDict | str: ...
+    async def arender(self, format: str) -> JsonList | JsonDict | str:
         return await self.in_thread(self.render, format)
 
     async def acompact(self, summary: str, **options: Unpack[SummaryOptions]) -> None:
@@ -381,7 +382,7 @@ class ChatMemory(ABC):
                 self._store.update_messages(self.id, kept)
 
     @cached_property
-    def _change_lock(self) -> Any:
+    def _change_lock(self) -> Any:  # an RLock
         """The lock that serializes changes to this memory. It does nothing for a store with
         `transact`: such a store locks the memory itself.
         """

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.json_values import JsonMap
 
 DEPTH_MAX = 200  # levels of objects and arrays
 DIGITS_MAX = 4_300  # digits of an integer: Python reads and writes no longer ones
@@ -54,7 +54,7 @@ def check_mapping(**values: object) -> None:
             raise InvalidMessage(f"{name} must be a dictionary, not {value!r}")
 
 
-def check_json(values: Mapping[str, Any]) -> None:
+def check_json(values: JsonMap) -> None:
     """Raise InvalidMessage for attributes or arguments that JSON cannot express.
 
     Values that contain themselves are possible, so the check goes down to a fixed level, without

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.contents import Content, TextContent, content_text
@@ -22,6 +22,7 @@ from chatmemory.messages.field_checks import (
     check_mapping,
     check_texts,
 )
+from chatmemory.messages.json_values import JsonDict, JsonMap
 
 
 class MessageType(StrEnum):
@@ -31,6 +32,8 @@ class MessageType(StrEnum):
     TOOL_EXECUTION_RESULT = "TOOL_EXECUTION_RESULT"
     CUSTOM = "CUSTOM"
 
+
+_Item = TypeVar("_Item")
 
 # The types by name. A look-up is faster than MessageType(name), which matters in long lists.
 TYPES = {type.value: type for type in MessageType}
@@ -42,7 +45,7 @@ class ChatMessage:
 
     type: ClassVar[MessageType]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave what is remembered of a message, such as its tokens, out of copies and pickles."""
         return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
@@ -57,7 +60,7 @@ class SystemMessage(ChatMessage):
 
     type: ClassVar[MessageType] = MessageType.SYSTEM
     text: str
-    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    attributes: JsonMap = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         check_texts(text=self.text)
@@ -76,13 +79,13 @@ class UserMessage(ChatMessage):
     type: ClassVar[MessageType] = MessageType.USER
     contents: tuple[Content | None, ...]
     name: str | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    attributes: JsonMap = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
         contents: str | Iterable[Content | None],
         name: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: JsonMap | None = None,
     ) -> None:
         check_texts(name=name)
         contents = _contents(contents, "contents cannot be null or empty")
@@ -125,9 +128,7 @@ class ToolExecutionRequest:
         check_texts(id=self.id, name=self.name, arguments=self.arguments)
 
     @classmethod
-    def of(
-        cls, name: str, arguments: Mapping[str, Any], id: str | None = None
-    ) -> ToolExecutionRequest:
+    def of(cls, name: str, arguments: JsonMap, id: str | None = None) -> ToolExecutionRequest:
         """Return a call with these arguments, written as JSON. Raises InvalidMessage."""
         if isinstance(arguments, str):
             raise InvalidMessage(
@@ -144,14 +145,14 @@ class AiMessage(ChatMessage):
     text: str | None = None
     tool_execution_requests: tuple[ToolExecutionRequest | None, ...] = ()
     thinking: str | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    attributes: JsonMap = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
         text: str | None = None,
         tool_execution_requests: Iterable[ToolExecutionRequest | None] | None = None,
         thinking: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: JsonMap | None = None,
     ) -> None:
         check_texts(text=text, thinking=thinking)
         check_iterable(tool_execution_requests=tool_execution_requests)
@@ -175,7 +176,7 @@ class ToolExecutionResultMessage(ChatMessage):
     tool_name: str | None
     contents: tuple[Content | None, ...]
     is_error: bool | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    attributes: JsonMap = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class ToolExecutionResultMessage(ChatMessage):
         tool_name: str | None,
         contents: str | Iterable[Content | None],
         is_error: bool | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: JsonMap | None = None,
     ) -> None:
         check_texts(id=id, tool_name=tool_name)
         check_kind(is_error=(is_error, bool))
@@ -197,20 +198,20 @@ class CustomMessage(ChatMessage):
     """A message of a provider's own kind. Windows treat custom messages like other messages."""
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
-    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    attributes: JsonMap = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _set(self, attributes=_attributes(self.attributes))
 
 
-def with_attributes(message: ChatMessage, attributes: Mapping[str, Any]) -> ChatMessage:
+def with_attributes(message: ChatMessage, attributes: JsonMap) -> ChatMessage:
     """Return the same message with these attributes. Raises InvalidMessage."""
     changed = object.__new__(type(message))
     _set(changed, **vars(message) | {"attributes": _attributes(attributes)})
     return changed
 
 
-class OpenAttributes(dict[str, Any]):
+class OpenAttributes(JsonDict):
     """The empty attributes of a message whose source does not say which attributes it has.
 
     In the list of a client, such a message equals a known message with any attributes.
@@ -251,7 +252,7 @@ def _contents(
     return contents
 
 
-def _attributes(mapping: Mapping[str, Any] | None) -> dict[str, Any]:
+def _attributes(mapping: JsonMap | None) -> JsonDict:
     if mapping is None:
         return {}
     if isinstance(mapping, OpenAttributes):
@@ -263,7 +264,7 @@ def _attributes(mapping: Mapping[str, Any] | None) -> dict[str, Any]:
     return attributes
 
 
-def _plain_json(attributes: Mapping[str, Any], **style: Any) -> str:
+def _plain_json(attributes: JsonMap, **style: Any) -> str:  # style: options of json.dumps
     """Return attributes or arguments in Python's spelling of JSON, with unescaped characters."""
     return json.dumps(attributes, ensure_ascii=False, default=dict, **style)
 
@@ -285,7 +286,7 @@ def chat_message(value: object) -> ChatMessage:
     )
 
 
-def message_list(values: Iterable[Any]) -> Iterable[Any]:
+def message_list(values: Iterable[_Item]) -> Iterable[_Item]:
     """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
     if isinstance(values, list):  # checking for a Mapping takes longer
         return values
@@ -294,7 +295,7 @@ def message_list(values: Iterable[Any]) -> Iterable[Any]:
     return values
 
 
-def chat_messages(values: Iterable[Any]) -> list[ChatMessage]:
+def chat_messages(values: Iterable[object]) -> list[ChatMessage]:
     """Return the messages in a value. Raises InvalidMessage."""
     return [chat_message(each) for each in message_list(values)]
 

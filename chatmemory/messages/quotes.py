@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage, InvalidValue
 from chatmemory.messages.codec.json_text import load_json
 from chatmemory.messages.ids import check_text
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -77,7 +77,7 @@ class Quotes:
     has_more: bool = False
     notice: str = NOTICE
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the answer as JSON values, beginning with the notice."""
         hits = [dict(vars(hit)) for hit in self.hits]
         rest = {"matched": self.matched, "has_more": self.has_more, "hits": hits}

@@ -13,11 +13,12 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.data_files import toml_beside
 from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model, names_of_models
+from chatmemory.messages.json_values import JsonMap
 
 MILLION = 1_000_000
 ONE, TWICE = Decimal(1), Decimal(2)
@@ -105,7 +106,7 @@ def providers() -> Mapping[str, Provider]:
     return {name: _provider(name, data) for name, data in found.items()}
 
 
-def _provider(name: str, data: Mapping[str, Any]) -> Provider:
+def _provider(name: str, data: JsonMap) -> Provider:
     rules = CacheRules(data.get("step", 1), data.get("least", 0), data.get("life"))
     shares = Decimal(data["cached"]), Decimal(data["write"])
     of_models, condition = data.get("least_of", {}), data.get("says", "")

@@ -15,10 +15,11 @@ from functools import cache
 from itertools import chain
 from string import ascii_letters, digits
 from time import process_time
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.contents import TextContent
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -338,7 +339,7 @@ def is_pasted(message: UserMessage) -> bool:
 _LAST_OF_JSON = {"{": "}", "[": "]", '"': '"'}  # by its first character
 
 
-def json_of(text: str) -> Any:
+def json_of(text: str) -> JsonValue:
     """Parse a text as JSON; return None for any other text."""
     last = _LAST_OF_JSON.get(text.lstrip()[:1])
     if last is None or text.rstrip()[-1:] != last:  # an error of the parser takes longer
@@ -349,14 +350,14 @@ def json_of(text: str) -> Any:
         return None
 
 
-def strings_in(value: Any) -> Iterator[str]:
+def strings_in(value: JsonValue) -> Iterator[str]:
     """Yield the texts among the values of JSON."""
     return (each for _, each in pairs_in(value) if isinstance(each, str))
 
 
-def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
+def pairs_in(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
     """Yield the plain values of JSON, each with its key; "" without a key."""
-    waiting: list[tuple[str, Any]] = [("", value)]
+    waiting: list[tuple[str, JsonValue]] = [("", value)]
     while waiting:
         key, each = waiting.pop()
         if isinstance(each, Mapping):

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import curve_of
 from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules, Call
@@ -179,12 +180,12 @@ class Figures:
     def facts_held_at(self, variant: int, limit: int) -> int:
         return self.points.get(variant, {}).get(limit, self.everything).held
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the figures as JSON has them."""
         return {**vars(self), "points": {n: dict(found) for n, found in self.points.items()}}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Figures:
+    def from_dict(cls, data: JsonMap) -> Figures:
         """Return figures from decoded JSON, whose keys are strings."""
         points = {
             int(variant): {int(limit): Tally(*tally) for limit, tally in found.items()}

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
 
 from chatmemory.lint import Turn
 from chatmemory.messages.estimators import TokenCountEstimator, count_overhead, count_tokens
+from chatmemory.messages.json_values import JsonMap
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.recall.again import ReadMessage, read_messages
 from chatmemory.recall.facts import NO_WORDS, Words
@@ -159,7 +159,7 @@ def recorded_time(message: ChatMessage) -> float | None:
     return time_in(getattr(message, "attributes", {}))
 
 
-def time_in(attributes: Mapping[str, Any]) -> float | None:
+def time_in(attributes: JsonMap) -> float | None:
     """Return the time that a file recorded, from the attributes that formats add to a message."""
     for about in attributes.values():  # by the name of the format
         timestamp = about.get("timestamp") if isinstance(about, Mapping) else None

@@ -12,9 +12,10 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.recall.again import ReadMessage, Sayings
 from chatmemory.recall.comparison import is_exact, limits_that_hold, smallest_of
@@ -345,12 +346,12 @@ def _tried_limits(cases: _Cases, history: History, policy: Policy) -> Iterator[K
     return (smallest_of(limits.get(one) for one in each) for each in mentions)
 
 
-def incident_to_dict(incident: Incident) -> dict[str, Any]:
+def incident_to_dict(incident: Incident) -> JsonDict:
     """Return an incident as JSON. A `limit` is null if none would have kept the fact, and absent
     while that is not computed; `limit_tried_every` is the distance of the limits that were tried,
     if not every one was.
     """
-    found: dict[str, Any] = {
+    found: JsonDict = {
         "kind": incident.kind.value,
         "again": incident.again,
         "step": incident.step,
@@ -366,7 +367,7 @@ def incident_to_dict(incident: Incident) -> dict[str, Any]:
     return found
 
 
-def _to_dict(each: Forgotten) -> dict[str, Any]:
+def _to_dict(each: Forgotten) -> JsonDict:
     found = {"said": each.said, "left_step": each.left_step, "cause": each.cause.value}
     keeping = each.keeping
     limit = {} if keeping is None else {"limit": keeping.limit}

@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage, MessageType, UserMessage
 from chatmemory.messages.tombstones import is_tombstone, tombstone_of
 from chatmemory.recall.facts import texts_with_facts
@@ -139,7 +140,7 @@ def index_of(message: ChatMessage | None) -> Index | None:
     return Index(known, state["shown"], state["left"], tuple(state["of"]))
 
 
-def _row(value: Any) -> Row | None:
+def _row(value: JsonValue) -> Row | None:
     """Return a row of an attribute, or None: somebody else may have written it."""
     term, label, weight, sources = value
     are_texts = isinstance(term, str) and isinstance(label, str)
@@ -278,7 +279,7 @@ def renewed(
     )
 
 
-def rank(row: Row) -> Any:
+def rank(row: Row) -> JsonValue:
     """Return what rows are sorted by: the heaviest first, then the latest."""
     return -row.weight, -row.last, row.term
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import PUNCTUATION, json_of, texts_with_facts
@@ -57,8 +57,8 @@ class _Labels:
         self._of_words = {each for each in terms if not _RUN.fullmatch(each)}
         self.labels: dict[str, str] = {}
 
-    def read_json(self, value: Any) -> None:
-        waiting: list[tuple[str, Any]] = [("", value)]
+    def read_json(self, value: JsonValue) -> None:
+        waiting: list[tuple[str, JsonValue]] = [("", value)]
         for key, each in waiting:  # it grows meanwhile
             if isinstance(each, Mapping):
                 for name, one in each.items():

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import AiMessage, ChatMessage
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.facts import json_of, pairs_in, texts_with_facts
@@ -98,7 +99,7 @@ def _of_texts(message: ChatMessage) -> Iterator[Pair]:
         yield from _pairs_of(json_of(text))
 
 
-def _pairs_of(value: Any) -> Iterator[Pair]:
+def _pairs_of(value: JsonValue) -> Iterator[Pair]:
     for key, each in pairs_in(value):
         if key and not isinstance(each, bool) and _is_value(str(each)):
             yield Pair(key, str(each))

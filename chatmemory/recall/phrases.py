@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.data_files import toml_beside
+from chatmemory.messages.json_values import JsonMap, JsonValue
 from chatmemory.patterns import ANY, declared_pattern
 
 LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh")
@@ -36,7 +37,7 @@ _SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\
 
 
 @cache
-def _data() -> Mapping[str, Any]:
+def _data() -> JsonMap:
     """Return the content of phrases.toml, which only conversations need that somebody reads."""
     return toml_beside(__file__, "phrases.toml")
 
@@ -454,7 +455,7 @@ def is_open_question(text: str) -> bool:
     return is_question and not any(each.no_requests.search(last) for each in spoken_in(last))
 
 
-def examples() -> Iterator[tuple[str, str, str, Any]]:
+def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
     """Yield the examples of phrases.toml: the language, the part, the example, and for questions
     its kinds.
     """

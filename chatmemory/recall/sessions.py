@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.messages.message import ChatMessage, with_attributes
 from chatmemory.messages.sessions import Compaction, Session
 
@@ -18,7 +18,7 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
     """Return the messages of a session. Details that only the session has are in their attribute
     `chatmemory`, where `stored_session` finds them.
     """
-    details: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    details: defaultdict[int, JsonDict] = defaultdict(dict)
     for each in session.compactions:
         about = {"tokens_before": each.tokens_before, "tokens_after": each.tokens_after}
         known = {name: tokens for name, tokens in about.items() if tokens is not None}
@@ -83,9 +83,7 @@ def stored_session(
     )
 
 
-def _stored(
-    each: Compaction, places: Mapping[int, int], details: Sequence[Mapping[str, Any]]
-) -> Compaction:
+def _stored(each: Compaction, places: Mapping[int, int], details: Sequence[JsonMap]) -> Compaction:
     summary = places[each.summary]
     before, after = (_count(details[summary], name) for name in ("tokens_before", "tokens_after"))
     if before is None and after is None:
@@ -106,12 +104,12 @@ def is_by_program(message: ChatMessage) -> bool:
     return bool(_details_of(message).get("by_program"))
 
 
-def _details_of(message: ChatMessage) -> Mapping[str, Any]:
+def _details_of(message: ChatMessage) -> JsonMap:
     own = getattr(message, "attributes", {}).get(OWN)
     return own if isinstance(own, Mapping) else {}
 
 
-def _count(details: Mapping[str, Any], name: str) -> int | None:
+def _count(details: JsonMap, name: str) -> int | None:
     """Return the whole number under a name, or None for any other value that clients may send."""
     value = details.get(name)
     return value if type(value) is int and value >= 0 else None

@@ -35,7 +35,7 @@ from chatmemory.windows.window import Entry, Window
 _CUSTOM = '{"attributes":'
 
 # Compares a payload of the new list with one of the old list
-IsSame = Callable[[Any, Any], bool]
+IsSame = Callable[[Any, Any], bool]  # of two payloads, of one kind or the other
 
 
 class Payload(NamedTuple):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import TokenCountEstimator, count_overhead
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import MessageType
 from chatmemory.registry import Registry
 from chatmemory.windows.eviction import (
@@ -212,7 +213,7 @@ class Policy(ABC):
         return type(self) is type(other) and self._unlimited == other._unlimited
 
     @property
-    def _unlimited(self) -> dict[str, Any]:
+    def _unlimited(self) -> JsonDict:
         return {name: value for name, value in vars(self).items() if name not in UNWEIGHED}
 
     def evict(self, head: Head) -> Iterator[Eviction]:
@@ -317,7 +318,7 @@ class Policy(ABC):
         return self
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonDict:
         """The options that differ from their defaults, as a database stores them."""
         return {
             option.name: stored_value(value)
@@ -325,7 +326,7 @@ class Policy(ABC):
             if (value := getattr(self, option.name)) != option.default
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the policy as a dictionary that `policy_from_dict` reads."""
         rest = {
             option.name: stored_value(getattr(self, option.name))
@@ -336,7 +337,7 @@ class Policy(ABC):
 
 
 @cache
-def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:
+def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:  # of any type
     """Return the option fields of a kind of policy by name: all fields but its limit and its
     estimator.
     """
@@ -533,7 +534,7 @@ def written_share(share: Decimal) -> str:
     return format(share.normalize(), "f")
 
 
-def option_value(name: str, type_: type, value: object) -> Any:
+def option_value(name: str, type_: type, value: object) -> JsonValue:
     """Return the value of an option that a caller gives in Python or JSON. Raises InvalidValue."""
     if type_ is Decimal:
         return exact_share(name, value)
@@ -547,7 +548,7 @@ def option_value(name: str, type_: type, value: object) -> Any:
     return value
 
 
-def stored_value(value: object) -> Any:
+def stored_value(value: object) -> JsonValue:
     """Return the value of an option for JSON."""
     if isinstance(value, Decimal):
         return written_share(value)

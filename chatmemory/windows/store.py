@@ -106,11 +106,11 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
 
 # By store and memory id. A memory keeps its store and its lock, so that a new store cannot get the
 # id of one that is gone.
-_change_locks: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
+_change_locks: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()  # RLocks
 _guard = Lock()
 
 
-def change_lock_of(store: object, memory_id: str) -> Any:
+def change_lock_of(store: object, memory_id: str) -> Any:  # an RLock: its class has no public name
     """Return the lock that all memories with this store and id share."""
     with _guard:
         return _change_locks.setdefault((id(store), memory_id), RLock())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, lru_cache
-from typing import Any, ClassVar, NoReturn, TypeGuard
+from typing import ClassVar, NoReturn, TypeGuard
 
 from chatmemory.exceptions import PolicyUnavailable
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.windows.eviction import Eviction, Head
 from chatmemory.windows.policies import KINDS, SWITCHES, Policy, option_fields
 from chatmemory.windows.window import Totals, Weighable, total
@@ -26,13 +27,13 @@ class UnavailablePolicy(Policy):
     is_installed: ClassVar[bool] = False
 
     _: KW_ONLY
-    stored: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stored: JsonMap = field(default_factory=dict, hash=False)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonDict:
         return dict(self.stored)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         return {"kind": self.kind, "limit": self.limit, "estimator": self.estimator, **self.stored}
 
     def load(self, totals: Totals) -> int:
@@ -47,7 +48,7 @@ class UnavailablePolicy(Policy):
     def evict(self, head: Head) -> Iterator[Eviction]:
         self._refuse()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Return the constructor for pickling: the class of each kind is made at run time."""
         return stored_policy, (self.kind, self.limit, self.estimator, dict(self.stored))
 
@@ -93,7 +94,7 @@ def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | No
     return Totals(count, tokens, load - policy.overhead)
 
 
-def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
+def stored_policy(kind: str, limit: int, estimator: str, options: JsonMap) -> Policy:
     """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)
     if known is not None and options == {}:

@@ -282,7 +282,7 @@ class Costs(Protocol):
 
     def cost_of(self, totals: Totals) -> int | None: ...
 
-    def costs_like(self, other: Any) -> bool: ...
+    def costs_like(self, other: Any) -> bool: ...  # a policy, which imports this module
 
 
 def total(entries: Iterable[Counted]) -> Totals:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.field_checks import brief
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.windows.policies import KINDS, Policy, option_fields, option_value, stored_value
 
 EVERYTHING = "everything"
@@ -24,7 +25,7 @@ def measured(policy: Policy) -> Policy:
     return policy.measured_by(estimator_for(policy.estimator))
 
 
-def policy_from_dict(data: Mapping[str, Any]) -> Policy:
+def policy_from_dict(data: JsonMap) -> Policy:
     """Return the policy in a dictionary with its kind, limit and options.
 
     The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
@@ -73,14 +74,14 @@ def _policy(written: str, *options: str) -> Policy:
         raise _no_policy(",".join([written, *options]))
     if len(limit) > LIMIT_DIGITS:
         raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
-    values: dict[str, Any] = {}
+    values: JsonDict = {}
     for option in options:
         name, _, value = map(str.strip, option.partition("="))
         values[name] = option_from_text(name, _option_type(kind, name), value)
     return measured(kind(int(limit), **values))
 
 
-def option_from_text(name: str, type_: type, text: str) -> Any:
+def option_from_text(name: str, type_: type, text: str) -> JsonValue:
     """Return the value of an option that a person typed, such as `0.6` or `true`.
 
     Raises InvalidValue.
@@ -116,7 +117,7 @@ def checked_policy(value: object) -> Policy | None:
     raise InvalidValue(f"expected a policy such as MessageWindow(20), not {brief(value)}{hint}")
 
 
-def checked_policies(values: Iterable[Any]) -> list[Policy | None]:
+def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
     """Return the policies of a list, measured. None is allowed.
 
     Raises InvalidValue, UnknownEstimator.

@@ -295,6 +295,20 @@ def test_a_circle_is_found():
         assert_no_circle("a", {"a": {"b"}, "b": {"a"}}, (), set())
 
 
+# In these packages, JSON values have the types of `messages.json_values`.
+REASONED = ("lint", "memories", "messages", "recall", "windows")
+
+
+@pytest.mark.parametrize("package", REASONED)
+def test_any_type_has_its_reason_beside_it(package):
+    for name, file in modules().items():
+        if name.startswith(f"chatmemory.{package}."):
+            lines = file.read_text("utf-8").splitlines()
+            for node in ast.walk(parsed(file)):
+                if isinstance(node, ast.Name) and node.id == "Any":
+                    assert "  # " in lines[node.lineno - 1], (name, lines[node.lineno - 1])
+
+
 def test_what_the_type_checker_is_told_to_ignore_has_its_reason():
     """Beside it, or in the comment above it."""
     told = re.compile(r"# type: ignore\[[a-z, -]+\](?P<why>.*)$")

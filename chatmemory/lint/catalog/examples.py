@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chatmemory.lint.rules import Law
 from chatmemory.messages.contents import ImageContent, PdfFile, PdfFileContent
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -57,7 +56,7 @@ def developer_message() -> SystemMessage:
     return SystemMessage("Be brief.", {"openai_chat": {"differs": {"items": [edit]}}})
 
 
-def reasoned(answer: Any) -> AiMessage:
+def reasoned(answer: JsonValue) -> AiMessage:
     """Return an answer with a reasoning item before its own item."""
     reasoning = {"=": {"id": "rs_1", "summary": [], "type": "reasoning"}}
     inner = {"items": {"items": [reasoning, answer]}}
@@ -85,27 +84,27 @@ PDF = PdfFileContent(PdfFile("https://example.org/a.pdf"))
 PAIR: list[ChatMessage] = [DUE, call("1"), result("1")]
 
 # In JSON of providers
-ASKED: dict[str, Any] = {"role": "user", "content": "When is it due?"}
+ASKED: JsonDict = {"role": "user", "content": "When is it due?"}
 
 
-def call_item(id: str) -> dict[str, Any]:
+def call_item(id: str) -> JsonDict:
     """Return a call as an item of OpenAI Responses."""
     return {"type": "function_call", "call_id": id, "name": "find", "arguments": "{}"}
 
 
-def call_turn(id: str, *before: dict[str, Any]) -> dict[str, Any]:
+def call_turn(id: str, *before: JsonDict) -> JsonDict:
     """Return a call as a message of Anthropic, after other blocks."""
     use = {"type": "tool_use", "id": id, "name": "find", "input": {}}
     return {"role": "assistant", "content": [*before, use]}
 
 
-def result_turn(id: str, **others: object) -> dict[str, Any]:
+def result_turn(id: str, **others: object) -> JsonDict:
     """Return the result of a call as a message of Anthropic."""
     block = {"type": "tool_result", "tool_use_id": id, "content": "found", **others}
     return {"role": "user", "content": [block]}
 
 
-def picture(media_type: str) -> dict[str, Any]:
+def picture(media_type: str) -> JsonDict:
     """Return an image block of Anthropic: a PNG, declared as `media_type`."""
     source = {"type": "base64", "media_type": media_type, "data": "iVBORw0KGgoAAAANSUhEUg=="}
     return {"type": "image", "source": source}

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from sys import getsizeof, intern
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.field_checks import DEPTH_MAX, DIGITS_MAX
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.patterns import declared_pattern
 
 ELEMENTS_FREE, ELEMENTS_MAX = 1_000, 500_000
@@ -30,7 +31,7 @@ _SPACE = declared_pattern(r"[ \t\n\r]*")
 _STRING = declared_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
-def decode_json(text: str) -> Any:
+def decode_json(text: str) -> JsonValue:
     """Return the first JSON value of a text and ignore the rest, as Jackson does.
 
     Raises InvalidMessage.
@@ -46,7 +47,7 @@ def decode_json(text: str) -> Any:
         raise _invalid_json(error) from error
 
 
-def load_json(text: str) -> Any:
+def load_json(text: str) -> JsonValue:
     """Return the value of a text that holds one JSON value and nothing else.
 
     Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any returned value can be
@@ -64,7 +65,7 @@ def load_json(text: str) -> Any:
     return value
 
 
-def decoded(text: str) -> Any:
+def decoded(text: str) -> JsonValue:
     """Return the JSON value of a text, or the text itself if it is not JSON."""
     try:
         return load_json(text)
@@ -103,7 +104,7 @@ def _count(signs: str, text: str, start: int = 0, end: int | None = None) -> int
     return sum(text.count(sign, start, end) for sign in signs)
 
 
-def _check_depth(value: Any, above: int = 0) -> None:
+def _check_depth(value: JsonValue, above: int = 0) -> None:
     """Go down level by level: a recursive check could exhaust the stack itself."""
     level = [value]
     for _ in range(DEPTH_MAX + 1 - above):
@@ -114,24 +115,24 @@ def _check_depth(value: Any, above: int = 0) -> None:
     raise InvalidMessage(_TOO_DEEP)
 
 
-def _containers(level: list[Any]) -> list[Any]:
+def _containers(level: JsonList) -> JsonList:
     return [each for each in level if isinstance(each, dict | list)]
 
 
-def _within(level: list[Any]) -> list[Any]:
+def _within(level: JsonList) -> JsonList:
     return [
         inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
     ]
 
 
-class JsonObject(dict[str, Any]):
+class JsonObject(JsonDict):
     """A decoded JSON object. `twice` has the property names that occurred more than once."""
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]
 
 
-def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     found = JsonObject(pairs)
     found.twice = ()
     if len(found) < len(pairs):
@@ -140,7 +141,7 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     return found
 
 
-def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _small_object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     """Return an object. Raises InvalidMessage for too many properties, which would be in memory
     twice: the decoder already has them as pairs.
     """
@@ -152,7 +153,7 @@ def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
     return _object(pairs)
 
 
-def check_names(value: Any, besides: Collection[str]) -> None:
+def check_names(value: JsonValue, besides: Collection[str]) -> None:
     """Raise InvalidMessage if an object has a property twice.
 
     Lists within lists and the properties `besides` may have such objects.
@@ -168,7 +169,7 @@ def check_names(value: Any, besides: Collection[str]) -> None:
         waiting += [each for some in lists for each in some if isinstance(each, JsonObject)]
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> JsonValue:
     raise ValueError(f"{name} is not valid JSON")
 
 
@@ -216,7 +217,7 @@ class JsonLine(NamedTuple):
     """
 
     number: int
-    value: Any = None
+    value: JsonValue = None
     problem: str = ""
 
 
@@ -315,7 +316,7 @@ class _JsonFile:
         self._at = end
         return self._number()
 
-    def _value(self, level: int) -> Any:
+    def _value(self, level: int) -> JsonValue:
         sign = self._next_within() if level else self._next()
         while True:
             try:
@@ -336,16 +337,16 @@ class _JsonFile:
                 raise _Malformed(str(_invalid_json(error))) from error
             self._read_on()
 
-    def _container(self, sign: str, level: int) -> Any:
+    def _container(self, sign: str, level: int) -> JsonValue:
         if level >= DEPTH_MAX:
             raise InvalidMessage(_TOO_DEEP)
         return self._list(level) if sign == "[" else self._object(level)
 
-    def _list(self, level: int) -> list[Any]:
+    def _list(self, level: int) -> JsonList:
         return [self._value(level + 1) for _ in self._each("]")]
 
     def _object(self, level: int) -> JsonObject:
-        pairs: list[tuple[str, Any]] = []
+        pairs: list[tuple[str, JsonValue]] = []
         for _ in self._each("}"):
             if self._next_within() != '"':
                 raise self._invalid("Expecting property name enclosed in double quotes", self._at)
@@ -407,7 +408,7 @@ class _JsonFile:
         self._piece, self._at, self._is_last_piece = rest + more, 0, not more
         self._counted, self._newlines = 0, 0
 
-    def _take(self, value: Any) -> None:
+    def _take(self, value: JsonValue) -> None:
         """Count the memory of a value, and of the messages made from it."""
         level = [value] if self._bounds else []
         while level:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, overload
+from typing import Literal, TypeVar, overload
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.codec.json_text import decode_json
@@ -22,6 +22,7 @@ from chatmemory.messages.contents import (
     Video,
     VideoContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -45,14 +46,14 @@ class Properties:
     `type` if it has a type.
     """
 
-    def __init__(self, values: Any, what: str) -> None:
+    def __init__(self, values: JsonValue, what: str) -> None:
         if not isinstance(values, dict):
             raise InvalidMessage(f"a {what} must be a JSON object")
         self._values = dict(values)
         self._what = what
         self.type = ""
 
-    def make(self, kind: Callable[..., T], *values: Any) -> T:
+    def make(self, kind: Callable[..., T], *values: object) -> T:
         """Return an object of `kind` with the values.
 
         Raises InvalidMessage if a property has not been taken: LangChain4j refuses unknown ones.
@@ -64,7 +65,7 @@ class Properties:
             raise InvalidMessage(f"{article} {name} has no property {unknown}")
         return kind(*values)
 
-    def take(self, name: str) -> Any:
+    def take(self, name: str) -> JsonValue:
         """Return a property unchanged, or None if it is missing."""
         return self._values.pop(name, None)
 
@@ -85,19 +86,19 @@ class Properties:
             raise InvalidMessage(f"{name} must be true or false")
         return None if value is None else bool(value)
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> JsonDict:
         value = self.take("attributes")
         if value is not None and not isinstance(value, dict):
             raise InvalidMessage("attributes must be a JSON object")
         return value or {}
 
-    def attributes_if_stated(self) -> dict[str, Any]:
+    def attributes_if_stated(self) -> JsonDict:
         """Return the attributes of a message. Without a property for them, they are open, because
         LangChain4j writes even empty attributes for this kind of message.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 
-    def items(self, name: str, read: Callable[[Any], T]) -> list[T | None] | None:
+    def items(self, name: str, read: Callable[[JsonValue], T]) -> list[T | None] | None:
         """Return the items of an array, each one read. A null item becomes None."""
         value = self.take(name)
         if value is not None and not isinstance(value, list):
@@ -105,7 +106,7 @@ class Properties:
         return None if value is None else [None if v is None else read(v) for v in value]
 
 
-def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
+def read_typed(value: JsonValue, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
     """Return the object made by the reader in `known` for its `type`.
 
     Raises InvalidMessage for a type that is missing, unknown or given twice.
@@ -161,7 +162,7 @@ def messages_from_json(
     return [message_from_dict(value) for value in values]
 
 
-def message_from_dict(value: Any) -> ChatMessage | None:
+def message_from_dict(value: JsonValue) -> ChatMessage | None:
     """Return the message of decoded JSON values. Raises InvalidMessage, naming the property."""
     if value is None:
         return None
@@ -184,7 +185,7 @@ def _ai(properties: Properties) -> AiMessage:
     return properties.make(AiMessage, text, requests, thinking, attributes)
 
 
-def _request(values: Any) -> ToolExecutionRequest:
+def _request(values: JsonValue) -> ToolExecutionRequest:
     properties = Properties(values, "tool execution request")
     id, name, arguments = (
         properties.text("id"),
@@ -221,7 +222,7 @@ _MESSAGES: dict[str, Callable[[Properties], ChatMessage]] = {
 }
 
 
-def _content(value: Any) -> Content:
+def _content(value: JsonValue) -> Content:
     return read_typed(value, _CONTENTS, "content")
 
 
@@ -234,7 +235,7 @@ def _image(properties: Properties) -> ImageContent:
     return properties.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]  # the lambda is called only with the media
 
 
-def _detail_level(value: Any) -> DetailLevel | None:
+def _detail_level(value: JsonValue) -> DetailLevel | None:
     """Return a level by name or, as Jackson allows, by its place in LangChain4j's list."""
     levels = list(DetailLevel)
     if value is None:
@@ -246,7 +247,7 @@ def _detail_level(value: Any) -> DetailLevel | None:
     raise InvalidMessage(f"detailLevel must be one of {', '.join(levels)}")
 
 
-def _media(kind: type[M], values: Any) -> M | None:
+def _media(kind: type[M], values: JsonValue) -> M | None:
     if values is None:
         return None
     properties = Properties(values, kind.__name__)
@@ -264,7 +265,7 @@ _MEDIA_FIELDS: dict[type[Media], dict[str, str]] = {
 
 
 def _reader_of(
-    content: Callable[[Any], Content], kind: type[Media], name: str
+    content: Callable[[JsonValue], Content], kind: type[Media], name: str
 ) -> Callable[[Properties], Content]:
     def read(properties: Properties) -> Content:
         media = properties.take(name)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from sys import getsizeof, intern
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.messages.contents import (
@@ -20,6 +19,7 @@ from chatmemory.messages.contents import (
     TextContent,
     VideoContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -36,7 +36,7 @@ from chatmemory.patterns import declared_pattern
 _LOWER_CASED = declared_pattern(r"\\u00[0-9a-f]{2}|\\\\")
 
 
-def write_json(value: Any) -> str:
+def write_json(value: JsonValue) -> str:
     """Return compact JSON in Jackson's spelling: `\\u001F` for controls, `1.0E20` for floats.
 
     Raises InvalidMessage for a value that JSON cannot express.
@@ -57,7 +57,7 @@ def json_string(text: str) -> str:
     return _LOWER_CASED.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), found)
 
 
-def _put(value: Any, parts: list[str]) -> None:
+def _put(value: JsonValue, parts: list[str]) -> None:
     match value:
         case str():
             parts.append(json_string(value))
@@ -79,7 +79,7 @@ def _put(value: Any, parts: list[str]) -> None:
             raise InvalidMessage(f"a {type(value).__name__} cannot be written as JSON")
 
 
-def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
+def _put_object(value: JsonMap, parts: list[str]) -> None:
     before = "{"
     for key, each in value.items():
         # Many parts of one message have the same names: each name is in memory once.
@@ -89,7 +89,7 @@ def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
     parts.append("}" if value else "{}")
 
 
-def _put_list(values: Iterable[Any], parts: list[str]) -> None:
+def _put_list(values: Iterable[JsonValue], parts: list[str]) -> None:
     before = "["
     for each in values:
         parts.append(before)
@@ -117,7 +117,7 @@ def _float(number: float) -> str:
 
 _ATTRIBUTES, _TYPE = '"attributes":', '"type":'
 _NESTED = (dict, list, tuple, Mapping)  # checking for a Mapping first takes four times as long
-Listed = Callable[[Iterable[Any]], Iterable[Any]]
+Listed = Callable[[Iterable[JsonValue]], Iterable[JsonValue]]
 Path = tuple["Path", str] | None  # the path of a value's container, and its place there
 
 
@@ -136,7 +136,7 @@ def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     )
 
 
-def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
+def message_to_dict(message: ChatMessage | None) -> JsonDict | None:
     """Return one message as JSON values, the properties in LangChain4j's order."""
     if message is None:
         return None
@@ -188,7 +188,7 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
     values = _values(message)
     if isinstance(message, SystemMessage):
         values["attributes"] = message.attributes
-    waiting: list[Iterator[tuple[Path, Any]]] = [iter([(None, values)])]
+    waiting: list[Iterator[tuple[Path, JsonValue]]] = [iter([(None, values)])]
     while waiting:
         for path, value in waiting[-1]:
             if isinstance(value, str):
@@ -207,7 +207,7 @@ def bytes_of(message: ChatMessage) -> int:
     return sum(getsizeof(text) for _, text in strings_of(message))
 
 
-def _within(value: Mapping[str, Any] | Sequence[Any], path: Path) -> Iterator[tuple[Path, Any]]:
+def _within(value: JsonMap | Sequence[JsonValue], path: Path) -> Iterator[tuple[Path, JsonValue]]:
     if isinstance(value, list | tuple):
         for n, each in enumerate(value):
             yield (path, f"[{n}]"), each
@@ -226,12 +226,12 @@ def path_text(path: Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _values(message: ChatMessage, listed: Listed = list) -> dict[str, Any]:
+def _values(message: ChatMessage, listed: Listed = list) -> JsonDict:
     """Return a message as JSON values. `listed` makes lists of iterators of contents and calls."""
     return {**_fields(message, listed), "type": message.type.value}
 
 
-def _fields(message: ChatMessage, listed: Listed) -> dict[str, Any]:
+def _fields(message: ChatMessage, listed: Listed) -> JsonDict:
     match message:
         case SystemMessage():
             return {"text": message.text}
@@ -261,20 +261,20 @@ def _fields(message: ChatMessage, listed: Listed) -> dict[str, Any]:
     raise InvalidMessage(f"a {type(message).__name__} is not a chat message")
 
 
-def _present(**values: Any) -> dict[str, Any]:
+def _present(**values: JsonValue) -> JsonDict:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _request(request: ToolExecutionRequest | None) -> dict[str, Any] | None:
+def _request(request: ToolExecutionRequest | None) -> JsonDict | None:
     if request is None:
         return None
     return _present(id=request.id, name=request.name, arguments=request.arguments)
 
 
-def _content(content: Content | None) -> dict[str, Any] | None:
+def _content(content: Content | None) -> JsonDict | None:
     if content is None:
         return None
-    values: dict[str, Any]
+    values: JsonDict
     match content:
         case TextContent():
             values = {"text": content.text}
@@ -291,7 +291,7 @@ def _content(content: Content | None) -> dict[str, Any] | None:
     return {**values, "type": content.type}
 
 
-def _media(media: Media | None) -> dict[str, Any] | None:
+def _media(media: Media | None) -> JsonDict | None:
     if media is None:
         return None
     return _present(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tiktoken
 
-_loaded: dict[str, tiktoken.Encoding] = {}
+LOADED: dict[str, tiktoken.Encoding] = {}
 
 
 def encoding(name: str) -> tiktoken.Encoding:
@@ -20,14 +20,14 @@ def encoding(name: str) -> tiktoken.Encoding:
 
     Raises UnknownEstimator for encodings that are not available offline.
     """
-    if name not in _loaded:
-        _loaded[name] = _load(name)
-    return _loaded[name]
+    if name not in LOADED:
+        LOADED[name] = _load(name)
+    return LOADED[name]
 
 
 def is_loaded(name: str) -> bool:
     """Return whether `encoding` has been loaded in this process."""
-    return name in _loaded
+    return name in LOADED
 
 
 def _load(name: str) -> tiktoken.Encoding:

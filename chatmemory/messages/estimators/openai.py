@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.messages.codec import decode_json, write_json
 from chatmemory.messages.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.messages.estimators.encodings import encoding, is_loaded
 from chatmemory.messages.estimators.pictures import picture_rule
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -33,7 +33,7 @@ PER_ARGUMENT = 2
 # Characters. tiktoken makes a number of some 40 bytes of each token, three for an emoji; and it has
 # no stack for a million blanks, which it takes for one word.
 LONGEST_RUN, LONGEST_EXACT = 100_000, 500_000
-_WORD_ENDS = declared_pattern(r"\S(?= [^\W\d_])")  # every encoding begins a word there
+WORD_ENDS = declared_pattern(r"\S(?= [^\W\d_])")  # every encoding begins a word there
 _NEAR = 1_000
 
 _MODEL = declared_pattern(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
@@ -90,7 +90,7 @@ class OpenAiTokenCountEstimator:
         encode = encoding(self._encoding).encode_ordinary
         if self.strict or len(text) <= LONGEST_RUN:
             return len(encode(text))
-        return sum(len(encode(part)) for part in _parts(text))
+        return sum(len(encode(part)) for part in text_parts(text))
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
@@ -171,12 +171,12 @@ class OpenAiTokenCountEstimator:
         )
 
 
-def _parts(text: str) -> Iterator[str]:
+def text_parts(text: str) -> Iterator[str]:
     """Yield a text in parts of up to LONGEST_RUN characters that end with a word if possible."""
     start = 0
     while len(text) - start > LONGEST_RUN:
         end = start + LONGEST_RUN
-        words = [each.end() for each in _WORD_ENDS.finditer(text, max(start, end - _NEAR), end)]
+        words = [each.end() for each in WORD_ENDS.finditer(text, max(start, end - _NEAR), end)]
         end = words[-1] if words else end
         yield text[start:end]
         start = end
@@ -203,7 +203,7 @@ def _encoding_name(model_name: str, tuned_from: str, strict: bool) -> str:
     )
 
 
-def _java_text(value: Any) -> str:
+def _java_text(value: JsonValue) -> str:
     """Return a JSON value as Java's `toString` prints it: maps as {a=1}, lists as [1, 2]."""
     if isinstance(value, str):
         return value
