@@ -114,7 +114,7 @@ def test_it_is_silent_if_anything_fails(tmp_path, text, monkeypatch, capsys):
     for stdin in stdins:
         monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(stdin)))
         with pytest.raises(SystemExit) as ended:
-            command._hook(["session-start"])
+            command.carry_out("hook", ["session-start"])
         assert ended.value.code == 0
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "")

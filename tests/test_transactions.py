@@ -31,7 +31,7 @@ from chatmemory.ledger import protocol, sql
 from chatmemory.ledger.transaction import PLANNED_AT_MOST
 from chatmemory.ledger.verification import verify
 from chatmemory.lint.repairs import PLACEHOLDER
-from chatmemory.messages.estimators import ESTIMATORS, encodings
+from chatmemory.messages.estimators import ESTIMATORS, encodings, ranks
 from chatmemory.models import Memory, Step
 from chatmemory.reading import conversations
 from chatmemory.signals import memory_changed
@@ -193,10 +193,10 @@ def test_an_encoding_is_loaded_before_a_conversation_is_locked(monkeypatch):
     loads = []
 
     def called(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is encodings._load.__code__:
+        if event == "call" and frame.f_code is ranks.load_encoding.__code__:
             loads.append(connection.in_atomic_block)
 
-    monkeypatch.delitem(encodings._loaded, "cl100k_base")
+    monkeypatch.delitem(encodings.LOADED, "cl100k_base")
     sys.setprofile(called)
     try:
         services.add("m", numbered(1, "new"))

@@ -83,7 +83,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
         memory_id = kwargs.get("memory_id")
         if ahead and memory_id is not None:
             ahead(request, memory_id)
-        with _claimed(caller, key):
+        with claimed_key(caller, key):
             stored = IdempotentAnswer.objects.filter(caller=caller, key=key).first()
             if stored is not None:
                 if memory_id is None and isinstance(request.data, Mapping):
@@ -114,7 +114,7 @@ def read_key(header: str) -> str:
 
 
 @contextmanager
-def _claimed(caller: str, key: str) -> Iterator[None]:
+def claimed_key(caller: str, key: str) -> Iterator[None]:
     """Open one transaction for the change and its response. Raises KeyInUse while another request
     holds the key.
 

@@ -93,7 +93,7 @@ CONNECTIONS = number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
 CONNECT_SECONDS = 2
 
 
-def _make_private(file: Path) -> None:
+def make_private(file: Path) -> None:
     """Make a database that no other user of the machine can read. An existing one is kept."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(OSError):  # the folder is read-only: opening the database will fail
@@ -111,7 +111,7 @@ def _database() -> dict[str, Any]:
             settings["OPTIONS"] = {"init_command": "PRAGMA query_only = ON"}
             return settings
         if settings["NAME"] != ":memory:":
-            _make_private(file)
+            make_private(file)
         settings["OPTIONS"] = {
             # SQLite has one writer at a time. A transaction that takes the lock at BEGIN waits for
             # it; one that takes it later fails at once if another has written meanwhile.
@@ -147,7 +147,7 @@ if PRODUCTION:
     check_production(DEBUG, ALLOWED_HOSTS)
 
 
-def _local_secret() -> str:
+def local_secret() -> str:
     """Return the secret key of this installation. The first start makes it."""
     file = VAR / "secret_key"
     if not file.exists():
@@ -161,7 +161,7 @@ def _local_secret() -> str:
     return file.read_text()
 
 
-SECRET_KEY = env.str("CHATMEMORY_SECRET_KEY", "") or _local_secret()
+SECRET_KEY = env.str("CHATMEMORY_SECRET_KEY", "") or local_secret()
 SECRET_KEY_FALLBACKS = earlier_secrets("CHATMEMORY_SECRET_KEY_FALLBACKS")
 
 SESSION_COOKIE_SAMESITE = "Lax"

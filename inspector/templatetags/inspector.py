@@ -95,7 +95,7 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
         return SafeString("")
     names, private = rows[0].drawn, getattr(rows[0], "has_words", ())
     drawn = [
-        (_row.__wrapped__ if any(getattr(row, name) for name in private) else _row)(
+        (drawn_row.__wrapped__ if any(getattr(row, name) for name in private) else drawn_row)(
             template_name, names, values, tuple(map(type, values))
         )
         for row, values in zip(rows, map(attrgetter(*names), rows), strict=True)
@@ -108,7 +108,7 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
 
 
 @lru_cache(maxsize=2_000)
-def _row(
+def drawn_row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
     """A row's markup with gaps for its text and its URL, which may have the phrase of a search. It

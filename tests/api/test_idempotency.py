@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from chatmemory import services
 from chatmemory.access.tokens import create_token
-from chatmemory.api.idempotency import _claimed, forget_expired_answers, read_key
+from chatmemory.api.idempotency import claimed_key, forget_expired_answers, read_key
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 from chatmemory.reading import conversations
 from chatmemory.windows.policies import MessageWindow
@@ -166,7 +166,7 @@ def test_expired_responses_are_deleted_and_others_kept(api, other_api, memory_id
 
 
 def test_a_key_in_use_is_refused_at_once(api, memory_id):
-    with _claimed(f"token {ApiToken.objects.get().pk}", KEY.strip('"')):
+    with claimed_key(f"token {ApiToken.objects.get().pk}", KEY.strip('"')):
         assert problem(send(api, body_with("one"))) == (409, "Idempotency key in use")
 
 

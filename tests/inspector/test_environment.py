@@ -204,7 +204,7 @@ def test_several_first_starts_at_once_have_one_secret_key(monkeypatch, tmp_path)
 
         def start(_: int, together=together) -> str:
             together.wait()
-            return site._local_secret()
+            return site.local_secret()
 
         with ThreadPoolExecutor(4) as processes:
             keys = set(processes.map(start, range(4)))
@@ -215,10 +215,10 @@ def test_several_first_starts_at_once_have_one_secret_key(monkeypatch, tmp_path)
 
 def test_a_database_is_made_for_its_owner_alone(tmp_path):
     file = tmp_path / "new" / "chatmemory.sqlite3"
-    site._make_private(file)
+    site.make_private(file)
     assert [each.stat().st_mode & 0o777 for each in (file, file.parent)] == [0o600, 0o700]
     file.chmod(0o640)
-    site._make_private(file)
+    site.make_private(file)
     assert file.stat().st_mode & 0o777 == 0o640, "what is there stays as its owner wants it"
 
 

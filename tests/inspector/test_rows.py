@@ -34,7 +34,7 @@ from inspector.conversation.state import beginnings, calls_in, conversation_stat
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
 from inspector.shell.state import ConversationQuery
-from inspector.templatetags.inspector import _row, drawn_rows
+from inspector.templatetags.inspector import drawn_row, drawn_rows
 
 from ..conversations import create_and_add, numbered, users
 from .markup import said
@@ -309,6 +309,6 @@ def test_no_word_of_a_search_is_kept_with_rows(operator_client, db):
     services.add("m", users("QUOKKA one", "two", "three"))
     page = operator_client.get("/c/m/?find=QUOKKA&at=3").content.decode()
     assert 'href="?at=1&amp;msg=1&amp;find=QUOKKA"' in page
-    kept = repr([[*each] for each in gc.get_referents(_row) if isinstance(each, dict)])
+    kept = repr([[*each] for each in gc.get_referents(drawn_row) if isinstance(each, dict)])
     assert "left memory at step 3" in kept
     assert "QUOKKA" not in kept

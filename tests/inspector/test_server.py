@@ -18,7 +18,7 @@ from asgiref.testing import ApplicationCommunicator
 
 from inspector.project import settings as site
 from inspector.project.handler import Handler
-from inspector.project.management.commands.serve import _listen
+from inspector.project.management.commands.serve import listening_socket
 from inspector.project.worker import behind_unix_socket
 
 from .. import processes
@@ -30,7 +30,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def test_responses_do_not_wait_for_acknowledgements():
-    with _listen(0) as listener:
+    with listening_socket(0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()):
             accepted, _ = listener.accept()

@@ -132,10 +132,10 @@ def test_a_text_is_cut_where_words_end(text):
     """In a text with such ends, all parts together have as many tokens as the whole."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(openai, "LONGEST_RUN", 7)
-        parts = list(openai._parts(text))
+        parts = list(openai.text_parts(text))
     assert "".join(parts) == text
     assert max(map(len, parts)) <= 7
-    ends = {end.end() for end in openai._WORD_ENDS.finditer(text)}
+    ends = {end.end() for end in openai.WORD_ENDS.finditer(text)}
     if set(accumulate(map(len, parts[:-1]))) <= ends:
         for name in ("o200k_base", "cl100k_base"):
             count = encoding(name).encode_ordinary

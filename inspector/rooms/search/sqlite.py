@@ -143,7 +143,7 @@ class SqliteIndex(TextIndex):
     """The index of SQLite. Words shorter than a trigram are searched by reading texts."""
 
     def condition(self, words: str) -> Q:
-        trigrams = _trigrams(sought_words(words))
+        trigrams = trigrams_of(sought_words(words))
         if not trigrams:
             return super().condition(words)
         sql, parameters = self._found(trigrams, sought_words(words))
@@ -171,7 +171,7 @@ class SqliteIndex(TextIndex):
         """Return the messages with what is sought, or None if there are too many, or if the words
         are too short.
         """
-        trigrams = _trigrams(sought)
+        trigrams = trigrams_of(sought)
         if not trigrams:
             return None
         sql, parameters = self._found(trigrams, sought)
@@ -266,7 +266,7 @@ def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None
     return None if places is None else sorted({memory_id for memory_id, _ in places})
 
 
-def _trigrams(sought: Sought) -> str:
+def trigrams_of(sought: Sought) -> str:
     """Return the query for texts with the trigrams that cover what is sought; "" if it has none.
 
     The other trigrams, which overlap these, would exclude hardly any further texts, and each costs

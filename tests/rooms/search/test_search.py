@@ -26,7 +26,7 @@ from chatmemory.reading.overview import memory_page, overview_page
 from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase.searching import search_on
 from inspector.rooms.search import checking
-from inspector.rooms.search.sqlite import EMPTY, PLACES, TABLES, _trigrams
+from inspector.rooms.search.sqlite import EMPTY, PLACES, TABLES, trigrams_of
 from inspector.rooms.simulation.comparison import comparison
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
@@ -294,7 +294,7 @@ def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
     )
     assert len(letters) > 1_400
     for each in letters:
-        trigrams = _trigrams(sought_words(f"{each.lower()}一丁"))
+        trigrams = trigrams_of(sought_words(f"{each.lower()}一丁"))
         if not trigrams:
             assert unicodedata.combining(each), "an accent by itself is left out"
             continue

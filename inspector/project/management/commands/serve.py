@@ -46,7 +46,7 @@ class Command(ServerCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self.check_migrated()
         port = options["port"]
-        listener = _listen(port)
+        listener = listening_socket(port)
         config = uvicorn.Config(
             "inspector.project.asgi:application",
             log_level="warning",
@@ -92,7 +92,7 @@ def _links(port: int) -> str:
     return json.dumps({"url": f"http://{HOST}:{port}/", "sign_in": link})
 
 
-def _listen(port: int) -> socket.socket:
+def listening_socket(port: int) -> socket.socket:
     """Open the port before the server starts. Raises CommandError if it cannot be opened."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
