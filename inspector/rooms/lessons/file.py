@@ -59,18 +59,18 @@ def _pages(staged: Staged) -> Iterator[FilePage]:
         yield FilePage(name, _drawn(LessonPage(staged, moment.number)))
         for key, answer in _answers(moment):
             page, leaving = LessonPage(staged, moment.number, answer), None
-            if moment.step.ask is Ask.LEAVES:
+            if moment.question.ask is Ask.LEAVES:
                 leaving = " ".join(map(str, moment.leaving))
             yield FilePage(f"{name}-{key}", _drawn(page), leaving)
 
 
 def _answers(moment: LessonMoment) -> Iterator[tuple[str, Answer]]:
     """Yield each answer that gets a page of its own, with its part of the page's name."""
-    step = moment.step
-    if step.ask is Ask.LEAVES:
+    question = moment.question
+    if question.ask is Ask.LEAVES:
         yield "picked", Answer(picked=frozenset(moment.leaving))
-    elif step.ask:
-        for value in step.limits or range(1, len(step.choices) + 1):
+    elif question.ask:
+        for value in question.answers:
             yield str(value), Answer(value=value)
 
 

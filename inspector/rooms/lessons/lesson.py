@@ -66,36 +66,59 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a step asks, and `why` its outcome is what it is. Without `ask` it asks nothing.
+
+    `choices` are the choices of CHOOSE. LIMIT asks for the smallest of `limits` that keeps the
+    message `keep`, or a `fact` until it comes up again.
+    """
+
+    ask: Ask | None = None
+    text: str = ""
+    hint: str = ""
+    why: str = ""
+    choices: tuple[Choice, ...] = ()
+    keep: int = 0
+    fact: str = ""
+    limits: tuple[int, ...] = ()
+
+    @property
+    def answers(self) -> Sequence[int]:
+        """The answers to choose from: the limits, or the numbers of the choices."""
+        return self.limits or range(1, len(self.choices) + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What happens with the answer to a question, in this order.
+
+    A `summary` replaces all but the last `keep_last` messages, with up to `append_terms` exact
+    terms that it would lose. Without a summary, `append_terms` rewrites the last summary with these
+    terms. Then `adds` messages arrive, and the limit becomes `becomes`; None changes nothing.
+    """
+
+    summary: str = ""
+    keep_last: int = 0
+    append_terms: int = 0
+    adds: int = 0
+    becomes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LessonStep:
-    """A step of a lesson: a text, and with `ask` a question about what happens next.
+    """A step of a lesson: a text, and perhaps a question about what happens next.
 
     Before the question, the limit becomes `limit`, and the script goes on until `said` messages
     have been said; None changes nothing. If it `recovers`, memory leaves out tool calls that were
-    not answered completely, from this step on. With the answer, a `summary` replaces all but the
-    last `keep_last` messages, with up to `append_terms` exact terms that it would lose; without a
-    summary, `append_terms` rewrites the last summary with these terms. Then `adds` messages arrive,
-    and the limit becomes `becomes`; `why` explains the result. `choices` are the choices of CHOOSE;
-    LIMIT asks for the smallest of `limits` that keeps the message `keep`, or a `fact` until it
-    comes up again.
+    not answered completely, from this step on.
     """
 
     text: str
     said: int | None
     limit: int | None
     recovers: bool = False
-    ask: Ask | None = None
-    question: str = ""
-    hint: str = ""
-    why: str = ""
-    summary: str = ""
-    keep_last: int = 0
-    append_terms: int = 0
-    adds: int = 0
-    becomes: int | None = None
-    choices: tuple[Choice, ...] = ()
-    keep: int = 0
-    fact: str = ""
-    limits: tuple[int, ...] = ()
+    question: Question = Question()
+    outcome: Outcome = Outcome()
 
 
 @dataclass(frozen=True)
@@ -210,27 +233,40 @@ def _step(table: Table) -> LessonStep:
         table.only(STEP)
         return LessonStep(text=table.line("text"), said=said, limit=limit, recovers=recovers)
     ask = Ask(table.one_of("ask", list(Ask)))
-    becomes = table.optional_number("becomes")
     table.only((*STEP, *QUESTION, *OF_ASK[ask]))
-    has_question_next = ask is Ask.LEAVES and becomes is None and "summary" not in table
     return LessonStep(
         text=table.line("text", default=""),
         said=said,
         limit=limit,
         recovers=recovers,
+        question=_question(table, ask),
+        outcome=_outcome(table, ask),
+    )
+
+
+def _question(table: Table, ask: Ask) -> Question:
+    return Question(
         ask=ask,
-        question=table.line("question"),
+        text=table.line("question"),
         why=table.line("why"),
         hint=table.line("hint", default=""),
-        summary=table.line("summary") if "summary" in table else "",
-        keep_last=table.number("keep_last") if "summary" in table else 0,
-        append_terms=table.number("append_terms", default=0),
-        adds=table.number("adds", default=1 if has_question_next else 0, least=0),
-        becomes=becomes,
         choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),
         keep=table.number("keep") if ask is Ask.LIMIT and "fact" not in table else 0,
         fact=table.text("fact") if "fact" in table else "",
         limits=table.limits("limits") if ask is Ask.LIMIT else (),
+    )
+
+
+def _outcome(table: Table, ask: Ask) -> Outcome:
+    """Return what happens with the answer: if nothing is named, messages leave when one arrives."""
+    becomes, has_summary = table.optional_number("becomes"), "summary" in table
+    is_an_add = ask is Ask.LEAVES and becomes is None and not has_summary
+    return Outcome(
+        summary=table.line("summary") if has_summary else "",
+        keep_last=table.number("keep_last") if has_summary else 0,
+        append_terms=table.number("append_terms", default=0),
+        adds=table.number("adds", default=1 if is_an_add else 0, least=0),
+        becomes=becomes,
     )
 
 

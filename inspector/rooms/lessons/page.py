@@ -42,13 +42,13 @@ class StepTexts:
     """
 
     def __init__(self, moment: LessonMoment, is_plain: bool = False) -> None:
-        step = moment.step
+        step, question = moment.step, moment.question
         self.moment = moment
         self._is_linked = not is_plain
         self.text = self._filled(step.text, moment.before)
-        self.question = self._filled(step.question, moment.before)
-        self.hint = self._filled(step.hint, moment.before)
-        self.why = self._filled(step.why, moment.after)
+        self.question = self._filled(question.text, moment.before)
+        self.hint = self._filled(question.hint, moment.before)
+        self.why = self._filled(question.why, moment.after)
         self.solution = marked_up(solution(moment), self._is_linked)
 
     @property
@@ -65,13 +65,13 @@ class StepTexts:
 
     def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> list[Offer]:
         """Return the choices or limits of the question."""
-        moment, step = self.moment, self.moment.step
-        if step.limits:
-            known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in step.limits]
+        moment, question = self.moment, self.moment.question
+        if question.limits:
+            known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in question.limits]
         else:
             known = [
                 (number, choice_text(choice, moment), moment.holds(choice))
-                for number, choice in enumerate(step.choices, 1)
+                for number, choice in enumerate(question.choices, 1)
             ]
         return [
             Offer(
@@ -89,7 +89,7 @@ class StepTexts:
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping
             return Board(Happening(self.moment.tries[limit]))
-        asks = self.moment.step.ask is Ask.LEAVES
+        asks = self.moment.question.ask is Ask.LEAVES
         picked = answer.picked if answer and asks else None
         return Board(self.moment, is_revealed, asks, picked)
 
@@ -111,7 +111,7 @@ class LessonPage:
         self.texts = StepTexts(moment)
         self.told = [*self.passed, self.texts]
         self.later = len(staged.moments) - number
-        self.ask = moment.step.ask or ""
+        self.ask = moment.question.ask or ""
         self.is_open = bool(self.ask) and answer is None
         self.is_finished = not self.later and not self.is_open
         self.judgement = judge(moment, answer) if answer else None
@@ -170,6 +170,6 @@ def screens(staged: Staged) -> list[Screen]:
         texts = StepTexts(moment, is_plain=True)
         if moment.step.text:
             shown.append(Screen("text", texts))
-        if moment.step.ask:
+        if moment.question.ask:
             shown += [Screen(kind, texts) for kind in ASKED]
     return [*shown, Screen("end")]

@@ -10,7 +10,15 @@ from typing import NamedTuple
 from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
 from chatmemory.explain.receipts import receipt
 from chatmemory.recall.incidents import incidents_under
-from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
+from inspector.rooms.lessons.lesson import (
+    Ask,
+    Choice,
+    InvalidLesson,
+    Lesson,
+    LessonStep,
+    Outcome,
+    Question,
+)
 from inspector.rooms.lessons.rehearsal import (
     Event,
     Line,
@@ -84,9 +92,14 @@ class LessonMoment(Happening):
     to_come: tuple[ChatMessage, ...] = ()
 
     @property
+    def question(self) -> Question:
+        return self.step.question
+
+    @property
     def verbs(self) -> Verbs:
         """The verbs for this step: an arrival makes messages leave, and a new limit hides them."""
-        return HIDE if self.step.ask and not self.step.adds and not self.summary else LEAVE
+        is_a_limit = self.question.ask and not self.step.outcome.adds and not self.summary
+        return HIDE if is_a_limit else LEAVE
 
     @property
     def compacted(self) -> Scene | None:
@@ -116,24 +129,23 @@ class LessonMoment(Happening):
         """The resulting scene for each limit to choose from, if it was in force from the start."""
         messages = [line.message for line in self.after.history]
         policy = self.after.policy
-        return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.step.limits}
+        return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.question.limits}
 
     @cached_property
     def keeping(self) -> int:
         """The smallest of the limits to choose from that keeps the message, or the fact according
         to its incident; 0 if none does.
         """
-        if not self.step.fact:
-            return next(
-                (n for n, scene in self.tries.items() if self.step.keep in scene.in_memory), 0
-            )
+        if not self.question.fact:
+            keep = self.question.keep
+            return next((n for n, scene in self.tries.items() if keep in scene.in_memory), 0)
         found = incidents_under(self.before.policy, [line.message for line in self.after.history])
         arriving = {line.seq for line in self.arriving}
         limits = (
             fact.keeping.limit
             for each in found
             for fact in each.facts
-            if fact.fact == self.step.fact and each.again in arriving and fact.keeping
+            if fact.fact == self.question.fact and each.again in arriving and fact.keeping
         )
         return next(limits, None) or 0
 
@@ -175,7 +187,7 @@ class _Script:
         self._events: list[Event] = []
         self._recovers = lesson.policy.auto_recover_orphaned_tool_messages
         self._message_count = 0
-        self._summary: tuple[int, int, LessonStep] | None = None
+        self._summary: tuple[int, int, Outcome] | None = None
 
     def moment(self, i: int, step: LessonStep) -> LessonMoment:
         """Play a step. Raises InvalidLesson."""
@@ -186,7 +198,7 @@ class _Script:
             raise InvalidLesson(("step", i, "summary"), str(error)) from error
         except ChatMemoryError as error:
             raise InvalidLesson(("script",), str(error)) from error
-        _, message_count, _ = self._summary or (0, self._message_count, step)
+        _, message_count, _ = self._summary or (0, self._message_count, step.outcome)
         return LessonMoment(
             before=scenes[before],
             changes=tuple(scenes[before + 1 :]),
@@ -197,8 +209,10 @@ class _Script:
 
     def _play(self, i: int, step: LessonStep) -> int:
         """Append a step's events; return the number of the scene before its answer."""
-        summarizing = self._go_back(i) if step.append_terms and not step.summary else step
-        for limit in step.limits:
+        outcome = step.outcome
+        rewrites = outcome.append_terms and not outcome.summary
+        summarizing = self._go_back(i) if rewrites else outcome
+        for limit in step.question.limits:
             self._policy(i, "limits", limit)
         if step.recovers:
             self._recovers = True
@@ -214,20 +228,21 @@ class _Script:
         before = len(self._events)
         if summarizing.summary:
             self._summary = before, self._message_count, summarizing
-            summary = WrittenSummary(summarizing.summary, summarizing.keep_last, step.append_terms)
+            terms = outcome.append_terms
+            summary = WrittenSummary(summarizing.summary, summarizing.keep_last, terms)
             self._events.append(summary)
-        self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
-        if step.becomes:
-            self._events.append(self._policy(i, "becomes", step.becomes))
+        self._say(i, "adds" if outcome.adds > 1 else "ask", outcome.adds)
+        if outcome.becomes:
+            self._events.append(self._policy(i, "becomes", outcome.becomes))
         return before
 
-    def _go_back(self, i: int) -> LessonStep:
-        """Go back before the last summary; return its step."""
+    def _go_back(self, i: int) -> Outcome:
+        """Go back before the last summary; return the outcome that it was a part of."""
         if self._summary is None:
             raise InvalidLesson(("step", i, "append_terms"), "no step before it has a summary")
-        events, self._message_count, step = self._summary
+        events, self._message_count, outcome = self._summary
         del self._events[events:]
-        return step
+        return outcome
 
     def _say(self, i: int, field: str, count: int) -> None:
         messages = self._lesson.messages[self._message_count : self._message_count + count]
@@ -252,18 +267,18 @@ class _Script:
 
 def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
     """Yield the fields of a question that the core contradicts, and why."""
-    step = moment.step
-    match step.ask:
+    question = moment.question
+    match question.ask:
         case Ask.CHOOSE:
-            true = [choice.text for choice in step.choices if moment.holds(choice)]
+            true = [choice.text for choice in question.choices if moment.holds(choice)]
             if len(true) != 1:
                 yield "choice", f"one choice must be right, but {len(true)} are: {true}"
-        case Ask.LIMIT if step.fact:
-            if moment.keeping not in step.limits:
+        case Ask.LIMIT if question.fact:
+            if moment.keeping not in question.limits:
                 why = f"{moment.keeping} would have kept it" if moment.keeping else "it never left"
-                yield "limits", f"{step.fact} comes up again, and {why}: offer that limit"
+                yield "limits", f"{question.fact} comes up again, and {why}: offer that limit"
         case Ask.LIMIT:
-            if not moment.after.has(step.keep):
-                yield "keep", f"#{step.keep} is not said at this step"
+            if not moment.after.has(question.keep):
+                yield "keep", f"#{question.keep} is not said at this step"
             elif not moment.keeping:
-                yield "limits", f"none of them keeps #{step.keep}"
+                yield "limits", f"none of them keeps #{question.keep}"

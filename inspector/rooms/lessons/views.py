@@ -38,7 +38,7 @@ def lesson(request: HttpRequest, slug: str) -> HttpResponse:
     known = catalogue()
     staged = _staged(request, known, slug)
     number = _number(request, "step", len(staged.moments))
-    answer = Answer.of(request.GET, staged.moments[number - 1].step)
+    answer = Answer.of(request.GET, staged.moments[number - 1].question)
     page = LessonPage(staged, number, answer)
     begun = _progress_of(request, known)
     if not page.is_open:

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chatmemory.explain.wording import in_unit, seqs
 from chatmemory.patterns import declared_pattern
 from inspector.forms.fields import number_in_text
-from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
+from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, Question
 from inspector.rooms.lessons.rehearsal import Scene
 from inspector.rooms.lessons.stage import Happening, LessonMoment
 
@@ -51,8 +51,8 @@ FACTS: dict[str, Fact] = {
     "needed": lambda moment, scene: f"{moment.needed:,}",
     "over": lambda moment, scene: f"{moment.needed - scene.policy.limit:,}",
     "becomes": lambda moment, scene: f"{moment.after.policy.limit:,}",
-    "summary": lambda moment, scene: moment.step.summary,
-    "append_terms": lambda moment, scene: f"{moment.step.append_terms:,}",
+    "summary": lambda moment, scene: moment.step.outcome.summary,
+    "append_terms": lambda moment, scene: f"{moment.step.outcome.append_terms:,}",
     "terms": lambda moment, scene: _anded(moment.summary.terms if moment.summary else ()),
     "lost": lambda moment, scene: _anded(moment.missed),
     "keeps": lambda moment, scene: f"{moment.keeping:,}",
@@ -110,12 +110,12 @@ def check_moment_texts(moment: LessonMoment) -> None:
 
 def _texts(moment: LessonMoment) -> Iterator[tuple[tuple[str | int, ...], str, Scene]]:
     """Yield each text of a step with the scene that it speaks of."""
-    step = moment.step
-    yield ("text",), step.text, moment.before
-    yield ("question",), step.question, moment.before
-    yield ("hint",), step.hint, moment.before
-    yield ("why",), step.why, moment.after
-    for i, choice in enumerate(step.choices):
+    question = moment.question
+    yield ("text",), moment.step.text, moment.before
+    yield ("question",), question.text, moment.before
+    yield ("hint",), question.hint, moment.before
+    yield ("why",), question.why, moment.after
+    for i, choice in enumerate(question.choices):
         yield ("choice", i, "text"), choice.text.replace("{value}", ""), moment.before
         yield ("choice", i, "why"), choice.why, moment.after
 
@@ -152,14 +152,13 @@ class Answer:
     value: int = 0
 
     @classmethod
-    def of(cls, parameters: QueryDict, step: LessonStep) -> Answer | None:
+    def of(cls, parameters: QueryDict, question: Question) -> Answer | None:
         """Return the answer in an address; None if it has no possible answer."""
-        if step.ask is Ask.LEAVES:
+        if question.ask is Ask.LEAVES:
             picked = picked_in(parameters)
             return None if picked is None else cls(picked=picked)
         value = number_in_text(parameters.get("answer", ""), DIGITS) or 0
-        possible = step.limits or range(1, len(step.choices) + 1)
-        return cls(value=value) if value in possible else None
+        return cls(value=value) if value in question.answers else None
 
 
 def picked_in(parameters: QueryDict) -> frozenset[int] | None:
@@ -192,12 +191,12 @@ class Judgement:
 
 def judge(moment: LessonMoment, answer: Answer) -> Judgement:
     """Compare an answer with the behaviour of the core."""
-    match moment.step.ask:
+    match moment.question.ask:
         case Ask.LEAVES:
             return judge_picks(moment, answer.picked)
         case Ask.LIMIT:
             return _judge_limit(moment, answer.value)
-    choice = moment.step.choices[answer.value - 1]
+    choice = moment.question.choices[answer.value - 1]
     if moment.holds(choice):
         return Judgement(True, "Right.", choice.why)
     return Judgement(False, f"Not this time. It is: {right_choice(moment)}", choice.why)
@@ -205,7 +204,7 @@ def judge(moment: LessonMoment, answer: Answer) -> Judgement:
 
 def right_choice(moment: LessonMoment) -> str:
     """Return the text of the choice that is right."""
-    choices = (choice for choice in moment.step.choices if moment.holds(choice))
+    choices = (choice for choice in moment.question.choices if moment.holds(choice))
     return choice_text(next(choices), moment)
 
 
@@ -234,7 +233,7 @@ def what_leaves(happening: Happening) -> str:
 
 
 def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
-    fact, keep, scene = moment.step.fact, moment.step.keep, moment.tries[limit]
+    fact, keep, scene = moment.question.fact, moment.question.keep, moment.tries[limit]
     if fact:
         what, is_kept = fact, limit > moment.keeping
         right = f"would have kept {fact}, and none below."
@@ -256,7 +255,7 @@ def solution(moment: LessonMoment) -> str:
 
     Empty for a step that asks nothing.
     """
-    match moment.step.ask:
+    match moment.question.ask:
         case None:
             return ""
         case Ask.LEAVES:

@@ -44,7 +44,7 @@ def tab_to(page, locator) -> None:
 def answer(page, moment, is_right: bool) -> None:
     """Answer the question of a step with the keyboard alone."""
     step = moment.step
-    match step.ask:
+    match step.question.ask:
         case Ask.LEAVES:
             stays = [
                 row.seq for row in moment.before.window.rows if row.seq in moment.after.in_memory
@@ -55,10 +55,10 @@ def answer(page, moment, is_right: bool) -> None:
                 page.keyboard.press("Space")
             tab_to(page, page.locator(f"[name=check][value='{1 if picks else 'none'}']:visible"))
         case Ask.LIMIT:
-            rights = [limit == moment.keeping for limit in step.limits]
+            rights = [limit == moment.keeping for limit in step.question.limits]
             tab_to(page, page.locator("[name=answer]").nth(rights.index(is_right)))
         case Ask.CHOOSE:
-            rights = [moment.holds(choice) for choice in step.choices]
+            rights = [moment.holds(choice) for choice in step.question.choices]
             tab_to(page, page.locator("[name=answer]").nth(rights.index(is_right)))
     page.keyboard.press("Enter")
 
@@ -68,7 +68,9 @@ BY_KEYBOARD = ["message-window", "tool-calls"]
 
 
 def test_the_lessons_that_are_done_by_keyboard_ask_each_kind_of_question():
-    assert {moment.step.ask for slug in BY_KEYBOARD for moment in LESSONS[slug].moments} == {*Ask}
+    assert {moment.question.ask for slug in BY_KEYBOARD for moment in LESSONS[slug].moments} == {
+        *Ask
+    }
 
 
 @pytest.mark.parametrize("slug", BY_KEYBOARD)
@@ -79,8 +81,8 @@ def test_a_lesson_is_done_by_keyboard_wrong_and_right(open_page, slug):
     asked = set()
     for moment in LESSONS[slug].moments:
         expect(page.locator(".path .is-on > .b")).to_have_text(str(moment.number))
-        if moment.step.ask not in asked:
-            asked.add(moment.step.ask)
+        if moment.question.ask not in asked:
+            asked.add(moment.question.ask)
             answer(page, moment, is_right=False)
             expect(headline).to_be_focused()
             expect(headline).not_to_contain_text("Right.")

@@ -89,7 +89,7 @@ def test_a_file_has_a_page_for_each_step_and_answer(slug):
     pages = set(re.findall(r'<template id="(step-[\w-]+)"', text))
     for moment in staged.moments:
         assert f"step-{moment.number}" in pages
-        values = moment.step.limits or range(1, len(moment.step.choices) + 1)
+        values = moment.question.limits or range(1, len(moment.question.choices) + 1)
         assert {f"step-{moment.number}-{value}" for value in values} <= pages
     led = set(re.findall(r'href="(?:#(step-[\w-]+))"', text))
     assert led <= pages

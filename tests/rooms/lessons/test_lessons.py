@@ -61,8 +61,8 @@ def texts(lesson) -> list[str]:
     """All that an author wrote, but for the script."""
     found = [lesson.title, lesson.lead, lesson.remember]
     for step in lesson.steps:
-        found += [step.text, step.question, step.why, step.hint]
-        found += [text for choice in step.choices for text in (choice.text, choice.why)]
+        found += [step.text, step.question.text, step.question.why, step.question.hint]
+        found += [text for choice in step.question.choices for text in (choice.text, choice.why)]
     return found
 
 
@@ -75,7 +75,7 @@ def test_the_topics_are_there_and_no_file_is_refused():
 def test_it_is_short_and_each_step_asks_before_it_tells(staged):
     lesson = staged.lesson
     assert 3 <= len(lesson.steps) <= 6
-    assert all(step.ask for step in lesson.steps)
+    assert all(step.question.ask for step in lesson.steps)
     said = [line.readable for line in staged.moments[-1].after.history]
     assert sum(len(text.split()) for text in [*texts(lesson), *said]) < 600  # three minutes
     assert len(lesson.remember.split()) < 25
@@ -116,11 +116,11 @@ def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
 
     for moment in staged.moments:
         step = moment.step
-        if step.append_terms and not step.summary:  # the same again
+        if step.outcome.append_terms and not step.outcome.summary:  # the same again
             name, (said, told) = "again", summary
             create_and_add(name, lesson.policy, lesson.messages[:said])
         else:
-            told = step
+            told = step.outcome
         set_limit(step.limit)
         if step.recovers:
             options = {"auto_recover_orphaned_tool_messages": True}
@@ -132,13 +132,13 @@ def test_the_answers_of_a_lesson_equal_those_of_a_conversation(db, staged):
         if told.summary:
             summary = until, told
             services.compact(
-                name, told.summary, keep_last=told.keep_last, append_terms=step.append_terms
+                name, told.summary, keep_last=told.keep_last, append_terms=step.outcome.append_terms
             )
             text = windows.window(name).messages[0].single_text()
             assert moment.summary.readable == text
-        said = until + step.adds
+        said = until + step.outcome.adds
         services.add(name, lesson.messages[until:said])
-        set_limit(step.becomes)
+        set_limit(step.outcome.becomes)
         after = seqs_in_memory()
         assert after == [place.seq for place in moment.after.window.rows]
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
@@ -153,7 +153,7 @@ def test_the_limit_of_a_fact_is_that_of_its_incident(db):
     create_and_add("m", lesson.policy, lesson.messages)
     found = services.current_incidents("m").incidents
     limits = [each.shown.keeping.limit for each in found if each.kind == "user_repeated"]
-    assert [moment.keeping for moment in played if moment.step.fact] == limits == [6, 5]
+    assert [moment.keeping for moment in played if moment.question.fact] == limits == [6, 5]
     assert [judge(played[1], Answer(value=n)).headline for n in (5, 6, 7)] == [
         "Not this time. With 5, A-1182 has left before #7.",
         "Right. 6 would have kept A-1182, and none below.",
@@ -192,16 +192,16 @@ def test_all_end_with_pages_that_exist(operator_client):
 def answers(moment) -> tuple[str, str]:
     """The query of the right answer to a question, and of a wrong one."""
     step = moment.step
-    match step.ask:
+    match step.question.ask:
         case Ask.LEAVES:
             rows = moment.before.window.rows
             stays = next(row.seq for row in rows if row.seq in moment.after.in_memory)
             right = "".join(f"leaves={seq}&" for seq in moment.leaving)
             return f"{right}check={1 if right else 'none'}", f"leaves={stays}&check=1"
         case Ask.LIMIT:
-            wrong = next(n for n in step.limits if n != moment.keeping)
+            wrong = next(n for n in step.question.limits if n != moment.keeping)
             return f"answer={moment.keeping}", f"answer={wrong}"
-    holds = [moment.holds(choice) for choice in step.choices]
+    holds = [moment.holds(choice) for choice in step.question.choices]
     return f"answer={holds.index(True) + 1}", f"answer={holds.index(False) + 1}"
 
 
