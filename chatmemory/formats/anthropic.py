@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -43,6 +42,7 @@ from chatmemory.messages.contents import (
     PdfFileContent,
     TextContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -62,7 +62,7 @@ _OWN_BLOCKS = {
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the list of turns in a value: the list itself, the `messages` of an object, or one
     answer.
     """
@@ -74,7 +74,7 @@ def find(value: Any) -> RawTranscript | None:
     return find_turns(value, _are_turns, names=("id", "conversation_id"), beside=("system",))
 
 
-def claims(value: Any) -> bool:
+def claims(value: JsonValue) -> bool:
     """Whether a conversation has a mark of Anthropic: a system prompt beside the list, or one of
     its blocks.
     """
@@ -87,11 +87,11 @@ def claims(value: Any) -> bool:
     return has_system or any(own)
 
 
-def _are_turns(value: Any) -> bool:
+def _are_turns(value: JsonValue) -> bool:
     return is_list_of(value, "role", "content") and all(map(_may_be_turn, value))
 
 
-def _is_answer(value: dict[str, Any]) -> bool:
+def _is_answer(value: JsonDict) -> bool:
     """Whether an object is a message of the assistant. OpenAI's messages have other blocks."""
     blocks = value.get("content")
     return (
@@ -102,21 +102,21 @@ def _is_answer(value: dict[str, Any]) -> bool:
     )
 
 
-def _may_be_turn(turn: Any) -> bool:
+def _may_be_turn(turn: JsonValue) -> bool:
     """Whether a value has Anthropic's role and content. Bedrock's blocks have no type."""
     if not isinstance(turn, dict) or turn.get("role") not in _ROLES or "tool_calls" in turn:
         return False
     return all("type" in each for each in list_in(turn, "content") if isinstance(each, dict))
 
 
-def _is_own(part: Any) -> bool:
+def _is_own(part: JsonValue) -> bool:
     kind = type_in(part)
     is_thinking = kind == "thinking" and isinstance(part.get("thinking"), str)
     has_source = kind in ("image", "document") and isinstance(part.get("source"), dict)
     return kind in _OWN_BLOCKS or is_result(part) or is_thinking or has_source
 
 
-def is_result(part: Any) -> bool:
+def is_result(part: JsonValue) -> bool:
     return type_in(part).endswith("tool_result")
 
 
@@ -125,7 +125,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(type_in)
     is_result = staticmethod(is_result)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         if "role" not in turn and "system" in turn:
             yield from self.system(_text(blocks_of(turn["system"])))
             return
@@ -141,12 +141,12 @@ class _Reader(TurnReader):
             read = self.user(blocks) if role == "user" else self.assistant(blocks)
             yield from self.joined(turn, read)
 
-    def is_model_part(self, block: Any) -> bool:
+    def is_model_part(self, block: JsonValue) -> bool:
         kind = type_in(block)
         is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
         return is_known or kind.endswith("tool_use") or is_result(block)
 
-    def contents(self, block: dict[str, Any]) -> list[Content]:
+    def contents(self, block: JsonDict) -> list[Content]:
         match type_in(block):
             case "text":
                 return [TextContent(part_text(block))]
@@ -160,10 +160,10 @@ class _Reader(TurnReader):
                 return [stand_in("tool", text_in(block, "tool_name"))]
         return []
 
-    def all_contents(self, content: Any) -> list[Content]:
+    def all_contents(self, content: JsonValue) -> list[Content]:
         return [each for block in blocks_of(content) for each in self.contents(block)]
 
-    def media(self, kind: str, source: dict[str, Any]) -> list[Content]:
+    def media(self, kind: str, source: JsonDict) -> list[Content]:
         data, url = text_in(source, "data"), text_in(source, "url")
         match source.get("type"):
             case "base64" | "url" if kind == "image":
@@ -179,7 +179,7 @@ class _Reader(TurnReader):
                 return [stand_in("file", text_in(source, "file_id"))]
         return []
 
-    def ai_message(self, blocks: list[Any]) -> AiMessage:
+    def ai_message(self, blocks: JsonList) -> AiMessage:
         calls, thoughts = [], []
         types: dict[str | None, str] = {}
         for block in blocks:
@@ -193,7 +193,7 @@ class _Reader(TurnReader):
         own = {self.format: {"types": types}} if types else None
         return AiMessage(_text(blocks), calls, "\n".join(filter(None, thoughts)) or None, own)
 
-    def result(self, block: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, block: JsonDict) -> ToolExecutionResultMessage:
         kind = type_in(block)
         own = {} if kind == "tool_result" else {self.format: {"type": kind}}
         id, name = self.calls.answered(text_in(block, "tool_use_id"))
@@ -207,13 +207,13 @@ class _Reader(TurnReader):
         return ToolExecutionResultMessage(id, name, contents or "", is_error, own)
 
 
-def server_result(content: Any) -> tuple[list[Content], bool | None]:
+def server_result(content: JsonValue) -> tuple[list[Content], bool | None]:
     """Return the JSON text of the result of a tool at Anthropic, and whether it is an error."""
     is_error = True if type_in(content).endswith("_error") else None
     return [TextContent(arguments_text(_readable(content)) or "")], is_error
 
 
-def blocks_of(content: Any) -> list[Any]:
+def blocks_of(content: JsonValue) -> JsonList:
     """Return content as blocks. A string becomes one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -222,7 +222,7 @@ def blocks_of(content: Any) -> list[Any]:
     return [object_in(block, "a block of the content must be an object") for block in content or ()]
 
 
-def _text(blocks: Sequence[Any]) -> str | None:
+def _text(blocks: Sequence[JsonValue]) -> str | None:
     """Return the joined texts of blocks, or None if there are none."""
     named = {"text": "text", "compaction": "content"}
     texts = [
@@ -234,7 +234,7 @@ def _text(blocks: Sequence[Any]) -> str | None:
     return "\n".join(filter(None, texts)) if texts else None
 
 
-def _readable(value: Any) -> Any:
+def _readable(value: JsonValue) -> JsonValue:
     """Return the result of a server's tool without its encrypted and base64 parts."""
     if isinstance(value, list):
         return [_readable(each) for each in value]
@@ -255,22 +255,22 @@ class _Writer(BlockWriter):
     format = "anthropic"
     is_result = staticmethod(is_result)
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"system": self.beside_turns(message)}
 
-    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+    def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
         """Put the text of every system message into `system`."""
         if "system" in beside:
             value = {"system": blocks_of(beside["system"]) + blocks_of(value["system"])}
         beside.update(value)
 
-    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> JsonDict:
         kind = self.kind_of_call(message, call.id, "tool_use")
         return {"type": kind, "id": call.id, "name": call.name, "input": self.arguments(call)}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         kind = self.kind_of_result(message, "tool_result")
-        block: dict[str, Any] = {"type": kind, "tool_use_id": self.call_of(message)}
+        block: JsonDict = {"type": kind, "tool_use_id": self.call_of(message)}
         if kind not in ("tool_result", "mcp_tool_result"):
             block["content"] = decoded(text_of(message))  # text if an edit left no JSON
         else:
@@ -280,10 +280,10 @@ class _Writer(BlockWriter):
                 block["is_error"] = message.is_error
         yield {"role": "user" if kind == "tool_result" else "assistant", "content": [block]}
 
-    def block(self, text: str) -> dict[str, Any]:
+    def block(self, text: str) -> JsonDict:
         return {"type": "text", "text": text}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict | None:
         if kind not in ("image", "file"):
             return None
         source = {"type": "url", "url": media.url}

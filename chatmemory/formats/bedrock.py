@@ -13,7 +13,6 @@ Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -34,6 +33,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
 from chatmemory.messages.contents import Content, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -51,7 +51,7 @@ _KINDS = (*_OF_MODEL, *_MEDIA, *_OTHERS)
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the list of turns in a value: the list itself, the `messages` of a request, or one
     response.
     """
@@ -62,7 +62,7 @@ def find(value: Any) -> RawTranscript | None:
     return find_turns(value, _are_turns, names=("id", "conversation_id"), beside=("system",))
 
 
-def _are_turns(value: Any) -> bool:
+def _are_turns(value: JsonValue) -> bool:
     """Whether a list has turns with Bedrock's blocks. Other providers' blocks have a type."""
     if not is_list_of(value, "role", "content"):
         return False
@@ -70,14 +70,14 @@ def _are_turns(value: Any) -> bool:
     return bool(blocks) and all(_kind(block) in _KINDS for block in blocks)
 
 
-def _kind(part: Any) -> str:
+def _kind(part: JsonValue) -> str:
     """Return the property that names a block's kind, or "" if it is not a block of Bedrock."""
     if not isinstance(part, dict) or not part or "type" in part:
         return ""
     return next((name for name in _KINDS if name in part), next(iter(part)))
 
 
-def _is_result(part: Any) -> bool:
+def _is_result(part: JsonValue) -> bool:
     return _kind(part) == "toolResult"
 
 
@@ -86,7 +86,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(_kind)
     is_result = staticmethod(_is_result)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         if "role" not in turn and "system" in turn:
             blocks = objects_in(turn, "system", "block")
             texts = [each.text for block in blocks for each in self.texts(block)]
@@ -106,13 +106,13 @@ class _Reader(TurnReader):
                 raise InvalidMessage(f"unknown role {role!r}: one of user, assistant, system")
         yield from self.joined(turn, read)
 
-    def is_model_part(self, block: Any) -> bool:
+    def is_model_part(self, block: JsonValue) -> bool:
         return _kind(block) in (*_OF_MODEL, "toolResult", *_MEDIA)
 
-    def texts(self, block: dict[str, Any]) -> list[TextContent]:
+    def texts(self, block: JsonDict) -> list[TextContent]:
         return [each for each in self.contents(block) if isinstance(each, TextContent)]
 
-    def contents(self, block: dict[str, Any]) -> list[Content]:
+    def contents(self, block: JsonDict) -> list[Content]:
         kind = _kind(block)
         body = block.get(kind)
         match kind:
@@ -133,7 +133,7 @@ class _Reader(TurnReader):
                 return [_media(_MEDIA[kind], object_in(body, f"{kind} must be an object"))]
         return []
 
-    def ai_message(self, blocks: list[Any]) -> AiMessage:
+    def ai_message(self, blocks: JsonList) -> AiMessage:
         texts: list[str] = []
         thoughts, calls = [], []
         for block in blocks:
@@ -149,7 +149,7 @@ class _Reader(TurnReader):
                 texts += [c.text if isinstance(c, TextContent) else "[image]" for c in found]
         return answer_of(texts, calls, thoughts)
 
-    def result(self, block: Any) -> ToolExecutionResultMessage:
+    def result(self, block: JsonValue) -> ToolExecutionResultMessage:
         body = object_in(block["toolResult"], "toolResult must be an object")
         id, name = self.calls.answered(text_in(body, "toolUseId"))
         parts = objects_in(body, "content", "block") if body.get("content") else []
@@ -160,12 +160,12 @@ class _Reader(TurnReader):
         return ToolExecutionResultMessage(id, name, contents or "", is_error)
 
 
-def _title(body: Any) -> list[str]:
+def _title(body: JsonValue) -> list[str]:
     title = body.get("title") if isinstance(body, dict) else None
     return [title] if isinstance(title, str) and title else []
 
 
-def _media(kind: str, body: dict[str, Any]) -> Content:
+def _media(kind: str, body: JsonDict) -> Content:
     source = dict_in(body, "source")
     text = text_in(source, "text")
     if text is not None:
@@ -185,35 +185,35 @@ class _Writer(BlockWriter):
     format = "bedrock"
     is_result = staticmethod(_is_result)
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"system": [{"text": self.beside_turns(message)}]}
 
-    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+    def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
         """Put the text of every system message into `system`."""
         beside["system"] = [*beside.get("system", ()), *value["system"]]
 
-    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> JsonDict:
         body = {"toolUseId": call.id, "name": call.name, "input": self.arguments(call)}
         return {"toolUse": body}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         id, content = self.call_of(message), self.parts(message.contents)
-        body: dict[str, Any] = {"toolUseId": id, "content": content}
+        body: JsonDict = {"toolUseId": id, "content": content}
         if message.is_error is not None:
             body["status"] = "error" if message.is_error else "success"
         yield {"role": "user", "content": [{"toolResult": body}]}
 
-    def block(self, text: str) -> dict[str, Any]:
+    def block(self, text: str) -> JsonDict:
         return {"text": text}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
-        source: dict[str, Any] = {"bytes": data_of(media)}
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict | None:
+        source: JsonDict = {"bytes": data_of(media)}
         if source["bytes"] is None:
             if not (media.url or "").startswith("s3://"):
                 return None  # Bedrock takes no other addresses
             source = {"s3Location": {"uri": media.url}}
         name = next(name for name, each in _MEDIA.items() if each == kind)
-        body: dict[str, Any] = {"format": _format(kind, media), "source": source}
+        body: JsonDict = {"format": _format(kind, media), "source": source}
         body |= {"name": "document"} if kind == "file" else {}
         return {name: body}
 

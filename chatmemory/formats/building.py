@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from chatmemory.formats.packed import Packed
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 from chatmemory.messages.sessions import Compaction, Session
 
@@ -96,7 +96,7 @@ class SessionBuilder:
         )
 
 
-def _both(newer: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, Any]:
+def _both(newer: JsonMap, older: JsonMap) -> JsonDict:
     """Return the attributes of two parts of an answer. Of the same detail, the older one stays."""
     found = {**newer, **older}
     for name in newer.keys() & older.keys():

@@ -14,24 +14,24 @@ together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.format import Refused
 from chatmemory.formats.times import said_at_of
 from chatmemory.formats.words import Beside
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
 _MESSAGES = ("messages", "input", "contents", "prompt")
 _ANSWERED = ("choices", "output", "content", "candidates", "error", "body", "message", "response")
 _SESSION = ("conversation_id", "session_id", "thread_id")
 
 
-def _finds(value: Any) -> bool:
+def _finds(value: JsonValue) -> bool:
     return isinstance(value, dict) and _call(value) is not None
 
 
-def _call(value: dict[str, Any]) -> Call | Refused | None:
+def _call(value: JsonDict) -> Call | Refused | None:
     if isinstance(value.get("custom_id"), str):
         return _of_batch(value, value["custom_id"])
     answer = _body(value.get("response"))
@@ -47,7 +47,7 @@ def _call(value: dict[str, Any]) -> Call | Refused | None:
     return Call(request, answer, session, at=at, beside=around)
 
 
-def _around(value: dict[str, Any]) -> dict[str, Any]:
+def _around(value: JsonDict) -> JsonDict:
     """Return what stands around a request and an answer. A request may be the value itself."""
     parts = {name: dict_in(value, name) for name in ("request", "response", "result")}
     found = {name: _BESIDE.without(each, "body") for name, each in parts.items() if "body" in each}
@@ -64,7 +64,7 @@ _BESIDE = Beside(
 )
 
 
-def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
+def _of_batch(value: JsonDict, id: str) -> Call | Refused | None:
     body, result = dict_in(value, "body"), dict_in(value, "result")
     answer = _body(value.get("response"))
     error = value.get("error") or result.get("error")
@@ -82,26 +82,26 @@ def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
     return None
 
 
-def _error_text(error: Any) -> str:
+def _error_text(error: JsonValue) -> str:
     inner = dict_in(error, "error") or dict_in({"error": error}, "error")
     return f"the batch has an error in place of the answer: {inner.get('message') or error}"
 
 
-def _body(value: Any) -> Any:
+def _body(value: JsonValue) -> JsonValue:
     """Return the body of a request or a response, which may be wrapped with its headers."""
     body = dict_in(value, "body")
     return body or value
 
 
-def _is_answer(value: Any) -> bool:
+def _is_answer(value: JsonValue) -> bool:
     return isinstance(value, dict) and not value.keys().isdisjoint(_ANSWERED)
 
 
-def _session(value: dict[str, Any]) -> str | None:
+def _session(value: JsonDict) -> str | None:
     return name_of(value, *_SESSION) or name_of(dict_in(value, "metadata"), *_SESSION)
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
+def _calls(values: Iterable[JsonValue]) -> Iterator[Call | Refused]:
     for value in values:
         if call := _call(value):
             yield call

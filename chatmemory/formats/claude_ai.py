@@ -10,8 +10,7 @@ Anthropic documents none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -30,6 +29,7 @@ from chatmemory.formats.parts import runs_of
 from chatmemory.formats.trees import format_of_tree, nodes_of
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -41,7 +41,7 @@ NAME = "claude_ai"
 _SILENT = ("token_budget", "flag")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     messages = dicts_in(value, "chat_messages")
     if not messages or not all("sender" in each for each in messages):
         return None
@@ -54,7 +54,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "uuid"), nodes)
 
 
-def _content_of(message: Any) -> Any:
+def _content_of(message: JsonValue) -> JsonValue:
     return _BESIDE.without(message) if isinstance(message, dict) else None
 
 
@@ -62,7 +62,7 @@ _BESIDE = Beside(texts=("input_mode",), wholes=("files_v2", "sync_sources", "fee
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonValue) -> Iterator[ChatMessage]:
         message = object_in(turn, "a message must be an object")
         blocks = dicts_in(message, "content")
         if not any(type_in(each) == "text" and each.get("text") for each in blocks):
@@ -83,16 +83,14 @@ class _Reader(Reader):
             case sender:
                 raise InvalidMessage(f"unknown sender {sender!r}: one of human, assistant")
 
-    def contents(self, block: dict[str, Any]) -> Iterator[TextContent]:
+    def contents(self, block: JsonDict) -> Iterator[TextContent]:
         texts = [block.get(name) for name in ("title", "text")]
         found = [TextContent(text) for text in texts if isinstance(text, str) and text]
         yield from found
         if not found and type_in(block) not in ("text", *_SILENT):
             self.lose(f"a block of type {type_in(block)!r}")
 
-    def assistant(
-        self, message: Mapping[str, Any], blocks: list[dict[str, Any]]
-    ) -> Iterator[ChatMessage]:
+    def assistant(self, message: JsonMap, blocks: list[JsonDict]) -> Iterator[ChatMessage]:
         about = self.about(message)
         for run in runs_of(blocks, lambda block: type_in(block) == "tool_result"):
             if type_in(run[0]) == "tool_result":
@@ -104,7 +102,7 @@ class _Reader(Reader):
         for each in _attached(message):
             yield AiMessage(each.text)
 
-    def answer(self, blocks: Iterable[dict[str, Any]], about: dict[str, Any]) -> AiMessage:
+    def answer(self, blocks: Iterable[JsonDict], about: JsonDict) -> AiMessage:
         texts: list[str] = []
         thoughts, calls = [], []
         for block in blocks:
@@ -118,7 +116,7 @@ class _Reader(Reader):
                     texts += [each.text for each in self.contents(block)]
         return answer_of([*filter(None, texts)], calls, thoughts, about)
 
-    def result(self, block: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, block: JsonDict) -> ToolExecutionResultMessage:
         id, name = text_in(block, "tool_use_id"), text_in(block, "name")
         content = block.get("content")
         parts = content if isinstance(content, list) else [content] if content else []
@@ -127,19 +125,19 @@ class _Reader(Reader):
         answered = self.calls.answered(id, name)
         return ToolExecutionResultMessage(*answered, contents or "", is_error)
 
-    def about(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def about(self, message: JsonMap) -> JsonDict:
         known = {name: message.get(name) for name in ("uuid", "created_at")}
         return {NAME: {name: each for name, each in known.items() if each is not None}}
 
 
-def _text_of(part: Any) -> str:
+def _text_of(part: JsonValue) -> str:
     """Return a part of a result as text. A part that has more than a text becomes JSON text."""
     if isinstance(part, dict) and type_in(part) == "text" and isinstance(part.get("text"), str):
         return str(part["text"])
     return arguments_text(part) or ""
 
 
-def _attached(message: Mapping[str, Any]) -> list[TextContent]:
+def _attached(message: JsonMap) -> list[TextContent]:
     found = []
     for each in dicts_in(message, "attachments"):
         mark = stand_in("file", text_in(each, "file_name")).text
@@ -150,7 +148,7 @@ def _attached(message: Mapping[str, Any]) -> list[TextContent]:
     return found + [stand_in("file", name) for name in names]
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: JsonValue) -> bool:
     return isinstance(value, dict) and "uuid" in value and value.get("chat_messages") == []
 
 

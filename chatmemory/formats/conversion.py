@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.formats.account import Account
@@ -28,6 +28,7 @@ from chatmemory.formats.times import known_times, said_at_of
 from chatmemory.formats.words import is_misplaced
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -51,9 +52,9 @@ class ReadMessage:
     """
 
     message: ChatMessage
-    values: Sequence[Any]
+    values: Sequence[JsonValue]
     joins: bool | None = None
-    response: Mapping[str, Any] | None = None
+    response: JsonMap | None = None
 
 
 class _Conversion:
@@ -88,7 +89,7 @@ class Reader(_Conversion, ABC):
         super().__init__()
         self.messages: list[ReadMessage] | Packed[ReadMessage] = []
 
-    def read_all(self, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def read_all(self, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         """Return the messages of all turns. Raises UnreadableTranscript with the index of a turn.
 
         `after` are the messages before them, whose open calls they may answer.
@@ -100,7 +101,7 @@ class Reader(_Conversion, ABC):
         self.calls.continue_from(after)
         places: list[int] = []
         times: list[datetime | None] = []
-        about: Mapping[str, Any] | None = None  # data about an answer, kept by its first message
+        about: JsonMap | None = None  # data about an answer, kept by its first message
         for index, turn in account.each():
             self.at(index)
             before = len(self.messages), len(self.losses)
@@ -131,7 +132,7 @@ class Reader(_Conversion, ABC):
         )
 
     @abstractmethod
-    def read(self, turn: Any) -> Iterable[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonValue) -> Iterable[ChatMessage | ReadMessage]:
         """Return the messages of one turn. Raises InvalidMessage."""
 
     def add(self, read: ReadMessage) -> None:
@@ -149,7 +150,7 @@ class Reader(_Conversion, ABC):
         """Return the messages, after the last turn."""
         return self.messages
 
-    def expect(self, value: Mapping[str, Any], *read: str) -> None:
+    def expect(self, value: JsonMap, *read: str) -> None:
         """Record every property that is not in `read` as a loss."""
         self.losses += unread(self._place, value, read, self._turn)
 
@@ -179,13 +180,11 @@ class Writer(_Conversion, ABC):
 
         Custom messages and foreign attributes are losses.
         """
-        beside: dict[str, Any] = {}
+        beside: JsonDict = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
 
-    def _values(
-        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
-    ) -> Iterator[dict[str, Any]]:
-        last: dict[str, Any] | None = None  # the next message may join it
+    def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
+        last: JsonDict | None = None  # the next message may join it
         for index, message in enumerate(messages):
             self.at(index)
             own = self._own(message)
@@ -202,7 +201,7 @@ class Writer(_Conversion, ABC):
         if last is not None:
             yield last
 
-    def _own(self, message: ChatMessage) -> Mapping[str, Any]:
+    def _own(self, message: ChatMessage) -> JsonMap:
         """Return the attribute that has the format's name; other attributes are losses."""
         attributes = getattr(message, "attributes", {})
         if not isinstance(message, CustomMessage):
@@ -211,13 +210,13 @@ class Writer(_Conversion, ABC):
                     self.lose(f"attributes.{name}")
         return format_attribute(message, self.format)
 
-    def _values_of(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
+    def _values_of(self, message: ChatMessage, own: JsonMap) -> JsonList:
         """Return the values of a message with the details that only this format can express."""
         known = len(self.losses)
         written = self._written(message)
         if "differs" not in own:
             return written
-        restored: Any = None
+        restored: JsonValue = None
         with suppress(ValueError):
             restored = applied(own["differs"], written, sources_of(message))
         if not isinstance(restored, list) or not all(map(self.is_value, restored)):
@@ -226,7 +225,7 @@ class Writer(_Conversion, ABC):
         del self.losses[known:]  # the difference restores what this would lose
         return restored
 
-    def _written(self, message: ChatMessage) -> list[dict[str, Any]]:
+    def _written(self, message: ChatMessage) -> list[JsonDict]:
         if isinstance(message, CustomMessage):
             self.lose(f"a whole {message.type} message")
             return []
@@ -247,7 +246,7 @@ class Writer(_Conversion, ABC):
             return message
         return with_attributes(message, {**attributes, self.format: own})
 
-    def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
+    def write(self, message: ChatMessage) -> Iterable[JsonDict]:
         """Return the JSON values of one message, which is never a custom one.
 
         Each kind of message has a method, unless a subclass overrides this one. If neither a role
@@ -268,30 +267,30 @@ class Writer(_Conversion, ABC):
                 return self.result(message)
         return ()
 
-    def system(self, message: SystemMessage) -> Iterable[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterable[JsonDict]:
         raise NotImplementedError
 
-    def user(self, message: UserMessage) -> Iterable[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterable[JsonDict]:
         raise NotImplementedError
 
-    def answer(self, message: AiMessage) -> Iterable[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterable[JsonDict]:
         raise NotImplementedError
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterable[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterable[JsonDict]:
         raise NotImplementedError
 
-    def is_value(self, value: Any) -> bool:
+    def is_value(self, value: JsonValue) -> bool:
         """Whether `join` can take a value of a message's attributes. Clients may have sent it."""
         return isinstance(value, dict)
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         """Add a value to the previous value, and return whether both are one value now.
 
         `joins` is True if both were read from one value. Most formats never join values.
         """
         return False
 
-    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+    def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
         """Add a value beside the list of turns. An earlier value of the same name is replaced."""
         beside.update(value)
 
@@ -336,24 +335,24 @@ _FIELDS = {
 }
 
 
-def format_attribute(message: ChatMessage, format: str) -> Mapping[str, Any]:
+def format_attribute(message: ChatMessage, format: str) -> JsonMap:
     """Return the attribute of a message that has a format's name. Clients may have sent it."""
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
 
 
 def two_way(
-    find: Callable[[Any], RawTranscript | None],
+    find: Callable[[JsonValue], RawTranscript | None],
     reader: type[Reader],
     writer: type[Writer],
     *,
-    plain: Callable[[Any], Any] | None = None,
-    claims: Callable[[Any], bool] | None = None,
+    plain: Callable[[LibraryValue], JsonValue] | None = None,
+    claims: Callable[[JsonValue], bool] | None = None,
 ) -> Format:
     """Return a format that has a reader and a writer. Its name is the writer's."""
     reader.format, reader.writer = writer.format, writer
 
-    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         return reader().read_all(turns, after)
 
     def render(messages: Iterable[ChatMessage]) -> Rendering:
@@ -363,8 +362,8 @@ def two_way(
 
 
 def find_turns(
-    value: Any,
-    are_turns: Callable[[Any], bool],
+    value: JsonValue,
+    are_turns: Callable[[JsonValue], bool],
     *,
     within: Collection[str] = ("messages",),
     names: Collection[str] = ("id",),
@@ -387,7 +386,7 @@ def find_turns(
     return None
 
 
-def is_list_of(value: Any, *keys: str) -> bool:
+def is_list_of(value: JsonValue, *keys: str) -> bool:
     """Return whether a value is a list whose first item is an object with all these keys."""
     return (
         is_list(value)
@@ -397,7 +396,7 @@ def is_list_of(value: Any, *keys: str) -> bool:
     )
 
 
-def name_of(value: Mapping[str, Any], *keys: str) -> str | None:
+def name_of(value: JsonMap, *keys: str) -> str | None:
     """Return the first of these properties that can be a conversation's id: text or a number."""
     for key in keys:
         found = value.get(key)
@@ -407,7 +406,7 @@ def name_of(value: Mapping[str, Any], *keys: str) -> str | None:
 
 
 def unread(
-    where: str, value: Mapping[str, Any], read: Collection[str], turn: int | None = None
+    where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
     """Yield a loss for each property that is not in `read` and holds something, and for an object
     where a text should be, such as an id.
@@ -418,14 +417,14 @@ def unread(
             yield Loss(where, f"the property {name!r}", turn)
 
 
-def object_in(value: Any, what: str) -> dict[str, Any]:
+def object_in(value: JsonValue, what: str) -> JsonDict:
     """Return the value, which must be a JSON object. Raises InvalidMessage."""
     if not isinstance(value, dict):
         raise InvalidMessage(what)
     return value
 
 
-def objects_in(value: Mapping[str, Any], name: str, each: str = "part") -> list[dict[str, Any]]:
+def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
     """Return a property that must be a list of objects. Raises InvalidMessage."""
     found = value.get(name)
     if not isinstance(found, list):
@@ -433,24 +432,24 @@ def objects_in(value: Mapping[str, Any], name: str, each: str = "part") -> list[
     return [object_in(item, f"a {each} must be an object") for item in found]
 
 
-def list_in(value: Any, name: str) -> list[Any]:
+def list_in(value: JsonValue, name: str) -> JsonList:
     """Return a property of an object if it is a list, else an empty list."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
-def dicts_in(value: Any, name: str) -> list[dict[str, Any]]:
+def dicts_in(value: JsonValue, name: str) -> list[JsonDict]:
     """Return the objects in the list under a name. Other values of the list are left out."""
     return [each for each in list_in(value, name) if isinstance(each, dict)]
 
 
-def dict_in(value: Any, name: str) -> dict[str, Any]:
+def dict_in(value: JsonValue, name: str) -> JsonDict:
     """Return a property of an object if it is an object, else an empty object."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
 
-def text_in(value: Mapping[str, Any], *names: str) -> str | None:
+def text_in(value: JsonMap, *names: str) -> str | None:
     """Return the first of these properties that has text; each must be a string or missing.
 
     Raises InvalidMessage.
@@ -469,7 +468,7 @@ def text_in(value: Mapping[str, Any], *names: str) -> str | None:
 _TEXTS = ("text", "content", "value")
 
 
-def part_text(part: Mapping[str, Any], name: str = "text") -> str:
+def part_text(part: JsonMap, name: str = "text") -> str:
     """Return the text of a text part: under the given name, or where other formats have it.
 
     Raises InvalidMessage if the part has something else in place of a text.
@@ -490,18 +489,18 @@ def part_text(part: Mapping[str, Any], name: str = "text") -> str:
     return ""
 
 
-def type_in(part: Any) -> str:
+def type_in(part: JsonValue) -> str:
     """Return the type of a part, or "" if it has none."""
     type = part.get("type") if isinstance(part, dict) else None
     return type if isinstance(type, str) else ""
 
 
-def first_in(value: Mapping[str, Any], *names: str) -> Any:
+def first_in(value: JsonMap, *names: str) -> JsonValue:
     """Return the first of these properties that is present, or None."""
     return next((value[name] for name in names if name in value), None)
 
 
-def nothing_in(what: str, parts: str, types: Iterable[Any]) -> InvalidMessage:
+def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
     """Return the error for a message without a readable part; it names the types of the parts."""
     names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{names}")
@@ -511,7 +510,7 @@ def answer_of(
     texts: Sequence[str],
     calls: Iterable[ToolExecutionRequest],
     thoughts: Iterable[str | None],
-    attributes: Mapping[str, Any] | None = None,
+    attributes: JsonMap | None = None,
 ) -> AiMessage:
     """Return the message of a model's texts and thoughts, joined by line breaks."""
     text = "\n".join(texts) if texts else None
@@ -527,7 +526,7 @@ def stand_in(kind: str, name: str | None) -> TextContent:
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 
 
-def arguments_text(value: Any) -> str | None:
+def arguments_text(value: JsonValue) -> str | None:
     """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage."""
     if value is None or isinstance(value, str):
         return value
@@ -538,13 +537,15 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
-def json_object(text: str) -> dict[str, Any] | None:
+def json_object(text: str) -> JsonDict | None:
     """Return the JSON object of a text, or None for any other text."""
     value = decoded(text)
     return value if isinstance(value, dict) else None
 
 
-def plain_values(value: Any, dump: Callable[[Any], Any] | None = None) -> Any:
+def plain_values(
+    value: LibraryValue, dump: Callable[[LibraryValue], JsonValue] | None = None
+) -> JsonValue:
     """Return objects of a library as JSON values, in lists and objects too.
 
     Most providers' objects are Pydantic's. Without `dump` they are dumped as they were set.
@@ -564,7 +565,7 @@ def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
     return frozenset(call.id for call in calls if call is not None and call.id)
 
 
-def _ids_in(turns: Sequence[Any]) -> frozenset[str]:
+def _ids_in(turns: Sequence[JsonValue]) -> frozenset[str]:
     """Return the ids in turns and their parts. Nothing else is checked: reading does this later."""
     ids: set[str] = set()
     for turn in turns:
@@ -572,7 +573,7 @@ def _ids_in(turns: Sequence[Any]) -> frozenset[str]:
     return frozenset(ids)
 
 
-def _ids_within(turn: Any) -> set[str]:
+def _ids_within(turn: JsonValue) -> set[str]:
     ids: set[str] = set()
     level = [turn]
     for _ in range(5):  # a turn, its list of parts, a part, a call in it, and what the call holds
@@ -613,7 +614,9 @@ class Calls:
         self._waiting[id] = None
         return id
 
-    def request(self, id: str | None, name: str | None, arguments: Any) -> ToolExecutionRequest:
+    def request(
+        self, id: str | None, name: str | None, arguments: JsonValue
+    ) -> ToolExecutionRequest:
         """Return a new call, whose arguments are JSON values or text. Raises InvalidMessage."""
         return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 

@@ -8,8 +8,6 @@ shapes: published lines of transcripts of 2026, and readers of other programs.
 
 from __future__ import annotations
 
-from typing import Any
-
 from chatmemory.formats.conversion import (
     answer_of,
     arguments_text,
@@ -25,6 +23,7 @@ from chatmemory.formats.parts import runs_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.messages.contents import TextContent
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import UserMessage
 
 NAME = "cursor"
@@ -36,18 +35,18 @@ _TIME, _TIME_END = "<timestamp>", "</timestamp>"
 SILENT = {"turn_ended": NOT_KNOWN}
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     records = records_in(value)
     is_transcript = any(_is_message(each) for each in records) and all(map(is_record, records))
     return RawTranscript(None, records) if is_transcript else None
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: JsonValue) -> bool:
     """Whether a value may be a message or an event: it has a role or a type."""
     return isinstance(value, dict) and any(isinstance(value.get(n), str) for n in ("role", "type"))
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: JsonValue) -> bool:
     if not isinstance(value, dict) or not value.keys() <= {"role", "message", "type", "ts", "id"}:
         return False
     message = value.get("message")
@@ -56,7 +55,7 @@ def _is_message(value: Any) -> bool:
     )
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the blocks of a message. The time that Cursor puts before a question is no word."""
     if record.get("type") not in (None, "turn_ended", "message"):
         return None
@@ -70,7 +69,7 @@ def content_of(record: Any) -> Any:
     return [_query_in("\n".join(texts))[0], others, beside]
 
 
-def _is_text(block: Any) -> bool:
+def _is_text(block: JsonValue) -> bool:
     return type_in(block) == "text" and isinstance(block.get("text"), str)
 
 
@@ -82,7 +81,7 @@ class _Reader(SessionReader):
         self.miss(_UNRECORDED)
         self._waiting: list[str | None] = []  # ids of calls without a result
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         if record.get("type") == "turn_ended":
             self.end_calls()
             return
@@ -97,14 +96,14 @@ class _Reader(SessionReader):
             else:
                 self.assistant(run)
 
-    def user(self, blocks: list[dict[str, Any]]) -> None:
+    def user(self, blocks: list[JsonDict]) -> None:
         self.end_calls()
         texts = [text_in(each, "text") or "" for each in blocks if type_in(each) == "text"]
         text, about = _query_in("\n".join(texts))
         if text:
             self.add(UserMessage(text, attributes=self.own(about)))
 
-    def assistant(self, blocks: list[dict[str, Any]]) -> None:
+    def assistant(self, blocks: list[JsonDict]) -> None:
         self.end_calls()
         texts = [text_in(each, "text") or "" for each in blocks if type_in(each) == "text"]
         thoughts = [
@@ -119,7 +118,7 @@ class _Reader(SessionReader):
             self.add(answer_of([*filter(None, texts)], calls, thoughts))
         self._waiting = [each.id for each in calls]
 
-    def tool_result(self, block: dict[str, Any]) -> None:
+    def tool_result(self, block: JsonDict) -> None:
         id = text_in(block, "tool_use_id") or next(iter(self._waiting), None)
         self._waiting = [each for each in self._waiting if each != id]
         content = block.get("content")
@@ -149,7 +148,7 @@ def _query_in(text: str) -> tuple[str, dict[str, str]]:
     return text, about
 
 
-def type_of(record: Any) -> str:
+def type_of(record: JsonValue) -> str:
     return str(record.get("type") or record.get("role"))
 
 

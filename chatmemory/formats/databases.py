@@ -10,11 +10,12 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 from urllib.parse import quote
 
 from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.messages.codec import JsonBounds, load_json
+from chatmemory.messages.json_values import JsonValue
 
 MAGIC = b"SQLite format 3\x00"
 _MODES = slice(18, 20)  # the bytes of the header that say whether there is a write-ahead log
@@ -29,7 +30,7 @@ class KnownDatabase:
 
     format: str
     tables: frozenset[str]
-    sessions: Callable[[sqlite3.Connection, Callable[[str], Any]], Iterator[Any]]
+    sessions: Callable[[sqlite3.Connection, Callable[[str], JsonValue]], Iterator[JsonValue]]
 
 
 def is_database(content: str | bytes | IO[bytes]) -> bool:
@@ -45,7 +46,7 @@ def is_database(content: str | bytes | IO[bytes]) -> bool:
 
 def sessions_of(
     content: bytes | IO[bytes], bounds: JsonBounds | None
-) -> tuple[str, Iterator[Any]] | None:
+) -> tuple[str, Iterator[JsonValue]] | None:
     """Return the format of a database, and its sessions; None if the database is of no known
     program. Raises UnreadableTranscript.
     """
@@ -90,12 +91,12 @@ def _opened(content: bytes | IO[bytes]) -> sqlite3.Connection:
     return connection
 
 
-def _reader(bounds: JsonBounds | None) -> Callable[[str], Any]:
+def _reader(bounds: JsonBounds | None) -> Callable[[str], JsonValue]:
     """Return the function that decodes the JSON of a column. It raises UnreadableTranscript."""
     most = bounds.each if bounds else None
     total = 0
 
-    def read(text: Any) -> Any:
+    def read(text: JsonValue) -> JsonValue:
         nonlocal total
         if not isinstance(text, str):
             return None
@@ -111,8 +112,8 @@ def _reader(bounds: JsonBounds | None) -> Callable[[str], Any]:
 
 
 def _sessions(
-    connection: sqlite3.Connection, known: KnownDatabase, read: Callable[[str], Any]
-) -> Iterator[Any]:
+    connection: sqlite3.Connection, known: KnownDatabase, read: Callable[[str], JsonValue]
+) -> Iterator[JsonValue]:
     try:
         with closing(connection):
             yield from known.sessions(connection, read)
@@ -122,7 +123,9 @@ def _sessions(
         ) from error
 
 
-def _of_opencode(connection: sqlite3.Connection, read: Callable[[str], Any]) -> Iterator[Any]:
+def _of_opencode(
+    connection: sqlite3.Connection, read: Callable[[str], JsonValue]
+) -> Iterator[JsonValue]:
     columns = _columns(connection, "session")
     names = [each for each in ("id", "title", "directory", "version", "revert") if each in columns]
     rows = connection.execute(f"SELECT {', '.join(names)} FROM session ORDER BY id")  # noqa: S608
@@ -147,7 +150,9 @@ def _of_opencode(connection: sqlite3.Connection, read: Callable[[str], Any]) -> 
         yield {"info": info, "messages": found}
 
 
-def _of_goose(connection: sqlite3.Connection, read: Callable[[str], Any]) -> Iterator[Any]:
+def _of_goose(
+    connection: sqlite3.Connection, read: Callable[[str], JsonValue]
+) -> Iterator[JsonValue]:
     columns = _columns(connection, "messages")
     metadata = "metadata_json" if "metadata_json" in columns else "NULL"
     sessions = connection.execute("SELECT id, working_dir FROM sessions ORDER BY id")
@@ -173,7 +178,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
-def _with_id(id: str, value: Any) -> Any:
+def _with_id(id: str, value: JsonValue) -> JsonValue:
     return {"id": id, **value} if isinstance(value, dict) else value
 
 

@@ -28,10 +28,10 @@ import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 from zlib import crc32
 
 from chatmemory.messages.contents import Content, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -41,7 +41,7 @@ from chatmemory.messages.message import (
 )
 
 Texts = Mapping[str, str]
-_NOTHING: Any = object()
+_NOTHING: JsonValue = object()
 _REPEATS = 100  # how often holes may repeat one message's texts: a bound against hostile input
 
 # The properties in which formats write texts, arguments and results.
@@ -73,7 +73,7 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
                 yield f"arguments.{i}", call.arguments if call else None
 
 
-def texts_in(value: Any, name: str = "") -> Iterator[str]:
+def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
     """Yield the strings of a JSON value at the places where formats write texts."""
     if isinstance(value, dict):
         for key, each in value.items():
@@ -98,7 +98,7 @@ def _data_of(content: Content | None) -> str | None:
     return media.base64_data or media.url if media else None
 
 
-def _json_of(texts: Texts) -> dict[str, Any]:
+def _json_of(texts: Texts) -> JsonDict:
     """Return the texts that are JSON objects or lists, decoded, by their names."""
     found = {}
     for name, text in texts.items():
@@ -108,7 +108,7 @@ def _json_of(texts: Texts) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def difference(written: Any, original: Any, texts: Texts) -> dict[str, Any] | None:
+def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDict | None:
     """Return the difference from the written value to the original; None if they are equal."""
     first = _Difference(texts)
     found = first.of(written, original, "")
@@ -127,7 +127,7 @@ class _Difference:
         self._room = _REPEATS * sum(map(len, texts.values()))
         self.in_holes: set[str] = set()
 
-    def of(self, written: Any, original: Any, name: str) -> dict[str, Any] | None:
+    def of(self, written: JsonValue, original: JsonValue, name: str) -> JsonDict | None:
         """Return the difference of two values of the property `name`."""
         if _same(written, original):
             return None
@@ -141,18 +141,18 @@ class _Difference:
             return self._of_lists(written, original)
         return self._instead(written, original, name)
 
-    def _instead(self, written: Any, original: Any, name: str) -> dict[str, Any]:
+    def _instead(self, written: JsonValue, original: JsonValue, name: str) -> JsonDict:
         hollow = self._hollow(original, name)
         return {"=": hollow, **self._guard(written, hollow != original)}
 
-    def _guard(self, written: Any, has_holes: bool = False) -> dict[str, int]:
+    def _guard(self, written: JsonValue, has_holes: bool = False) -> dict[str, int]:
         """Return the mark of a written value that is replaced, or the mark of its shape."""
         if has_holes or not self._moved.isdisjoint(_strings(written)):
             return {"like": _mark(_shape(written, self._values))}
         return {"was": _mark(written)}
 
-    def _of_objects(self, written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _of_objects(self, written: JsonDict, original: JsonDict) -> JsonDict:
+        found: JsonDict = {}
         for name, value in original.items():
             if name not in written:
                 found[name] = {"=": self._hollow(value, name)}
@@ -161,7 +161,7 @@ class _Difference:
         gone = (name for name in written if name not in original)
         return {"in": found | {name: self._guard(written[name]) for name in gone}}
 
-    def _of_lists(self, written: list[Any], original: list[Any]) -> dict[str, Any]:
+    def _of_lists(self, written: JsonList, original: JsonList) -> JsonDict:
         labelled = _labelled(written)
         partners = _partners(labelled, original)
         items = [
@@ -175,13 +175,13 @@ class _Difference:
         ]
         return {"items": items + gone}
 
-    def _item(self, labelled: Mapping[str, Any], label: str | None, original: Any) -> Any:
+    def _item(self, labelled: JsonMap, label: str | None, original: JsonValue) -> JsonValue:
         if label is None:
             return {"=": self._hollow(original, "")}
         inner = self.of(labelled[label], original, "")
         return label if inner is None else {"at": label, **inner}
 
-    def _hollow(self, value: Any, name: str) -> Any:
+    def _hollow(self, value: JsonValue, name: str) -> JsonValue:
         """Return an original value with holes in place of the message's texts."""
         if isinstance(value, str):
             return self._hole(value) if name in _TEXT or name in _MEDIA else value
@@ -195,7 +195,7 @@ class _Difference:
             return {"$": hollow} if "$" in value else hollow
         return value
 
-    def _hole(self, original: str) -> Any:
+    def _hole(self, original: str) -> JsonValue:
         """Return a hole for a string that is one of the texts, a piece of one, or around one.
 
         The next piece is looked for after the last one, and then from the beginning, since a text
@@ -221,7 +221,7 @@ class _Difference:
                 return {**self._whole(source), "before": before, "after": after}
         return original
 
-    def _whole(self, source: str) -> dict[str, Any]:
+    def _whole(self, source: str) -> JsonDict:
         length = len(self._texts[source])
         self._moved_now(source, length)
         return {"$": [source, 0, length, length]}
@@ -240,7 +240,7 @@ class _Difference:
         return source
 
 
-def applied(difference: Any, written: Any, texts: Texts) -> Any:
+def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
     """Return the original value. The written value wins where its message has been edited.
 
     Raises ValueError if `difference` did not make it: clients can send any attributes.
@@ -258,7 +258,7 @@ class _Applied:
         self._values = _json_of(texts)
         self._room = _REPEATS * sum(map(len, texts.values()))
 
-    def to(self, difference: Mapping[str, Any] | None, written: Any) -> Any:
+    def to(self, difference: JsonMap | None, written: JsonValue) -> JsonValue:
         match difference:
             case {"in": dict(properties)} if isinstance(written, dict):
                 return self._object(properties, written)
@@ -274,7 +274,7 @@ class _Applied:
                 return _NOTHING
         return written
 
-    def _object(self, properties: Mapping[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+    def _object(self, properties: JsonMap, written: JsonDict) -> JsonDict:
         found = dict(written)
         for name, inner in properties.items():
             is_added = inner.keys() == {"="}
@@ -282,7 +282,7 @@ class _Applied:
                 found[name] = self.to(inner, written.get(name))
         return {name: value for name, value in found.items() if value is not _NOTHING}
 
-    def _list(self, items: Sequence[Any], written: list[Any]) -> list[Any]:
+    def _list(self, items: Sequence[JsonValue], written: JsonList) -> JsonList:
         labelled = _labelled(written)
         found = []
         for item in items:
@@ -294,7 +294,7 @@ class _Applied:
                 found.append(self.to(inner, labelled.pop(label)))
         return [value for value in (*found, *labelled.values()) if value is not _NOTHING]
 
-    def _filled(self, value: Any) -> Any:
+    def _filled(self, value: JsonValue) -> JsonValue:
         """Return a value with the message's texts in its holes, and without holes that have no
         text.
         """
@@ -316,14 +316,14 @@ class _Applied:
         is_whole = not gone or (has_lists and all(isinstance(each, list) for each in gone))
         return left if is_whole else _NOTHING
 
-    def _text(self, source: str, start: int, end: int, length: int) -> Any:
+    def _text(self, source: str, start: int, end: int, length: int) -> JsonValue:
         """Return the text of a hole. An edited text fills the first of its holes as a whole."""
         text = self._texts.get(source, "")
         if len(text) == length:
             return self._taken(text[start:end])
         return self._taken(text) if start == 0 and text else _NOTHING
 
-    def _value(self, source: str) -> Any:
+    def _value(self, source: str) -> JsonValue:
         """Return the JSON value of a text, or the text itself if it is no longer JSON."""
         text = self._taken(self._texts.get(source, ""))
         return self._values.get(source, text or _NOTHING)
@@ -335,7 +335,7 @@ class _Applied:
         return text
 
 
-def names_in(difference: Any) -> list[str]:
+def names_in(difference: JsonValue) -> list[str]:
     """Return the names of the properties and the kinds of the items in a difference, each once."""
     names: dict[str, None] = {}
     waiting = [("", difference)]
@@ -353,7 +353,7 @@ def names_in(difference: Any) -> list[str]:
     return list(names)
 
 
-def _labelled(items: Sequence[Any]) -> dict[str, Any]:
+def _labelled(items: Sequence[JsonValue]) -> JsonDict:
     """Return items by labels, which have their kind and their number within it."""
     counts: Counter[str] = Counter()
     labelled = {}
@@ -367,7 +367,7 @@ def _labelled(items: Sequence[Any]) -> dict[str, Any]:
 _NAMES_OF_KINDS = ("role", "type", "part_kind", "kind")
 
 
-def _kind(item: Any) -> str:
+def _kind(item: JsonValue) -> str:
     """Return the role or type of an object, else the name of its first property.
 
     Writers write the property that tells the kind first, in any order of the others.
@@ -378,7 +378,7 @@ def _kind(item: Any) -> str:
     return named if isinstance(named, str) else next(iter(item), "")
 
 
-def _partners(labelled: Mapping[str, Any], original: Sequence[Any]) -> dict[int, str]:
+def _partners(labelled: JsonMap, original: Sequence[JsonValue]) -> dict[int, str]:
     """Return the label of the written item for each place: one of its kind, else any free one."""
     labels = list(labelled)
     free: dict[str, deque[int]] = {}  # places of labels by kind: a scan for each would be quadratic
@@ -394,13 +394,13 @@ def _partners(labelled: Mapping[str, Any], original: Sequence[Any]) -> dict[int,
     return partners | {place: labels[n] for place, n in zip(alone, left, strict=False)}
 
 
-def _is_of_kind(value: Any, kind: str) -> bool:
+def _is_of_kind(value: JsonValue, kind: str) -> bool:
     if not isinstance(value, dict):
         return _kind(value) == kind
     return _kind(value) == kind or (kind in value and value.keys().isdisjoint(_NAMES_OF_KINDS))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: JsonValue, other: JsonValue) -> bool:
     """Whether two values are equal as JSON, where 1 is neither true nor 1.0."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
@@ -409,12 +409,12 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and (isinstance(one, str) or repr(one) == repr(other))
 
 
-def _mark(value: Any) -> int:
+def _mark(value: JsonValue) -> int:
     """Return a number that identifies a value."""
     return crc32(_spelt(value).encode("utf-8", "surrogatepass"))
 
 
-def _shape(value: Any, values: Mapping[str, Any]) -> Any:
+def _shape(value: JsonValue, values: JsonMap) -> JsonValue:
     """Return a value with "…" in place of its texts, and of the decoded texts `values`."""
     if isinstance(value, dict | list) and any(_same(value, each) for each in values.values()):
         return "…"
@@ -425,7 +425,7 @@ def _shape(value: Any, values: Mapping[str, Any]) -> Any:
     return "…" if value and isinstance(value, str) else value
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: JsonValue) -> Iterator[str]:
     """Yield the strings in a value, and the JSON text of its objects and lists."""
     if isinstance(value, str):
         yield value
@@ -435,5 +435,5 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-def _spelt(value: Any) -> str:
+def _spelt(value: JsonValue) -> str:
     return "" if value is _NOTHING else json.dumps(value, sort_keys=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Session
 
@@ -37,8 +38,8 @@ class SkippedTurn:
 class Response:
     """A turn that is a provider's answer, and the provider's data `about` it."""
 
-    turn: Any
-    about: Mapping[str, Any]
+    turn: JsonValue
+    about: JsonMap
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,18 @@ class Node:
 
     id: str
     parent: str | None
-    value: Any
+    value: JsonValue
     is_shown: bool = True
 
 
-def unwrapped(turn: Any) -> Any:
+def unwrapped(turn: JsonValue) -> JsonValue:
     """Return the value of a turn that is an answer or a node of a tree; others are values."""
     if isinstance(turn, Response):
         return turn.turn
     return turn.value if isinstance(turn, Node) else turn
 
 
-def kind_of(record: Any) -> str:
+def kind_of(record: JsonValue) -> str:
     """Return the type of a record as most formats name it, or "none"."""
     names = ("type", "kind", "role", "sender", "from")
     found = (record.get(name) for name in names) if isinstance(record, dict) else ()
@@ -76,7 +77,7 @@ class RawTranscript:
     """
 
     name: str | None
-    turns: Sequence[Any]
+    turns: Sequence[JsonValue]
     losses: tuple[Loss, ...] = ()
     places: Sequence[int] = ()
 
@@ -132,7 +133,7 @@ class Rendered:
     `{"system": …, "messages": […]}`, or the whole text of a format that writes text.
     """
 
-    value: list[dict[str, Any]] | dict[str, Any] | str
+    value: list[JsonDict] | JsonDict | str
     losses: tuple[Loss, ...] = ()
 
 
@@ -144,10 +145,10 @@ class Rendering:
     beside the list, complete after the last value. If it `is_text`, the values are strings to join.
     """
 
-    values: Iterable[Any]
+    values: Iterable[JsonValue]
     losses: Sequence[Loss] = ()
     within: str = ""
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    beside: JsonMap = field(default_factory=dict)
     is_text: bool = False
 
     def whole(self) -> Rendered:
@@ -183,7 +184,7 @@ class Kinds:
     of its program that is known to write it, or `NOT_KNOWN`.
     """
 
-    of: Callable[[Any], str]
+    of: Callable[[JsonValue], str]
     silent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -233,18 +234,18 @@ class Format:
     """
 
     name: str
-    find: Callable[[Any], RawTranscript | None]
-    parse: Callable[[Sequence[Any], Iterable[ChatMessage]], Transcript]
+    find: Callable[[JsonValue], RawTranscript | None]
+    parse: Callable[[Sequence[JsonValue], Iterable[ChatMessage]], Transcript]
     render: Callable[[Iterable[ChatMessage]], Rendering] | None = None
-    plain: Callable[[Any], Any] | None = None
-    claims: Callable[[Any], bool] | None = None
+    plain: Callable[[LibraryValue], JsonValue] | None = None
+    claims: Callable[[JsonValue], bool] | None = None
     is_text: bool = False
-    is_record: Callable[[Any], bool] | None = None
-    session_of: Callable[[Any], str | None] | None = None
-    find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
-    content_of: Callable[[Any], Any] | None = None
+    is_record: Callable[[JsonValue], bool] | None = None
+    session_of: Callable[[JsonValue], str | None] | None = None
+    find_each: Callable[[JsonValue], Sequence[RawTranscript]] | None = None
+    content_of: Callable[[JsonValue], JsonValue] | None = None
     kinds: Kinds | None = None
-    is_empty: Callable[[Any], bool] | None = None
+    is_empty: Callable[[JsonValue], bool] | None = None
     reads_streams: bool = False
     is_whole: bool = False
-    conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None
+    conversations: Callable[[Iterable[JsonValue]], Iterator[Transcript | Refused]] | None = None

@@ -12,10 +12,9 @@ snake_case again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from mimetypes import guess_type
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -40,6 +39,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Loss, RawTranscript, Response
 from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content, mime_type_of
 from chatmemory.messages.contents import Content, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -63,7 +63,7 @@ _CODE = "code_execution"
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the list of turns in a value: the list itself, the `contents` of an object, or one
     response.
     """
@@ -76,21 +76,21 @@ def find(value: Any) -> RawTranscript | None:
     return find_turns(value, _are_turns, within=("contents",), names=names, beside=_SYSTEM)
 
 
-def _are_turns(value: Any) -> bool:
+def _are_turns(value: JsonValue) -> bool:
     """Whether a list begins with a turn of Gemini's parts. Other providers' parts have a type."""
-    parts: Any = value[0]["parts"] if is_list_of(value, "parts") else None
+    parts: JsonValue = value[0]["parts"] if is_list_of(value, "parts") else None
     if not is_list_of(parts) or not {"type", "part_kind"}.isdisjoint(parts[0]):
         return False
     return _kind(parts[0]) in _KINDS
 
 
-def _is_candidate(value: dict[str, Any]) -> bool:
+def _is_candidate(value: JsonDict) -> bool:
     """Whether an object is an answer; one that was stopped may have no content."""
     is_answer = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
     return is_answer and isinstance(value.get("content") or {}, dict)
 
 
-def _is_stream(chunks: Sequence[Any]) -> bool:
+def _is_stream(chunks: Sequence[JsonValue]) -> bool:
     """Return whether responses are the chunks of one answer: only the last one has an end."""
     ends = [
         bool(first_in(first, "finishReason", "finish_reason"))
@@ -100,12 +100,12 @@ def _is_stream(chunks: Sequence[Any]) -> bool:
     return all(isinstance(each, dict) for each in chunks) and not any(ends[:-1])
 
 
-def _joined(chunks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _joined(chunks: Sequence[JsonDict]) -> JsonDict:
     """Return the answer of a stream. Texts that follow each other, and thoughts, are one part."""
-    whole: dict[str, Any] = {}
-    answer: dict[str, Any] = {}
-    parts: list[dict[str, Any]] = []
-    others: list[Any] = []
+    whole: JsonDict = {}
+    answer: JsonDict = {}
+    parts: list[JsonDict] = []
+    others: JsonList = []
     for chunk in chunks:
         whole |= chunk
         candidates = dicts_in(chunk, "candidates")
@@ -120,11 +120,11 @@ def _joined(chunks: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**whole, "candidates": [answer, *others]}
 
 
-def _parts_of(candidate: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts_of(candidate: JsonDict) -> list[JsonDict]:
     return dicts_in(dict_in(candidate, "content"), "parts")
 
 
-def _goes_on(last: dict[str, Any], part: dict[str, Any]) -> bool:
+def _goes_on(last: JsonDict, part: JsonDict) -> bool:
     """Return whether a part of a chunk continues the text or the thought of the last one."""
     both = (last, part)
     are_texts = all(isinstance(each.get("text"), str) for each in both)
@@ -132,7 +132,7 @@ def _goes_on(last: dict[str, Any], part: dict[str, Any]) -> bool:
     return are_texts and last.get("thought") == part.get("thought") and not is_signed
 
 
-def _response(value: dict[str, Any]) -> RawTranscript:
+def _response(value: JsonDict) -> RawTranscript:
     first, *others = value["candidates"]
     history = "automaticFunctionCallingHistory"
     losses = [*unread("conversation", {history: value.get(history)}, ())]
@@ -144,7 +144,7 @@ def _response(value: dict[str, Any]) -> RawTranscript:
     return RawTranscript(None, [Response(content, about)], tuple(losses))
 
 
-def _kind(part: Any) -> str:
+def _kind(part: JsonValue) -> str:
     """Return the property that names a part's kind."""
     names = [_camel(name) for name in part] if isinstance(part, dict) else []
     return next((kind for kind in _KINDS if kind in names), names[0] if names else "")
@@ -158,7 +158,7 @@ def _snake(name: str) -> str:
     return _LARGE.sub(lambda found: f"_{found[1].lower()}", name)
 
 
-def _named(part: Mapping[str, Any], spell: Any) -> dict[str, Any]:
+def _named(part: JsonMap, spell: JsonValue) -> JsonDict:
     """Return a part with its names, and the names of the object in it, in another spelling."""
     return {
         spell(name): {spell(n): v for n, v in each.items()} if isinstance(each, dict) else each
@@ -166,13 +166,13 @@ def _named(part: Mapping[str, Any], spell: Any) -> dict[str, Any]:
     }
 
 
-def _parts(turn: Mapping[str, Any]) -> list[Any]:
+def _parts(turn: JsonMap) -> JsonList:
     if turn.get("parts") is None:
         raise InvalidMessage("parts is missing")
     return objects_in(turn, "parts")
 
 
-def _is_result(part: Any) -> bool:
+def _is_result(part: JsonValue) -> bool:
     return _kind(part) in _RESULTS
 
 
@@ -181,7 +181,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(_kind)
     is_result = staticmethod(_is_result)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         beside = [name for name in _SYSTEM if name in turn]
         if beside and "parts" not in turn:
             texts = [text_in(part, "text") for part in _system_parts(turn[beside[0]])]
@@ -203,10 +203,10 @@ class _Reader(TurnReader):
         own = {**attributes.get(self.format, {}), "names": "snake_case"}
         return replace(read, message=with_attributes(read.message, {self.format: own}))
 
-    def is_model_part(self, block: Any) -> bool:
+    def is_model_part(self, block: JsonValue) -> bool:
         return _kind(block) in _KINDS
 
-    def contents(self, block: Any) -> list[Content]:
+    def contents(self, block: JsonValue) -> list[Content]:
         kind = _kind(block)
         if kind == "text":
             return [TextContent(part_text(block))]
@@ -216,7 +216,7 @@ class _Reader(TurnReader):
         data, url = text_in(inner, "data"), text_in(inner, "fileUri")
         return [media_content("file", url, data, text_in(inner, "mimeType") or "file")]
 
-    def ai_message(self, blocks: list[Any]) -> AiMessage:
+    def ai_message(self, blocks: JsonList) -> AiMessage:
         calls: list[ToolExecutionRequest] = []
         types: dict[str | None, str] = {}
         texts: dict[bool, str] = {True: "", False: ""}
@@ -233,7 +233,7 @@ class _Reader(TurnReader):
             text = next((_mark(part) for part in blocks if _kind(part) in _KINDS[-3:-1]), None)
         return AiMessage(text, calls, thinking, {self.format: {"types": types}} if types else None)
 
-    def request(self, kind: str, block: Any) -> ToolExecutionRequest:
+    def request(self, kind: str, block: JsonValue) -> ToolExecutionRequest:
         inner = _inner(block)
         arguments = inner.get("args")
         name = text_in(inner, "toolType" if kind == "toolCall" else "name")
@@ -241,7 +241,7 @@ class _Reader(TurnReader):
             name, arguments = _CODE, {key: each for key, each in inner.items() if key != "id"}
         return self.calls.request(text_in(inner, "id"), name, arguments)
 
-    def result(self, block: Any) -> ToolExecutionResultMessage:
+    def result(self, block: JsonValue) -> ToolExecutionResultMessage:
         kind, inner = _kind(block), _inner(block)
         parts = _parts(inner) if inner.get("parts") else []
         contents = [each for part in parts for each in self.contents(part)]
@@ -255,25 +255,25 @@ class _Reader(TurnReader):
         return ToolExecutionResultMessage(id, name, [TextContent(text), *contents], is_error, own)
 
 
-def _inner(part: Any) -> dict[str, Any]:
+def _inner(part: JsonValue) -> JsonDict:
     """Return the object in a part, with its names in camelCase. Raises InvalidMessage."""
     kind = _kind(part)
     return object_in(_named(part, _camel)[kind], f"{kind} must be an object")
 
 
-def _system_parts(value: Any) -> list[Any]:
+def _system_parts(value: JsonValue) -> JsonList:
     """Return the parts of a system instruction, which may be a text or have a role."""
     if isinstance(value, str):
         return [{"text": value}]
     return _parts(value) if isinstance(value, dict) else _parts({"parts": value})
 
 
-def _mark(part: Any) -> str:
+def _mark(part: JsonValue) -> str:
     """Return a text for an image or a file of the model, whose messages are text."""
     return stand_in("file", text_in(_inner(part), "mimeType")).text
 
 
-def _text_of_response(response: Any) -> tuple[str, bool | None]:
+def _text_of_response(response: JsonValue) -> tuple[str, bool | None]:
     """Return the text of a function's response, and whether it is an error."""
     if isinstance(response, dict) and _wraps(response):
         (name, inner), *_ = response.items()
@@ -282,7 +282,7 @@ def _text_of_response(response: Any) -> tuple[str, bool | None]:
     return arguments_text(response) or "", None
 
 
-def _wraps(response: dict[str, Any]) -> bool:
+def _wraps(response: JsonDict) -> bool:
     """Whether an object is not the result itself, but a wrapper of a value or of an error.
 
     A result that looks like a wrapper is wrapped itself.
@@ -308,44 +308,44 @@ class _Writer(TurnWriter):
     cannot_say = ("name",)
     is_result = staticmethod(_is_result)
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+    def write(self, message: ChatMessage) -> Iterator[JsonDict]:
         is_snake = format_attribute(message, self.format).get("names") == "snake_case"
         for value in super().write(message):
             if is_snake and "parts" in value:
                 value = {**value, "parts": [_named(part, _snake) for part in value["parts"]]}
             yield value
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         if self.last:
             self.lose("the place of a system message: its text is in `systemInstruction`")
         yield {"systemInstruction": {"parts": [{"text": message.text}]}}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         yield from self.turn("user", self.parts(message.contents))
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        parts: list[dict[str, Any]] = []
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
+        parts: list[JsonDict] = []
         if message.thinking:
             parts.append({"thought": True, "text": message.thinking})
         parts += [{"text": message.text}] if message.text else []
         parts += [self.call(call, message) for call in self.calls_of(message)]
         yield from self.turn("model", parts)
 
-    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+    def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
         """Put the text of every system message into one instruction."""
         for name in beside.keys() & set(_SYSTEM):
             (more,) = value.values()
             value = {name: {"parts": _system_parts(beside[name]) + _system_parts(more)}}
         beside.update(value)
 
-    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> JsonDict:
         kind, args = self.kind_of_call(message, call.id, "functionCall"), self.arguments(call)
         if kind == "executableCode":
             return {kind: args}
         name = "toolType" if kind == "toolCall" else "name"
         return {kind: {name: call.name, "args": args, "id": call.id}}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         kind = self.kind_of_result(message, "functionResponse")
         id, known = self.calls.answered(message.id, message.tool_name)
         texts = [each.text for each in message.contents if isinstance(each, TextContent)]
@@ -357,24 +357,24 @@ class _Writer(TurnWriter):
             yield {"role": "model", "parts": [{kind: {"outcome": outcome, "output": text}}]}
             return
         name = "toolType" if kind == "toolResponse" else "name"
-        inner: dict[str, Any] = {name: message.tool_name or known or ""}
+        inner: JsonDict = {name: message.tool_name or known or ""}
         inner |= {"response": _response_of(text, message.is_error)}
         inner |= {"id": id} if id else {}
         media = [each for each in message.contents if not isinstance(each, TextContent)]
         inner |= {"parts": parts} if (parts := self.parts(media)) else {}
         yield {"role": "model" if kind == "toolResponse" else "user", "parts": [{kind: inner}]}
 
-    def text(self, text: str) -> dict[str, Any] | None:
+    def text(self, text: str) -> JsonDict | None:
         return {"text": text} if text else None
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict:
         mime_type = media.mime_type or guess_type(media.url or "")[0] or mime_type_of(kind, media)
         if data := data_of(media):
             return {"inlineData": {"mimeType": mime_type, "data": data}}
         return {"fileData": {"mimeType": mime_type, "fileUri": media.url}}
 
 
-def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:
+def _response_of(text: str, is_error: bool | None) -> JsonDict:
     found = json_object(text)
     if is_error:
         return {"error": text if found is None else found}
@@ -386,18 +386,18 @@ def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:
 # Google's library
 
 
-def plain(value: Any) -> Any:
+def plain(value: LibraryValue) -> JsonValue:
     """Return objects of Google's library, or a stream of them, as the JSON values that its service
     takes.
     """
     return plain_values([*value] if isinstance(value, Iterator) else value, _dumped)
 
 
-def _dumped(value: Any) -> Any:
+def _dumped(value: LibraryValue) -> JsonValue:
     return _with_base64(value.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-def _with_base64(value: Any) -> Any:
+def _with_base64(value: JsonValue) -> JsonValue:
     """Return values with standard base64 in place of the library's alphabet for URLs."""
     if isinstance(value, list):
         return [_with_base64(each) for each in value]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class KnownShape:
 
     name: str
     sign: str
-    is_like: Callable[[Any], bool]
+    is_like: Callable[[JsonValue], bool]
     instead: str = ""
 
 
@@ -36,61 +37,61 @@ class KnownBeginning:
     instead: str
 
 
-def _has(value: Any, *names: str) -> bool:
+def _has(value: JsonValue, *names: str) -> bool:
     """Return whether an object, or the first one of a list, has all these properties."""
     value = value[0] if isinstance(value, list) and value else value
     return isinstance(value, dict) and all(name in value for name in names)
 
 
-def _within(value: Any, list_name: str, *names: str) -> bool:
+def _within(value: JsonValue, list_name: str, *names: str) -> bool:
     """Return whether an object has a list whose first item has all these properties."""
     return _has(value, list_name) and _has(_first(value)[list_name], *names)
 
 
-def _first(value: Any) -> dict[str, Any]:
+def _first(value: JsonValue) -> JsonDict:
     value = value[0] if isinstance(value, list) and value else value
     return value if isinstance(value, dict) else {}
 
 
-def _lines(value: Any, type: str, *names: str) -> bool:
+def _lines(value: JsonValue, type: str, *names: str) -> bool:
     """Return whether one of the lines is a record of a type that has these properties."""
     lines = value if isinstance(value, list) else [value]
     return any(_has(each, "type", *names) and each["type"] == type for each in lines if each)
 
 
-def _is_semantic_kernel(value: Any) -> bool:
+def _is_semantic_kernel(value: JsonValue) -> bool:
     return _within(value, "messages", "role", "items") or _has(value, "role", "items")
 
 
-def _is_stream_json(value: Any) -> bool:
+def _is_stream_json(value: JsonValue) -> bool:
     return _lines(value, "system", "subtype", "session_id") and not _has(value, "parentUuid")
 
 
-def _is_amp(value: Any) -> bool:
+def _is_amp(value: JsonValue) -> bool:
     return _within(value, "messages", "role", "messageId") and str(
         _first(value).get("id")
     ).startswith("T-")
 
 
-def _is_deepseek(value: Any) -> bool:
+def _is_deepseek(value: JsonValue) -> bool:
     mapping = _first(value).get("mapping")
     nodes = mapping.values() if isinstance(mapping, dict) else ()
     return any(_has(each, "message") and _has(each["message"], "fragments") for each in nodes)
 
 
-def _is_dsh(value: Any) -> bool:
+def _is_dsh(value: JsonValue) -> bool:
     events = ("assistant/message", "user/message", "turn/start")
     return _lines(value, "session", "id", "delegationDepth") or any(
         _lines(value, each, "seq") for each in events
     )
 
 
-def _lines_of_tavern(value: Any) -> bool:
+def _lines_of_tavern(value: JsonValue) -> bool:
     lines = value if isinstance(value, list) else []
     return any(_has(each, "is_user", "mes") for each in lines)
 
 
-def _is_ultrachat(value: Any) -> bool:
+def _is_ultrachat(value: JsonValue) -> bool:
     data = _first(value).get("data")
     return isinstance(data, list) and bool(data) and all(isinstance(each, str) for each in data)
 
@@ -257,7 +258,7 @@ def known_beginning(first: bytes) -> str | None:
     return None
 
 
-def known_shape(value: Any) -> KnownShape | None:
+def known_shape(value: JsonValue) -> KnownShape | None:
     """Return the known shape of a file's value, or None."""
     return next((each for each in KNOWN if each.is_like(value)), None)
 
@@ -271,14 +272,14 @@ def _sentence(called: str, what: str, instead: str) -> str:
     return f"{called} is {what}. {instead}".strip().removesuffix(".")
 
 
-def shape_of(value: Any) -> str:
+def shape_of(value: JsonValue) -> str:
     """Describe a file in words for an error."""
     if isinstance(value, list) and value:
         return f"a list that begins with {_kind(value[0])}"
     return _kind(value)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: JsonValue) -> str:
     if isinstance(value, dict) and value:
         is_empty = any(value.get(name) == [] for name in ("messages", "conversations"))
         names = ", ".join(repr(key[:20]) for key in list(value)[:5])

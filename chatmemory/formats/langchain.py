@@ -11,9 +11,8 @@ langchain_core.messages 1.x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -48,6 +47,7 @@ from chatmemory.formats.parts import (
 )
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -79,7 +79,7 @@ _KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "f
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the list of messages in a value: the list itself, or the list in an object such as the
     state of an agent.
     """
@@ -91,11 +91,11 @@ def find(value: Any) -> RawTranscript | None:
     return find_turns(value, _are_messages, names=names)
 
 
-def _are_messages(value: Any) -> bool:
+def _are_messages(value: JsonValue) -> bool:
     return is_list(value) and bool(value) and _is_message(value[0])
 
 
-def _is_message(turn: Any) -> bool:
+def _is_message(turn: JsonValue) -> bool:
     if not isinstance(turn, dict):
         return False
     type, how, data = _taken_apart(turn)
@@ -104,9 +104,9 @@ def _is_message(turn: Any) -> bool:
     return type is not None and {"content", needs} <= data.keys() and has_role == (type == "chat")
 
 
-def _taken_apart(turn: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+def _taken_apart(turn: JsonMap) -> tuple[str | None, JsonDict, JsonDict]:
     """Return the type of a message, how it is spelt, and its fields."""
-    name, how, data = turn.get("type"), dict[str, Any](), turn
+    name, how, data = turn.get("type"), JsonDict(), turn
     if isinstance(turn.get("kwargs"), dict) and isinstance(turn.get("id"), list) and turn["id"]:
         name, data = turn["id"][-1], turn["kwargs"]
         how["around"] = {key: each for key, each in turn.items() if key != "kwargs"}
@@ -125,7 +125,7 @@ def _taken_apart(turn: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], d
     return type, how, {key: each for key, each in data.items() if key not in outside}
 
 
-def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
+def _spelt(value: JsonMap) -> JsonDict:
     """Return a message in its original spelling, from its type and fields."""
     how = value.get("as", {})
     name = how.get("type", value["type"])
@@ -138,7 +138,7 @@ def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ReadMessage]:
         type, how, data = _taken_apart(turn)
         if turn.get("type") == "remove" or how.get("type") == "RemoveMessage":
             raise InvalidMessage("a remove message says nothing: it removes another one")
@@ -156,7 +156,7 @@ class _Reader(Reader):
         else:
             yield from (ReadMessage(message, [value]) for message in self.other(kind, data))
 
-    def other(self, kind: str, data: dict[str, Any]) -> Iterator[ChatMessage]:
+    def other(self, kind: str, data: JsonDict) -> Iterator[ChatMessage]:
         contents = _contents(data)
         texts = (each.text for each in contents if isinstance(each, TextContent))
         if kind == "system":
@@ -169,7 +169,7 @@ class _Reader(Reader):
             is_error = True if data.get("status") == "error" else None
             yield ToolExecutionResultMessage(*self.calls.answered(id, name), contents, is_error)
 
-    def assistant(self, value: dict[str, Any]) -> Iterator[ReadMessage]:
+    def assistant(self, value: JsonDict) -> Iterator[ReadMessage]:
         """Yield a message. If the provider ran tools, yield their results and the text between
         them, too.
 
@@ -197,7 +197,7 @@ class _Reader(Reader):
             yield ReadMessage(message, [part], joins=i > 0 or None)
 
     def ai_message(
-        self, data: Mapping[str, Any], content: Sequence[Any], calls: list[ToolExecutionRequest]
+        self, data: JsonMap, content: Sequence[JsonValue], calls: list[ToolExecutionRequest]
     ) -> AiMessage:
         more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
         thoughts = [thought for block in content if (thought := _thought(block))]
@@ -209,7 +209,7 @@ class _Reader(Reader):
             text = _stand_ins(content)
         return AiMessage(text, calls, "\n".join(thoughts) or None)
 
-    def requests(self, data: Mapping[str, Any]) -> Iterator[ToolExecutionRequest]:
+    def requests(self, data: JsonMap) -> Iterator[ToolExecutionRequest]:
         """Yield the calls of an AI message, with the arguments as the model wrote them if they are
         kept.
 
@@ -232,12 +232,12 @@ class _Reader(Reader):
             text = arguments_text(arguments) if text is None else text
             yield self.calls.request(id, name, text)
 
-    def server_request(self, block: Mapping[str, Any]) -> ToolExecutionRequest:
+    def server_request(self, block: JsonMap) -> ToolExecutionRequest:
         """Return the call of a tool that the provider runs itself."""
         name = text_in(block, "name") or str(block["type"]).removesuffix("_call")
         return self.calls.request(text_in(block, "id"), name, first_in(block, *_ARGUMENTS))
 
-    def result(self, block: Mapping[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, block: JsonMap) -> ToolExecutionResultMessage:
         """Return the result of a tool that the provider ran."""
         id = text_in(block, "tool_call_id", "tool_use_id", "call_id", "id")
         id, name = self.calls.answered(id)
@@ -247,21 +247,21 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, arguments_text(result) or "", failed or None)
 
 
-def _plain_call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_call(call: JsonMap) -> JsonDict:
     """Return id, name and arguments of a call in the shape of a provider."""
     function = call["function"] if isinstance(call.get("function"), dict) else call
     id, arguments = call.get("call_id") or call.get("id"), ("args", "arguments", "input")
     return {"id": id, "name": function.get("name"), "args": first_in(function, *arguments)}
 
 
-def _is_json_of(value: Any, text: Any) -> bool:
+def _is_json_of(value: JsonValue, text: JsonValue) -> bool:
     """Whether a text is these arguments as JSON."""
     if not isinstance(text, str) or isinstance(value, str):
         return isinstance(text, str) and text == value
     return bool(decoded(text) == value)
 
 
-def _runs(content: Sequence[Any]) -> list[list[Any]]:
+def _runs(content: Sequence[JsonValue]) -> list[JsonList]:
     """Return the blocks of an AI message in runs: blocks of the model, or one result, which may be
     inside the block of its call.
     """
@@ -275,25 +275,25 @@ def _runs(content: Sequence[Any]) -> list[list[Any]]:
     return [*runs_of(blocks, _is_result)]
 
 
-def _is_result(block: Any) -> bool:
+def _is_result(block: JsonValue) -> bool:
     type = type_in(block)
     is_result = type == "server_tool_result" or type.endswith(("_tool_result", "_call_output"))
     return is_result or bool(_results_in(block))
 
 
-def _results_in(block: Any) -> list[str]:
+def _results_in(block: JsonValue) -> list[str]:
     """Return the properties of a call's block that have its result."""
     found = block if _server_call(block) else {}
     return [key for key in _RESULTS if found.get(key) is not None]
 
 
-def _server_call(block: Any) -> bool:
+def _server_call(block: JsonValue) -> bool:
     type = type_in(block)
     is_call = type in ("server_tool_use", "mcp_tool_use") or type.endswith("_call")
     return is_call and type not in _SAID_AGAIN
 
 
-def _text_in(block: Any) -> str | None:
+def _text_in(block: JsonValue) -> str | None:
     """Return the text of a text block, or None."""
     if isinstance(block, str):
         return block
@@ -305,7 +305,7 @@ def _text_in(block: Any) -> str | None:
     return None
 
 
-def _thought(block: Any) -> str | None:
+def _thought(block: JsonValue) -> str | None:
     """Return the text of a block in which the model reasons."""
     match type_in(block):
         case "thinking":
@@ -318,7 +318,7 @@ def _thought(block: Any) -> str | None:
     return None
 
 
-def _stand_ins(content: Sequence[Any]) -> str:
+def _stand_ins(content: Sequence[JsonValue]) -> str:
     """Return placeholder texts for images and files that a model made. Raises InvalidMessage."""
     blocks = [block for block in content if block]
     kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(type_in(block)))]
@@ -327,11 +327,11 @@ def _stand_ins(content: Sequence[Any]) -> str:
     return " ".join(stand_in(kind, None).text for kind in kinds)
 
 
-def _nothing_in(content: Sequence[Any]) -> InvalidMessage:
+def _nothing_in(content: Sequence[JsonValue]) -> InvalidMessage:
     return nothing_in("block of its content", "blocks of type ", map(type_in, content))
 
 
-def _contents(data: Mapping[str, Any]) -> list[Content]:
+def _contents(data: JsonMap) -> list[Content]:
     """Return the content of a message that is not a model's. Raises InvalidMessage if empty."""
     content = data.get("content")
     if isinstance(content, str):
@@ -344,7 +344,7 @@ def _contents(data: Mapping[str, Any]) -> list[Content]:
     return contents
 
 
-def _block(block: Any) -> Content | None:
+def _block(block: JsonValue) -> Content | None:
     text = _text_in(block)
     if text is not None:
         return TextContent(text)
@@ -377,20 +377,18 @@ _INNER = ("source", "image_url", "input_audio", "file")
 class _Writer(PartWriter):
     format = "langchain"
 
-    def _values(
-        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
-    ) -> Iterator[dict[str, Any]]:
+    def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
         yield from map(_spelt, super()._values(messages, beside))
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"type": "system", "data": {"content": message.text}}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         name = {"name": message.name} if message.name else {}
         yield {"type": "human", "data": {"content": self.text_or_parts(message.contents), **name}}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        data: dict[str, Any] = {"content": message.text or ""}
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
+        data: JsonDict = {"content": message.text or ""}
         if message.thinking:
             data["additional_kwargs"] = {"reasoning_content": message.thinking}
         for call in self.calls_of(message):
@@ -402,14 +400,14 @@ class _Writer(PartWriter):
             data.setdefault(f"{type}s", []).append(written)
         yield {"type": "ai", "data": data}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         id, name = self.calls.answered(message.id, message.tool_name)
         data = {"content": self.text_or_parts(message.contents), "tool_call_id": id or ""}
         data |= {"name": name} if name else {}
         data |= {"status": "error"} if message.is_error else {}
         yield {"type": "tool", "data": data}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict:
         data, mime_type = data_of(media), mime_type_of(kind, media)
         if isinstance(content, ImageContent):
             url = f"data:{mime_type};base64,{data}" if data else media.url
@@ -422,7 +420,7 @@ class _Writer(PartWriter):
             {"mime_type": media.mime_type} if media.mime_type else {}
         )
 
-    def is_value(self, value: Any) -> bool:
+    def is_value(self, value: JsonValue) -> bool:
         match value:
             case {"type": str(), "data": dict(), "as": dict(how)}:
                 return isinstance(how.get("around", {}), dict)
@@ -430,7 +428,7 @@ class _Writer(PartWriter):
                 return "as" not in value
         return False
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         """Join the messages of one turn of the model in which the provider ran tools."""
         if not joins or (last["type"], value["type"]) != ("ai", "ai"):
             return False
@@ -443,38 +441,38 @@ class _Writer(PartWriter):
         return True
 
 
-def _is_rest_of(call: Any, block: Any) -> bool:
+def _is_rest_of(call: JsonValue, block: JsonValue) -> bool:
     """Whether a block is a result that was read from the block of its call."""
     is_same = type_in(block) == type_in(call)
     return is_same and _server_call(call) and bool(block.get("id") == call.get("id"))
 
 
-def _blocks(content: Any) -> list[Any]:
+def _blocks(content: JsonValue) -> JsonList:
     return list(content) if isinstance(content, list) else [content] if content else []
 
 
-def _arguments(text: str | None) -> dict[str, Any] | None:
+def _arguments(text: str | None) -> JsonDict | None:
     """Return arguments as an object, or None if the text is not a JSON object."""
     return json_object(text) if text and text.strip() else {}
 
 
-def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
+def as_dict(message: JsonMap) -> JsonDict:
     """Return a written message in the spelling of messages_to_dict."""
     type, how, data = _taken_apart(message)
     return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
 
 
-def plain(value: Any) -> Any:
+def plain(value: LibraryValue) -> JsonValue:
     """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
     return plain_values(value, _dumped)
 
 
-def _dumped(value: Any) -> Any:
+def _dumped(value: LibraryValue) -> JsonValue:
     data = value.model_dump(mode="json", fallback=_without_json)
     return {"type": data["type"], "data": data} if "type" in data else data
 
 
-def _without_json(value: Any) -> str:
+def _without_json(value: JsonValue) -> str:
     """Return a placeholder for a part of an artifact that is not JSON."""
     return stand_in(type(value).__name__, None).text
 

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import Reader, find_turns, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 from chatmemory.messages.codec import message_from_dict, message_to_dict
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import ChatMessage, MessageType, SystemMessage
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return a list of messages, or an object with an `id` and such `messages`."""
     return find_turns(value, _is_ours)
 
 
-def _is_ours(value: Any) -> bool:
+def _is_ours(value: JsonValue) -> bool:
     """Whether the first message has one of LangChain4j's types: other formats have types, too."""
     return is_list_of(value, "type") and value[0]["type"] in tuple(MessageType)
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonValue) -> Iterator[ChatMessage]:
         message = message_from_dict(turn)
         if message is None:
             raise InvalidMessage("a message cannot be null")
         yield message
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     return _Reader().read_all(turns, after)
 
 
@@ -39,7 +39,7 @@ def render(messages: Iterable[ChatMessage]) -> Rendering:
     return Rendering(_values(messages, losses), losses)
 
 
-def _values(messages: Iterable[ChatMessage], losses: list[Loss]) -> Iterator[dict[str, Any]]:
+def _values(messages: Iterable[ChatMessage], losses: list[Loss]) -> Iterator[JsonDict]:
     for index, message in enumerate(messages):
         if isinstance(message, SystemMessage) and message.attributes:
             losses.append(Loss(f"message {index + 1}", "attributes of a system message"))

@@ -9,7 +9,6 @@ shapes: Langfuse's API reference, traces, sessions and observations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
@@ -17,6 +16,7 @@ from chatmemory.formats.format import Refused
 from chatmemory.formats.times import moment_of
 from chatmemory.formats.words import Beside, strings_in
 from chatmemory.messages.codec import decoded
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
 _OWN = {
     *("observations", "sessionId", "traceId", "projectId", "htmlPath", "parentObservationId"),
@@ -31,7 +31,7 @@ _ELSEWHERE = "it has words of a message, and neither an input nor an output: it 
 _CALL, _TRACE, _OTHER = range(3)
 
 
-def _finds(value: Any) -> bool:
+def _finds(value: JsonValue) -> bool:
     """Whether an object has an input and an output besides only Langfuse's own properties, or holds
     such objects.
     """
@@ -45,18 +45,18 @@ def _finds(value: Any) -> bool:
     return any(map(_finds, inner))
 
 
-def _has_messages(value: Any) -> bool:
+def _has_messages(value: JsonValue) -> bool:
     value = decoded(value) if isinstance(value, str) else value
     return format_of(value.get("messages") if isinstance(value, dict) else value) is not None
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
+def _calls(values: Iterable[JsonValue]) -> Iterator[Call | Refused]:
     for value in values:
         yield from _within(value)
 
 
 def _within(
-    value: Any, trace: str | None = None, session: str | None = None
+    value: JsonValue, trace: str | None = None, session: str | None = None
 ) -> Iterator[Call | Refused]:
     """Yield the call of a record and the calls within it. They belong to its trace and session."""
     if not isinstance(value, dict):
@@ -95,7 +95,7 @@ _BESIDE = Beside(
 )
 
 
-def _listed(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _listed(value: JsonDict, name: str) -> list[JsonDict]:
     """Return the records of a property: of a list, or of an object with one or with several."""
     found = dict_in(value, name)
     if not found:

@@ -9,8 +9,7 @@ LibreChat, the export of its client, and its types of content parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from chatmemory.formats.conversion import (
     Reader,
@@ -27,6 +26,7 @@ from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -38,7 +38,7 @@ from chatmemory.messages.message import (
 NAME = "librechat"
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     listed = [*_flat([*dicts_in(value, "messages"), *dicts_in(value, "messagesTree")])]
     if not listed or not all("isCreatedByUser" in each for each in listed):
         return None
@@ -47,7 +47,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "conversationId"), nodes)
 
 
-def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _flat(messages: Iterable[JsonDict]) -> Iterator[JsonDict]:
     waiting = [*messages][::-1]
     while waiting:
         message = waiting.pop()
@@ -55,7 +55,7 @@ def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         waiting += dicts_in(message, "children")[::-1]
 
 
-def _content_of(message: Any) -> Any:
+def _content_of(message: JsonValue) -> JsonValue:
     return _BESIDE.without(message, "children") if isinstance(message, dict) else None
 
 
@@ -66,7 +66,7 @@ _BESIDE = Beside(
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonValue) -> Iterator[ChatMessage]:
         message = object_in(turn, "a message must be an object")
         parts = dicts_in(message, "content")
         text = text_in(message, "text")
@@ -84,9 +84,7 @@ class _Reader(Reader):
             return
         yield from self.answer(parts, message)
 
-    def answer(
-        self, parts: Iterable[dict[str, Any]], message: Mapping[str, Any]
-    ) -> Iterator[ChatMessage]:
+    def answer(self, parts: Iterable[JsonDict], message: JsonMap) -> Iterator[ChatMessage]:
         """Yield the messages of an agent's answer in order: each call is followed by its result."""
         texts: list[str] = []
         thoughts: list[str] = []
@@ -111,7 +109,7 @@ class _Reader(Reader):
             thinking = "\n".join(filter(None, thoughts)) or None
             yield AiMessage("\n".join(texts) or None, (), thinking, _about(message))
 
-    def request(self, call: Mapping[str, Any]) -> ToolExecutionRequest:
+    def request(self, call: JsonMap) -> ToolExecutionRequest:
         inner = dict_in(call, "function") or call
         arguments = first_in(inner, "args", "arguments")
         if arguments is None:
@@ -119,14 +117,14 @@ class _Reader(Reader):
         name = text_in(inner, "name") or text_in(call, "type")
         return self.calls.request(text_in(call, "id"), name, arguments)
 
-    def result(self, call: Mapping[str, Any]) -> Iterator[ToolExecutionResultMessage]:
+    def result(self, call: JsonMap) -> Iterator[ToolExecutionResultMessage]:
         output = call.get("output") or dict_in(call, "function").get("output")
         if isinstance(output, str) and output:
             answered = self.calls.answered(text_in(call, "id"))
             yield ToolExecutionResultMessage(*answered, output)
 
 
-def _text(part: Mapping[str, Any]) -> str | None:
+def _text(part: JsonMap) -> str | None:
     """Return the text of a part: a string or its value, under the name of its type or as text."""
     for name in (type_in(part), "text", "error", "summary"):
         found = part.get(name)
@@ -136,17 +134,17 @@ def _text(part: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _files(message: Mapping[str, Any]) -> Iterator[str | None]:
+def _files(message: JsonMap) -> Iterator[str | None]:
     for each in (*dicts_in(message, "files"), *dicts_in(message, "attachments")):
         yield text_in(each, "filename", "file_id")
 
 
-def _about(message: Mapping[str, Any]) -> dict[str, Any]:
+def _about(message: JsonMap) -> JsonDict:
     known = {name: message.get(name) for name in ("messageId", "createdAt", "model", "error")}
     return {NAME: {name: each for name, each in known.items() if each not in (None, False)}}
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: JsonValue) -> bool:
     is_one = isinstance(value, dict) and "conversationId" in value
     return is_one and value.get("messages", value.get("messagesTree")) == []
 

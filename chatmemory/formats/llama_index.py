@@ -8,8 +8,7 @@ a result names its call. Source of the shapes: llama_index.core.base.llms.types 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -30,6 +29,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, mime_type_of
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -50,14 +50,14 @@ _MEDIA = {
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return a list of messages, each with its role and its blocks."""
     is_own = is_list_of(value, "role", "blocks") and isinstance(value[0]["blocks"], list)
     return RawTranscript(None, value) if is_own else None
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage]:
         blocks, about = objects_in(turn, "blocks", "block"), dict_in(turn, "additional_kwargs")
         match turn.get("role"):
             case "system" | "developer":
@@ -74,7 +74,7 @@ class _Reader(Reader):
                 known = "system, developer, user, assistant, chatbot, model, tool, function"
                 raise InvalidMessage(f"unknown role {role!r}: one of {known}")
 
-    def answer(self, blocks: Sequence[dict[str, Any]], about: Mapping[str, Any]) -> AiMessage:
+    def answer(self, blocks: Sequence[JsonDict], about: JsonMap) -> AiMessage:
         own = [block for block in blocks if block.get("block_type") == "tool_call"]
         calls = [
             self.call(block.get("tool_call_id"), block.get("tool_name"), block.get("tool_kwargs"))
@@ -87,21 +87,21 @@ class _Reader(Reader):
         thinking = (block for block in blocks if block.get("block_type") == "thinking")
         return answer_of(_texts(blocks), calls, (text_in(each, "content") for each in thinking))
 
-    def call(self, id: Any, name: Any, arguments: Any) -> ToolExecutionRequest:
+    def call(self, id: JsonValue, name: JsonValue, arguments: JsonValue) -> ToolExecutionRequest:
         fields = {"id": id, "name": name}
         return self.calls.request(text_in(fields, "id"), text_in(fields, "name"), arguments)
 
 
-def _texts(blocks: Iterable[dict[str, Any]]) -> list[str]:
+def _texts(blocks: Iterable[JsonDict]) -> list[str]:
     contents = (_content(block) for block in blocks)
     return [each.text for each in contents if isinstance(each, TextContent)]
 
 
-def _contents(blocks: Iterable[dict[str, Any]]) -> list[Content]:
+def _contents(blocks: Iterable[JsonDict]) -> list[Content]:
     return [each for block in blocks if (each := _content(block)) is not None] or [TextContent("")]
 
 
-def _content(block: Mapping[str, Any]) -> Content | None:
+def _content(block: JsonMap) -> Content | None:
     """Return a block as content, or None if it has no content, such as a cache point."""
     kind = text_in(block, "block_type")
     if kind == "text":
@@ -126,23 +126,23 @@ class _Writer(PartWriter):
     cannot_say = ("name", "is_error")
     has_both = True
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield _message("system", [self.text(message.text)])
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         yield _message("user", self.parts(message.contents))
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
         yield _message("assistant", [*self.blocks(message)])
 
-    def blocks(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def blocks(self, message: AiMessage) -> Iterator[JsonDict]:
         if message.thinking:
-            more: dict[str, Any] = {"num_tokens": None, "additional_information": {}}
+            more: JsonDict = {"num_tokens": None, "additional_information": {}}
             yield {"block_type": "thinking", "content": message.thinking, **more}
         if message.text is not None:
             yield self.text(message.text)
         for call in self.calls_of(message):
-            arguments: Any = json_object(call.arguments or "")
+            arguments: JsonValue = json_object(call.arguments or "")
             yield {
                 "block_type": "tool_call",
                 "tool_call_id": call.id,
@@ -150,15 +150,15 @@ class _Writer(PartWriter):
                 "tool_kwargs": (call.arguments or "") if arguments is None else arguments,
             }
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         id, name = self.answered(message)
         about = {"tool_call_id": id, **name} if id else name
         yield _message("tool", self.parts(message.contents), about)
 
-    def text(self, text: str) -> dict[str, Any]:
+    def text(self, text: str) -> JsonDict:
         return {"block_type": "text", "text": text}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict:
         data = data_of(media)
         block = "document" if kind == "file" else kind
         name, type = _MEDIA[block]
@@ -172,13 +172,11 @@ class _Writer(PartWriter):
         return about
 
 
-def _message(
-    role: str, blocks: list[dict[str, Any]], more: dict[str, str] | None = None
-) -> dict[str, Any]:
+def _message(role: str, blocks: list[JsonDict], more: dict[str, str] | None = None) -> JsonDict:
     return {"role": role, "additional_kwargs": more or {}, "blocks": blocks}
 
 
-def plain(value: Any) -> Any:
+def plain(value: LibraryValue) -> JsonValue:
     """Return messages of LlamaIndex with all properties, such as the types of their blocks."""
     return plain_values(value, lambda each: each.model_dump(mode="json", fallback=str))
 

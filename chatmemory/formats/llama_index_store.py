@@ -7,20 +7,19 @@ The messages are LlamaIndex's; older ones are like messages of chat completions.
 
 from __future__ import annotations
 
-from typing import Any
-
 from chatmemory.formats.conversion import dict_in
 from chatmemory.formats.exchanges import parse_any
 from chatmemory.formats.format import Format, Loss, RawTranscript
 from chatmemory.formats.words import strings_in
+from chatmemory.messages.json_values import JsonValue
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the first conversation of a store."""
     return next(iter(find_each(value)), None)
 
 
-def find_each(value: Any) -> list[RawTranscript]:
+def find_each(value: JsonValue) -> list[RawTranscript]:
     store = dict_in(value, "store")
     is_named = isinstance(value, dict) and value.get("class_name") == "SimpleChatStore"
     if not is_named and (not store or value.keys() != {"store"}):

@@ -7,13 +7,13 @@ look like another message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.conversion import Writer
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent, content_text
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -27,11 +27,11 @@ _BACKTICKS = declared_pattern("`+")
 _LINE_BREAK = declared_pattern(r"\r\n|[\r\n]")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     return None
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     raise UnreadableTranscript(-1, "the format markdown is written for people, and cannot be read")
 
 
@@ -42,7 +42,7 @@ def render(messages: Iterable[ChatMessage]) -> Rendering:
 
 
 class _Writer(Writer):
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+    def write(self, message: ChatMessage) -> Iterator[JsonDict]:
         yield {"text": "\n\n".join(self.blocks(message)) + "\n\n"}
 
     def blocks(self, message: ChatMessage) -> Iterator[str]:

@@ -10,8 +10,7 @@ of the shapes: Open WebUI's documentation of its chat API.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats import openai_responses
@@ -33,13 +32,14 @@ from chatmemory.formats.parts import media_content
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, with_attributes
 from chatmemory.patterns import declared_pattern
 
 NAME = "open_webui"
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     chat = dict_in(value, "chat") or (value if isinstance(value, dict) else {})
     history = dict_in(chat, "history")
     values = {id: each for id, each in dict_in(history, "messages").items() if _is_message(each)}
@@ -53,7 +53,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "id") or name_of(chat, "id"), nodes, losses)
 
 
-def _beside(listed: list[dict[str, Any]], values: Mapping[str, Any]) -> tuple[Loss, ...]:
+def _beside(listed: list[JsonDict], values: JsonMap) -> tuple[Loss, ...]:
     """Return the loss of messages that are in the list of those shown, and not in the history."""
     known = [_content_of(each) for each in values.values()]
     others = sum(_content_of(each) not in known for each in listed if any(each.values()))
@@ -61,14 +61,14 @@ def _beside(listed: list[dict[str, Any]], values: Mapping[str, Any]) -> tuple[Lo
     return (Loss("conversation", what),) if others and values else ()
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: JsonValue) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def _content_of(message: Any) -> Any:
+def _content_of(message: JsonValue) -> JsonValue:
     if not isinstance(message, dict):
         return None
-    said: dict[str, Any] = _BESIDE.without(message)
+    said: JsonDict = _BESIDE.without(message)
     if _has_items(message) and isinstance(said.get("content"), str):
         said["content"] = _DETAILS.sub("", said["content"])
     return said
@@ -87,13 +87,13 @@ _BESIDE = Beside(
 _DETAILS = declared_pattern(r"<details\b[^<>]*>(?:(?!<details\b).)*?</details>", re.DOTALL)
 
 
-def _has_items(message: Mapping[str, Any]) -> bool:
+def _has_items(message: JsonMap) -> bool:
     """Return whether an answer has items of the Responses API that are more than its text."""
     return any(type_in(each) != "message" for each in list_in(message, "output"))
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonValue) -> Iterator[ChatMessage]:
         message = object_in(turn, "a message must be an object")
         contents = [*_contents(message)]
         text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
@@ -113,7 +113,7 @@ class _Reader(Reader):
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant")
 
-    def items(self, message: Mapping[str, Any]) -> Iterator[ChatMessage]:
+    def items(self, message: JsonMap) -> Iterator[ChatMessage]:
         """Read the items of an answer: thoughts, calls, their results, and texts."""
         read = openai_responses.FORMAT.parse([*map(_item, dicts_in(message, "output"))], ())
         for each in read.messages:
@@ -121,7 +121,7 @@ class _Reader(Reader):
         self.losses += (Loss(self._place, each.what, self._turn) for each in read.losses)
 
 
-def _item(item: Mapping[str, Any]) -> dict[str, Any]:
+def _item(item: JsonMap) -> JsonDict:
     """Return an item as the Responses API has it: here thoughts may have parts of answers."""
     if type_in(item) != "reasoning":
         return {**item}
@@ -134,7 +134,7 @@ def _item(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _contents(message: Mapping[str, Any]) -> Iterator[Content]:
+def _contents(message: JsonMap) -> Iterator[Content]:
     content = message.get("content")
     parts = [content] if isinstance(content, str) else texts_in(content)
     texts = [text for text in parts if text] or [*texts_in(message.get("output"))]
@@ -153,12 +153,12 @@ def _contents(message: Mapping[str, Any]) -> Iterator[Content]:
         yield TextContent(f"{mark.text}\n{text}") if text else mark
 
 
-def _about(message: Mapping[str, Any]) -> dict[str, Any]:
+def _about(message: JsonMap) -> JsonDict:
     known = {name: message.get(name) for name in ("id", "timestamp", "model")}
     return {NAME: {name: each for name, each in known.items() if each is not None}}
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: JsonValue) -> bool:
     chat = dict_in(value, "chat")
     return (
         bool(chat) and dict_in(chat, "history").get("messages") == {} and not chat.get("messages")

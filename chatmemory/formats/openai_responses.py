@@ -20,10 +20,9 @@ loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -64,6 +63,7 @@ from chatmemory.messages.contents import (
     PdfFileContent,
     TextContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -91,13 +91,13 @@ class _Kind:
     id: str = "call_id"
     is_json: bool = False
 
-    def read(self, item: Mapping[str, Any]) -> str | None:
+    def read(self, item: JsonMap) -> str | None:
         found = {name: item[name] for name in self.properties if item.get(name) is not None}
         if len(self.properties) == 1:
             return arguments_text(found.get(self.properties[0]))
         return arguments_text(found) if found else None
 
-    def written(self, text: str) -> dict[str, Any]:
+    def written(self, text: str) -> JsonDict:
         value = decoded(text) if self.is_json else text
         if len(self.properties) > 1 and isinstance(value, dict):
             found = {name: value[name] for name in self.properties if name in value}
@@ -152,7 +152,7 @@ _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", 
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return a list of items, a request with its `input`, or a response with its `output`.
 
     One item of a list must be of a kind that only this format has: plain messages with a role and a
@@ -174,7 +174,7 @@ def find(value: Any) -> RawTranscript | None:
     return None
 
 
-def _newest(items: Sequence[Any]) -> Sequence[Any]:
+def _newest(items: Sequence[JsonValue]) -> Sequence[JsonValue]:
     """Return items without those that the next one with the same id repeats: sessions of agents
     store an item again when it is complete.
     """
@@ -186,7 +186,7 @@ def _newest(items: Sequence[Any]) -> Sequence[Any]:
     return [item for n, item in enumerate(items) if n not in older] if older else items
 
 
-def _repeats(newer: dict[str, Any], older: dict[str, Any]) -> bool:
+def _repeats(newer: JsonDict, older: JsonDict) -> bool:
     """Whether an item is another one with more text: each text of the older begins one of it."""
     if not older.get("id") or older["id"] == _NO_ID:
         return False
@@ -196,13 +196,13 @@ def _repeats(newer: dict[str, Any], older: dict[str, Any]) -> bool:
     return all(after.startswith(before) for before, after in texts)
 
 
-def _said(item: dict[str, Any]) -> list[str]:
+def _said(item: JsonDict) -> list[str]:
     parts = [each for each in list_in(item, "content") if isinstance(each, dict)]
     said = [item.get("arguments"), *(each.get("text") for each in parts)]
     return [each for each in said if isinstance(each, str)]
 
 
-def _is_item(value: Any) -> bool:
+def _is_item(value: JsonValue) -> bool:
     if not isinstance(value, dict):
         return False
     if type_in(value) in (*_CALLS, *_RESULTS, *_OTHERS):
@@ -210,7 +210,7 @@ def _is_item(value: Any) -> bool:
     return "role" in value and any(type_in(part) in _PARTS for part in list_in(value, "content"))
 
 
-def _response(value: dict[str, Any]) -> RawTranscript:
+def _response(value: JsonDict) -> RawTranscript:
     first, *others = value["output"] or [None]
     if first is None:
         return RawTranscript(None, [], (Loss("conversation", "an answer without items"),))
@@ -218,7 +218,7 @@ def _response(value: dict[str, Any]) -> RawTranscript:
     return RawTranscript(None, [Response(first, about), *others])
 
 
-def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
+def _request(value: JsonDict, items: JsonList) -> RawTranscript:
     """Return the items of a request. Its first message keeps the id of the stored conversation or
     response that it continues.
     """
@@ -236,7 +236,7 @@ class _Reader(Reader):
     turn = "an item"
     _answer: int | None = None  # the index of the AiMessage that the next item may join
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         item, type = _without_parsed(turn), _type_of(turn)
         if type == "instructions":
             yield from self.system(text_in(item, "instructions"))
@@ -256,7 +256,7 @@ class _Reader(Reader):
         else:
             yield _part(item, AiMessage("\n".join(texts_in(item)) or None))
 
-    def message(self, item: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def message(self, item: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         contents = self.contents(item, "content")
         texts = [part.text for part in contents if isinstance(part, TextContent)]
         match item.get("role"):
@@ -273,7 +273,7 @@ class _Reader(Reader):
                 roles = "system, developer, user, assistant"
                 raise InvalidMessage(f"unknown role {role!r}: one of {roles}")
 
-    def call(self, item: dict[str, Any], type: str) -> Iterator[ReadMessage]:
+    def call(self, item: JsonDict, type: str) -> Iterator[ReadMessage]:
         kind = _CALLS[type]
         name = kind.tool or text_in(item, "name")
         id = text_in(item, kind.id, "id")
@@ -287,7 +287,7 @@ class _Reader(Reader):
         known = {name: item[name] for name in item if name in ("type", "id", *result)}
         yield ReadMessage(self.result(item, type, request.id), [known])
 
-    def result(self, item: dict[str, Any], type: str, id: str | None) -> ToolExecutionResultMessage:
+    def result(self, item: JsonDict, type: str, id: str | None) -> ToolExecutionResultMessage:
         kind = _RESULTS[type]
         id, name = self.calls.answered(id, kind.tool or text_in(item, "name"))
         contents: str | Sequence[Content] | None
@@ -306,7 +306,7 @@ class _Reader(Reader):
         types = _of_types([type], "function_call_output")
         return ToolExecutionResultMessage(id, name, contents or "", is_error, types)
 
-    def contents(self, item: dict[str, Any], name: str) -> list[Content]:
+    def contents(self, item: JsonDict, name: str) -> list[Content]:
         """Return a text or a list of parts as contents. Raises InvalidMessage if nothing can be
         read.
         """
@@ -322,7 +322,7 @@ class _Reader(Reader):
             raise InvalidMessage(f"no part of its {name} can be read")
         return found
 
-    def keep(self, item: dict[str, Any]) -> None:
+    def keep(self, item: JsonDict) -> None:
         """Keep an item that makes no message of its own with the message before it."""
         if self._answer is None:
             self.messages[-1] = replace(self.messages[-1], values=[*self.messages[-1].values, item])
@@ -355,7 +355,7 @@ class _Reader(Reader):
         return map(_shown, self.messages)
 
 
-def _without_parsed(item: dict[str, Any]) -> dict[str, Any]:
+def _without_parsed(item: JsonDict) -> JsonDict:
     """Return an item without the properties that the library's `parse` and `stream` add."""
     match item:
         case {"type": "function_call", "parsed_arguments": _}:
@@ -365,7 +365,7 @@ def _without_parsed(item: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-def _type_of(item: Mapping[str, Any]) -> str:
+def _type_of(item: JsonMap) -> str:
     type = item.get("type")
     if isinstance(type, str):
         return type
@@ -378,7 +378,7 @@ def _type_of(item: Mapping[str, Any]) -> str:
     raise InvalidMessage("an item needs a type or a role")
 
 
-def _part(item: dict[str, Any], message: AiMessage) -> ReadMessage:
+def _part(item: JsonDict, message: AiMessage) -> ReadMessage:
     """Return a part of an answer. Its only value is an object that holds the items."""
     return ReadMessage(message, [{"items": [item]}])
 
@@ -416,7 +416,7 @@ def _shown(read: ReadMessage) -> ReadMessage:
     return read
 
 
-def _content(part: Any) -> Content | None:
+def _content(part: JsonValue) -> Content | None:
     """Return a part as content, or None if LangChain4j's model has no place for it."""
     part = object_in(part, "a part must be an object")
     match part.get("type"):
@@ -436,7 +436,7 @@ def _content(part: Any) -> Content | None:
     return None
 
 
-def _of_types(types: list[str], usual: str) -> dict[str, Any]:
+def _of_types(types: list[str], usual: str) -> JsonDict:
     """Return attributes that keep the items' types, if a call or result had an unusual one."""
     return {} if set(types) <= {usual} else {_NAME: {"types": types}}
 
@@ -456,13 +456,11 @@ class _Writer(PartWriter):
     beside = ("instructions",)
     cannot_say = ("name", "thinking")
 
-    def _values(
-        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
-    ) -> Iterator[dict[str, Any]]:
+    def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
         for value in super()._values(messages, beside):
             yield from dicts_in(value, "items") if value.keys() == {"items"} else [value]
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         """Add a result to its item in the answer before, if that item is both call and result."""
         if value.get("type") not in _BOTH:
             return False
@@ -473,16 +471,16 @@ class _Writer(PartWriter):
         self.lose("a result whose call is not there")
         return True
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"role": "system", "content": message.text}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         yield {"role": "user", "content": self.text_or_parts(message.contents)}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
         yield {"items": [*self.items(message)]}
 
-    def items(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def items(self, message: AiMessage) -> Iterator[JsonDict]:
         calls, before = self.calls_of(message), self.last
         if isinstance(before, AiMessage) and (calls or before.tool_execution_requests):
             self.lose("where the message before ends: both are read as one")
@@ -494,12 +492,12 @@ class _Writer(PartWriter):
         for place, call in enumerate(calls):
             yield self.call(call, types[place] if len(types) == len(calls) else "function_call")
 
-    def call(self, call: ToolExecutionRequest, type: str) -> dict[str, Any]:
+    def call(self, call: ToolExecutionRequest, type: str) -> JsonDict:
         kind = _CALLS[type]
         name = {} if kind.tool else {"name": call.name}
         return {"type": type, kind.id: call.id, **name, **kind.written(call.arguments or "")}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         type, *_ = _types_of(message, _RESULTS) or ["function_call_output"]
         id, name = self.answered(message)
         if message.is_error and type != "mcp_call":
@@ -508,7 +506,7 @@ class _Writer(PartWriter):
 
     def output(
         self, message: ToolExecutionResultMessage, type: str, name: dict[str, str]
-    ) -> dict[str, Any]:
+    ) -> JsonDict:
         """Return the output of a result for an item of this type."""
         match type, message.contents:
             case "mcp_call", _ if message.is_error:
@@ -521,10 +519,10 @@ class _Writer(PartWriter):
                 return {"result": image.base64_data}
         return _RESULTS[type].written(text_of(message))
 
-    def text(self, text: str) -> dict[str, Any]:
+    def text(self, text: str) -> JsonDict:
         return {"type": "input_text", "text": text}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict | None:
         match content:
             case ImageContent():
                 image = url_and_detail(content)

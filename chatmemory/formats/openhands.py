@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from chatmemory.formats.account import NOTHING
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
@@ -19,6 +18,7 @@ from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import AiMessage, SystemMessage, ToolExecutionRequest, UserMessage
 
 NAME = "openhands"
@@ -27,7 +27,7 @@ _SILENT = ("change_agent_state", "condensation_request", "null", "recall", "")
 _SILENT_RESULTS = ("agent_state_changed", "null", "recall", "")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the events of a conversation, or an object that has them under `events`."""
     name = None
     if isinstance(value, dict) and "events" in value:
@@ -42,11 +42,11 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name, events) if is_known else None
 
 
-def _is_event(value: Any) -> bool:
+def _is_event(value: JsonValue) -> bool:
     return isinstance(value, dict) and "id" in value and "source" in value
 
 
-def content_of(event: Any) -> Any:
+def content_of(event: JsonValue) -> JsonValue:
     """Return the parts of an event that have text. A condensation is the program's own."""
     return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 
@@ -61,7 +61,7 @@ _BESIDE = Beside(
 )
 
 
-def type_of(event: Any) -> str:
+def type_of(event: JsonValue) -> str:
     """Return the kind of an event, or in version 0 its action or observation."""
     named = ("kind", "action", "observation")
     return next((each for name in named if isinstance(each := event.get(name), str)), "none")
@@ -86,14 +86,14 @@ class _Reader(SessionReader):
         self._calls: dict[str, str | None] = {}  # the ids of calls by the ids of their events
         self._trigger: str | None = None
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         place = self.of_the_sdk(record) if "kind" in record else self.of_version_0(record)
         if place is not None:
             self._places[str(record.get("id"))] = place
 
     # The SDK
 
-    def of_the_sdk(self, event: dict[str, Any]) -> int | None:
+    def of_the_sdk(self, event: JsonDict) -> int | None:
         """Read an event, and return the index of its message, or None."""
         match event["kind"]:
             case "SystemPromptEvent":
@@ -114,12 +114,12 @@ class _Reader(SessionReader):
                 self.miss(f"events of kind {kind!r}")
         return None
 
-    def system_prompt(self, event: dict[str, Any]) -> int | None:
+    def system_prompt(self, event: JsonDict) -> int | None:
         texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
         self.lack("definitions of tools", len(list_in(event, "tools")))
         return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
 
-    def message(self, event: dict[str, Any]) -> int | None:
+    def message(self, event: JsonDict) -> int | None:
         message, own = dict_in(event, "llm_message"), self.own(_about(event))
         contents = _contents(message.get("content")) + _contents(event.get("extended_content"))
         if message.get("role") == "assistant":
@@ -131,7 +131,7 @@ class _Reader(SessionReader):
         is_user = event.get("source") == "user"
         return self.add(UserMessage(contents, None, own), by_program=not is_user)
 
-    def action(self, event: dict[str, Any]) -> int:
+    def action(self, event: JsonDict) -> int:
         call = dict_in(event, "tool_call")
         call = dict_in(call, "function") or call
         name = text_in(call, "name") or text_in(event, "tool_name")
@@ -140,7 +140,7 @@ class _Reader(SessionReader):
         thought = part_texts(event.get("thought"))
         return self.call(event, request, thought, text_in(event, "llm_response_id"))
 
-    def observation(self, event: dict[str, Any]) -> int:
+    def observation(self, event: JsonDict) -> int:
         """Read the result of a tool, a rejection by the user, or an error of the agent."""
         refused = event.get("rejection_reason", event.get("error"))
         observation = event.get("observation", refused)
@@ -150,7 +150,7 @@ class _Reader(SessionReader):
 
     # Version 0
 
-    def of_version_0(self, event: dict[str, Any]) -> int | None:
+    def of_version_0(self, event: JsonDict) -> int | None:
         """Read an event, and return the index of its message, or None."""
         if event.get("observation") is not None:
             return self.observation_0(event)
@@ -164,7 +164,7 @@ class _Reader(SessionReader):
             return self.action_0(event, args)
         return None
 
-    def observation_0(self, event: dict[str, Any]) -> int | None:
+    def observation_0(self, event: JsonDict) -> int | None:
         """Read the result of the call that caused the event, or what the program observed."""
         observation = event["observation"]
         if observation in _SILENT_RESULTS:
@@ -175,7 +175,7 @@ class _Reader(SessionReader):
         observed = UserMessage(content or f"[{observation}]", None, self.own(about))
         return self.add(observed, by_program=True)
 
-    def message_0(self, event: dict[str, Any], text: str) -> int | None:
+    def message_0(self, event: JsonDict, text: str) -> int | None:
         if event["action"] == "system":
             return self.add(SystemMessage(text)) if text.strip() else None
         own = self.own(_about(event))
@@ -183,7 +183,7 @@ class _Reader(SessionReader):
             return self.add(AiMessage(text, attributes=own))
         return self.add(UserMessage(text, None, own))
 
-    def action_0(self, event: dict[str, Any], args: dict[str, Any]) -> int:
+    def action_0(self, event: JsonDict, args: JsonDict) -> int:
         metadata = dict_in(event, "tool_call_metadata")
         name = text_in(metadata, "function_name") or str(event["action"])
         arguments = {name: value for name, value in args.items() if name != "thought"}
@@ -195,7 +195,7 @@ class _Reader(SessionReader):
 
     def call(
         self,
-        event: dict[str, Any],
+        event: JsonDict,
         request: ToolExecutionRequest,
         thought: list[str],
         answer: str | None,
@@ -206,7 +206,7 @@ class _Reader(SessionReader):
         own = self.own(_about(event))
         return self.answer(AiMessage(text, (request,), thinking, own), answer)
 
-    def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
+    def forget(self, ids: Iterable[JsonValue], about: JsonDict) -> None:
         """Read a condensation. The summary of an earlier one is forgotten, too."""
         left = {place for id in ids if (place := self._places.get(str(id))) is not None}
         summary, trigger = text_in(about, "summary"), self._trigger
@@ -220,13 +220,13 @@ class _Reader(SessionReader):
         )
 
 
-def _about(event: dict[str, Any]) -> dict[str, Any]:
+def _about(event: JsonDict) -> JsonDict:
     """Return the details of an event besides its text."""
     names = ("id", "timestamp", "security_risk") if "kind" in event else ("id", "timestamp")
     return {name: event.get(name) for name in names}
 
 
-def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
+def _forgotten(args: JsonDict, known: Iterable[str]) -> JsonList:
     """Return the ids that a condensation lists, or all ids from its first to its last."""
     named = args.get("forgotten_event_ids")
     first = whole(args.get("forgotten_events_start_id"))
@@ -237,11 +237,11 @@ def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
     return [id for id in numbers if first <= int(id) <= last]
 
 
-def _is_error(observation: Any) -> bool:
+def _is_error(observation: JsonValue) -> bool:
     return isinstance(observation, dict) and observation.get("is_error") is True
 
 
-def _observed(observation: Any) -> Any:
+def _observed(observation: JsonValue) -> JsonValue:
     """Return the result of a tool: its content or output, else the whole observation as JSON."""
     if isinstance(observation, dict):
         for name in ("content", "output"):
@@ -253,7 +253,7 @@ def _observed(observation: Any) -> Any:
     return observation if isinstance(observation, str) else _contents(observation)
 
 
-def _contents(parts: Any) -> list[Content]:
+def _contents(parts: JsonValue) -> list[Content]:
     found: list[Content] = []
     for part in parts if isinstance(parts, list) else ():
         found += [TextContent(text) for text in part_texts([part])]

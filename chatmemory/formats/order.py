@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 from chatmemory.formats.format import Loss
+from chatmemory.messages.json_values import JsonValue
 
 REVERSED = "the order of the list, in which the newest message is the first: it is read backwards"
 MIXED = "times that are not in the order of the messages, which are read as they stand"
@@ -23,7 +23,7 @@ _TIMES = (
 )
 
 
-def is_newest_first(turns: Sequence[Any]) -> tuple[bool, tuple[Loss, ...]]:
+def is_newest_first(turns: Sequence[JsonValue]) -> tuple[bool, tuple[Loss, ...]]:
     """Return whether the times of all messages fall, and what to report of their order.
 
     A list with a message without a time is read as it stands, and nothing is reported.
@@ -42,7 +42,7 @@ def is_newest_first(turns: Sequence[Any]) -> tuple[bool, tuple[Loss, ...]]:
     return False, (Loss("conversation", MIXED),)
 
 
-def time_of(turn: Any) -> float | None:
+def time_of(turn: JsonValue) -> float | None:
     """Return the time of a message in seconds since 1970, or None if it has none."""
     for name in _TIMES if isinstance(turn, dict) else ():
         found = seconds_of(turn.get(name))
@@ -51,7 +51,7 @@ def time_of(turn: Any) -> float | None:
     return None
 
 
-def seconds_of(value: Any) -> float | None:
+def seconds_of(value: JsonValue) -> float | None:
     """Return a time as seconds since 1970: a number of seconds or milliseconds, or text in ISO
     8601. None for any other value.
     """

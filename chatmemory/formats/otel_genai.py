@@ -16,8 +16,7 @@ objects and lists in this library's spelling are written as values, and all othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -50,6 +49,7 @@ from chatmemory.messages.contents import (
     PdfFileContent,
     TextContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -88,7 +88,7 @@ _NEEDED = {
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return a list of messages, or the attributes of a span, which may be an object in the span.
 
     At least one message must have a part in the shape of these conventions, because other formats
@@ -111,15 +111,15 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(span, "gen_ai.conversation.id"), turns, losses)
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: JsonValue) -> bool:
     return any(map(_is_part, list_in(value, "parts"))) and "role" in value
 
 
-def _is_part(part: Any) -> bool:
+def _is_part(part: JsonValue) -> bool:
     return isinstance(part, dict) and _NEEDED.get(type_in(part)) in part
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: JsonValue) -> JsonList:
     """Return the list of a span's attribute, which may be JSON text."""
     value = decoded(value) if isinstance(value, str) else value
     if isinstance(value, str) and value:
@@ -128,7 +128,7 @@ def _list(value: Any) -> list[Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         is_beside = turn.keys() == {_SYSTEM}
         parts = objects_in(turn, _SYSTEM if is_beside else "parts")
         if not all(isinstance(part.get("type"), str) for part in parts):
@@ -144,9 +144,7 @@ class _Reader(Reader):
             case role:
                 raise InvalidMessage(f"unknown role {role!r}")
 
-    def pieces(
-        self, turn: dict[str, Any], role: str, parts: list[dict[str, Any]]
-    ) -> Iterator[ReadMessage]:
+    def pieces(self, turn: JsonDict, role: str, parts: list[JsonDict]) -> Iterator[ReadMessage]:
         """Yield the messages of a turn: one for each result, one for the parts between results."""
         if not parts and role != "assistant":
             raise InvalidMessage("its parts are empty")
@@ -158,7 +156,7 @@ class _Reader(Reader):
             )
             wrapper = {"role": role}
 
-    def piece(self, role: str, run: list[dict[str, Any]], name: str | None) -> ChatMessage:
+    def piece(self, role: str, run: list[JsonDict], name: str | None) -> ChatMessage:
         if run and _is_result(run[0]):
             return self.result(role, run[0])
         if role == "assistant":
@@ -170,7 +168,7 @@ class _Reader(Reader):
         self.calls.interrupted()
         return UserMessage(contents, name)
 
-    def answer(self, run: list[dict[str, Any]]) -> AiMessage:
+    def answer(self, run: list[JsonDict]) -> AiMessage:
         thoughts = [part for part in run if part["type"] in _THOUGHTS]
         call_parts = [part for part in run if part["type"] in _CALLS]
         others = [part for part in run if part["type"] not in (*_THOUGHTS, *_CALLS)]
@@ -182,11 +180,11 @@ class _Reader(Reader):
         own = {} if set(types) <= {"tool_call"} else {_NAME: {"types": types}}
         return answer_of(texts, calls, (text_in(part, "content") for part in thoughts), own)
 
-    def request(self, part: dict[str, Any]) -> ToolExecutionRequest:
+    def request(self, part: JsonDict) -> ToolExecutionRequest:
         arguments = part.get(_CALLS[part["type"]])
         return self.calls.request(text_in(part, "id"), text_in(part, "name"), arguments)
 
-    def result(self, role: str, part: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, role: str, part: JsonDict) -> ToolExecutionResultMessage:
         property = _RESULTS[part["type"]]
         if property not in part and _OLD_RESULT in part:
             property = _OLD_RESULT
@@ -200,11 +198,11 @@ class _Reader(Reader):
 _USUAL = ["tool", "tool_call_response", "response"]
 
 
-def _is_result(part: Mapping[str, Any]) -> bool:
+def _is_result(part: JsonMap) -> bool:
     return part["type"] in _RESULTS
 
 
-def _text(part: dict[str, Any]) -> str | None:
+def _text(part: JsonDict) -> str | None:
     """Return the text of a part, also of an unknown kind; None for media and parts without text."""
     if part.get("type") == "text":
         return part_text(part, "content")
@@ -213,7 +211,7 @@ def _text(part: dict[str, Any]) -> str | None:
     return "\n".join(texts_in(part)) or None
 
 
-def _content(part: dict[str, Any]) -> Content | None:
+def _content(part: JsonDict) -> Content | None:
     """Return a part as content, or None if LangChain4j's model has no place for it."""
     type, mime_type = part.get("type"), text_in(part, "mime_type")
     if type not in ("blob", "uri"):
@@ -229,7 +227,7 @@ def _content(part: dict[str, Any]) -> Content | None:
     return PdfFileContent(PdfFile(url, data, mime_type)) if mime_type == PDF else None
 
 
-def _shown(part: dict[str, Any]) -> TextContent:
+def _shown(part: JsonDict) -> TextContent:
     """Return a text that names a part which a message cannot hold."""
     kind = name_of(part, "modality", "type") or "part"
     return stand_in(kind, name_of(part, "file_id", "uri", "id"))
@@ -245,7 +243,7 @@ class _Writer(PartWriter):
     cannot_say = ("is_error",)
     levels = (DetailLevel.LOW,)
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         parts, more = last.get("parts"), value.get("parts")
         if not joins or not isinstance(parts, list) or not isinstance(more, list):
             return False
@@ -254,15 +252,15 @@ class _Writer(PartWriter):
         parts += more
         return True
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"role": "system", "parts": [self.text(message.text)]}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         name = {"name": message.name} if message.name else {}
         yield {"role": "user", "parts": self.parts(message.contents), **name}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        parts: list[dict[str, Any]] = []
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
+        parts: list[JsonDict] = []
         if message.thinking is not None:
             parts.append({"type": "reasoning", "content": message.thinking})
         if message.text is not None:
@@ -276,7 +274,7 @@ class _Writer(PartWriter):
             parts.append({"type": type, "id": call.id, "name": call.name, **arguments})
         yield {"role": "assistant", "parts": parts}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         if any(not isinstance(content, TextContent) for content in message.contents):
             self.lose("contents of a result that are not text")
         elif len(message.contents) > 1:
@@ -287,10 +285,10 @@ class _Writer(PartWriter):
         part = {"type": type, "id": id, **name, property: _value(text_of(message))}
         yield {"role": role, "parts": [part]}
 
-    def text(self, text: str) -> dict[str, Any]:
+    def text(self, text: str) -> JsonDict:
         return {"type": "text", "content": text}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict:
         about = {"modality": "document" if kind == "file" else kind}
         about |= {"mime_type": media.mime_type} if media.mime_type else {}
         if data := data_of(media):
@@ -298,7 +296,7 @@ class _Writer(PartWriter):
         return {"type": "uri", **about, "uri": media.url}
 
 
-def _is_result_shape(types: list[Any]) -> bool:
+def _is_result_shape(types: JsonList) -> bool:
     """Whether attributes have a result's original shape. Clients may have sent them."""
     match types:
         case ["user" | "assistant" | "tool", str(type), property]:
@@ -306,7 +304,7 @@ def _is_result_shape(types: list[Any]) -> bool:
     return False
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> JsonValue:
     """Return JSON text as an object or a list if reading it gives the same text, else the text."""
     value = decoded(text) if text.startswith(("{", "[")) else text
     return value if isinstance(value, str) or arguments_text(value) == text else text

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import chain
 from operator import eq
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
+
+from chatmemory.messages.json_values import JsonValue
 
 T = TypeVar("T")
 BLOCK = 2**16  # bytes of the items that are compressed together
@@ -110,10 +112,10 @@ class Packed(Sequence[T]):
         return found
 
 
-def is_list(value: Any) -> bool:
+def is_list(value: JsonValue) -> bool:
     """Return whether a JSON value is a list, as it is or packed."""
     return isinstance(value, list | Packed)
 
 
-def _item(packed: bytes) -> Any:
+def _item(packed: bytes) -> JsonValue:
     return pickle.loads(packed)  # noqa: S301 (packed in this process)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -30,6 +30,7 @@ from chatmemory.messages.contents import (
     Video,
     VideoContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -51,7 +52,7 @@ def media_content(
     url: str | None,
     data: str | None,
     mime_type: str | None,
-    detail: Any = None,
+    detail: JsonValue = None,
 ) -> Content:
     """Return media of a kind ("image", "audio", "video" or "file") as content.
 
@@ -77,7 +78,7 @@ def media_content(
     return PdfFileContent(PdfFile(url, data, mime_type))
 
 
-def detail_level(detail: Any) -> DetailLevel:
+def detail_level(detail: JsonValue) -> DetailLevel:
     return _DETAILS.get(str(detail), DetailLevel.AUTO)
 
 
@@ -127,27 +128,27 @@ class PartWriter(Writer):
     levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images
     has_both: ClassVar[bool] = False  # whether a part can have inline data and a URL
 
-    def text(self, text: str) -> Any:
+    def text(self, text: str) -> JsonValue:
         """Return a text as a part, or None if the format has no part for it."""
         return {"type": "text", "text": text}
 
     @abstractmethod
-    def media(self, content: Content, kind: str, media: Media) -> Any:
+    def media(self, content: Content, kind: str, media: Media) -> JsonValue:
         """Return media, inline or with a URL, as a part, or None if the format has no part for
         them.
         """
 
-    def parts(self, contents: Iterable[Content | None]) -> list[Any]:
+    def parts(self, contents: Iterable[Content | None]) -> JsonList:
         """Return contents as parts. Contents for which the format has no part are losses."""
         return [part for content in contents if (part := self.part(content)) is not None]
 
-    def text_or_parts(self, contents: Sequence[Content | None]) -> Any:
+    def text_or_parts(self, contents: Sequence[Content | None]) -> JsonValue:
         """Return contents as parts, or a single text as a string."""
         if len(contents) == 1 and isinstance(contents[0], TextContent):
             return contents[0].text
         return self.parts(contents) or ""
 
-    def part(self, content: Content | None) -> Any:
+    def part(self, content: Content | None) -> JsonValue:
         if isinstance(content, TextContent):
             return self.text(content.text)
         found = media_of(content)
@@ -177,12 +178,14 @@ class PartWriter(Writer):
 #
 # All messages of a turn but the first join it, so that writing makes one turn of them again.
 
-Parts = Iterator[tuple[ChatMessage, list[Any]]]
+Parts = Iterator[tuple[ChatMessage, JsonList]]
 
 
-def runs_of(parts: Iterable[Any], is_result: Callable[[Any], bool]) -> Iterator[list[Any]]:
+def runs_of(
+    parts: Iterable[JsonValue], is_result: Callable[[JsonValue], bool]
+) -> Iterator[JsonList]:
     """Yield parts in runs: each result alone, and the parts between results together."""
-    run: list[Any] = []
+    run: JsonList = []
     for part in parts:
         if not is_result(part):
             run.append(part)
@@ -202,28 +205,28 @@ class TurnReader(Reader):
 
     @staticmethod
     @abstractmethod
-    def type_of(part: Any) -> str: ...
+    def type_of(part: JsonValue) -> str: ...
 
     @staticmethod
     @abstractmethod
-    def is_result(part: Any) -> bool:
+    def is_result(part: JsonValue) -> bool:
         """Whether a part is the result of a tool."""
 
     @abstractmethod
-    def is_model_part(self, part: Any) -> bool:
+    def is_model_part(self, part: JsonValue) -> bool:
         """Whether a part can only come from a model."""
 
     @abstractmethod
-    def result(self, part: Any) -> ToolExecutionResultMessage: ...
+    def result(self, part: JsonValue) -> ToolExecutionResultMessage: ...
 
     @abstractmethod
-    def contents(self, part: Any) -> list[Content]:
+    def contents(self, part: JsonValue) -> list[Content]:
         """Yield the content of a user's part, or nothing if messages have no place for it."""
 
     @abstractmethod
-    def ai_message(self, parts: list[Any]) -> AiMessage: ...
+    def ai_message(self, parts: JsonList) -> AiMessage: ...
 
-    def joined(self, turn: dict[str, Any], found: Parts) -> Iterator[ReadMessage]:
+    def joined(self, turn: JsonDict, found: Parts) -> Iterator[ReadMessage]:
         """Yield the messages of a turn, each with its parts. The first message keeps the other
         properties of the turn.
         """
@@ -242,8 +245,8 @@ class TurnReader(Reader):
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
         return None if joins == are_results else joins
 
-    def user(self, parts: list[Any]) -> Parts:
-        waiting: list[Any] = []
+    def user(self, parts: JsonList) -> Parts:
+        waiting: JsonList = []
         contents: list[Content] = []
         for part in parts:
             if not self.is_result(part):
@@ -266,7 +269,7 @@ class TurnReader(Reader):
         self.calls.interrupted()
         return UserMessage(contents)
 
-    def assistant(self, parts: list[Any]) -> Parts:
+    def assistant(self, parts: JsonList) -> Parts:
         if parts and not any(map(self.is_model_part, parts)):
             raise self.nothing_in(parts)
         for run in runs_of(parts, self.is_result):
@@ -275,7 +278,7 @@ class TurnReader(Reader):
         if not parts:
             yield self.ai_message([]), []
 
-    def nothing_in(self, parts: Iterable[Any]) -> InvalidMessage:
+    def nothing_in(self, parts: Iterable[JsonValue]) -> InvalidMessage:
         """Return the error for a turn that would become an empty message."""
         types = [self.type_of(part) for part in parts]
         if not types:
@@ -291,17 +294,17 @@ class TurnWriter(PartWriter):
 
     @staticmethod
     @abstractmethod
-    def is_result(part: Any) -> bool:
+    def is_result(part: JsonValue) -> bool:
         """Whether a part is the result of a tool."""
 
-    def turn(self, role: str, parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def turn(self, role: str, parts: list[JsonDict]) -> Iterator[JsonDict]:
         """Yield a turn. Providers accept no empty turns."""
         if parts:
             yield {"role": role, self.within_turn: parts}
         else:
             self.lose("an empty message")
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         """Join two values of the same role, and return whether they were joined.
 
         Values are joined if `joins` is True, or if both are tool results in a row, which must be in
@@ -327,7 +330,7 @@ class TurnWriter(PartWriter):
         kind = types.get(id) if isinstance(types, Mapping) else None
         return kind if isinstance(kind, str) else default
 
-    def arguments(self, call: ToolExecutionRequest) -> dict[str, Any]:
+    def arguments(self, call: ToolExecutionRequest) -> JsonDict:
         """Return arguments as an object, as providers require.
 
         Arguments that are not a JSON object go under the property that Anthropic's documentation of
@@ -349,13 +352,13 @@ class BlockWriter(TurnWriter):
     cannot_say = ("name", "thinking")
 
     @abstractmethod
-    def block(self, text: str) -> dict[str, Any]:
+    def block(self, text: str) -> JsonDict:
         """Return a text as a block."""
 
     @abstractmethod
-    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]: ...
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> JsonDict: ...
 
-    def text(self, text: str) -> dict[str, Any] | None:
+    def text(self, text: str) -> JsonDict | None:
         if text.strip():
             return self.block(text)
         if text:
@@ -370,10 +373,10 @@ class BlockWriter(TurnWriter):
             self.lose("the place of a system message: its text is in `system`")
         return message.text
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         yield from self.turn("user", self.parts(message.contents))
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
         texts = self.parts([TextContent(message.text)] if message.text else [])
         calls = [self.call(call, message) for call in self.calls_of(message)]
         yield from self.turn("assistant", texts + calls)

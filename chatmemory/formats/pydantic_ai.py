@@ -12,7 +12,6 @@ pydantic_ai.messages 2.x.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -40,6 +39,7 @@ from chatmemory.formats.parts import (
     runs_of,
 )
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -57,12 +57,12 @@ _SAME = True  # marks instructions that repeat the previous request's
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return a list of requests and responses, or an object that holds one under `messages`."""
     return find_turns(value, _are_messages, names=("conversation_id", "id"))
 
 
-def _are_messages(value: Any) -> bool:
+def _are_messages(value: JsonValue) -> bool:
     return (
         is_list_of(value, "kind", "parts")
         and value[0]["kind"] in ("request", "response")
@@ -74,7 +74,7 @@ def _are_messages(value: Any) -> bool:
 class _Reader(Reader):
     _instructions: str | None = None  # of the last request that had any
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ReadMessage]:
         kind = turn.get("kind")
         if kind not in ("request", "response"):
             raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")
@@ -89,7 +89,7 @@ class _Reader(Reader):
             value = {"kind": kind, **(about if i == len(messages) - 1 else {}), **value}
             yield ReadMessage(message, [value], joins=i > 0 or None)
 
-    def instructions(self, about: dict[str, Any]) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
+    def instructions(self, about: JsonDict) -> Iterator[tuple[ChatMessage, JsonDict]]:
         """Yield the instructions of a request, unless the request before had the same."""
         text = text_in(about, "instructions")
         if text and text == self._instructions:
@@ -99,11 +99,9 @@ class _Reader(Reader):
                 self._instructions = about.pop("instructions")
                 yield message, {"instructions": text, "parts": []}
 
-    def request(
-        self, parts: Sequence[dict[str, Any]]
-    ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
-        found: list[tuple[ChatMessage, list[Any]]] = []
-        waiting: list[Any] = []  # parts without content, beside one that has some
+    def request(self, parts: Sequence[JsonDict]) -> Iterator[tuple[ChatMessage, JsonDict]]:
+        found: list[tuple[ChatMessage, JsonList]] = []
+        waiting: JsonList = []  # parts without content, beside one that has some
         for part in parts:
             message = self.message_of(part)
             if message is None:
@@ -113,7 +111,7 @@ class _Reader(Reader):
                 waiting = []
         yield from ((message, {"parts": own}) for message, own in found)
 
-    def message_of(self, part: dict[str, Any]) -> ChatMessage | None:
+    def message_of(self, part: JsonDict) -> ChatMessage | None:
         """Return the message of a request's part, or None if it has no message."""
         kind, content = part.get("part_kind"), part.get("content")
         if kind == "system-prompt":
@@ -129,7 +127,7 @@ class _Reader(Reader):
             return UserMessage(contents) if contents else None
         return None
 
-    def result(self, part: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, part: JsonDict) -> ToolExecutionResultMessage:
         id, name = text_in(part, "tool_call_id"), text_in(part, "tool_name")
         content = part.get("content")
         contents = _contents(content) if _are_contents(content) else None
@@ -139,9 +137,7 @@ class _Reader(Reader):
         text = "null" if content is None else arguments_text(content) or ""
         return ToolExecutionResultMessage(*answered, contents or text, is_error or None)
 
-    def response(
-        self, parts: Sequence[dict[str, Any]]
-    ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
+    def response(self, parts: Sequence[JsonDict]) -> Iterator[tuple[ChatMessage, JsonDict]]:
         """Yield the model's messages and the result of each tool that the provider ran."""
         if parts and not any(part.get("part_kind") in _OF_MODEL for part in parts):
             return
@@ -149,7 +145,7 @@ class _Reader(Reader):
             is_result = any(map(_is_result, run))
             yield self.result(run[0]) if is_result else self.ai_message(run), {"parts": run}
 
-    def ai_message(self, parts: Sequence[dict[str, Any]]) -> AiMessage:
+    def ai_message(self, parts: Sequence[JsonDict]) -> AiMessage:
         texts = [text for part in parts if (text := _text_in(part)) is not None]
         thinking = [part for part in parts if part.get("part_kind") == "thinking"]
         calls = []
@@ -163,11 +159,11 @@ class _Reader(Reader):
 _OF_MODEL = ("text", "thinking", "tool-call", *_BUILT_IN, "file", "compaction", "speech")
 
 
-def _is_result(part: Mapping[str, Any]) -> bool:
+def _is_result(part: JsonMap) -> bool:
     return part.get("part_kind") == "builtin-tool-return"
 
 
-def _text_in(part: Mapping[str, Any]) -> str | None:
+def _text_in(part: JsonMap) -> str | None:
     match part.get("part_kind"):
         case "text" | "compaction":
             return text_in(part, "content")
@@ -179,7 +175,7 @@ def _text_in(part: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _are_contents(content: Any) -> bool:
+def _are_contents(content: JsonValue) -> bool:
     """Whether the content of a result is texts and media, and no other JSON value."""
     return isinstance(content, list) and all(
         isinstance(each, str) or (isinstance(each, dict) and each.get("kind") in _KINDS)
@@ -190,7 +186,7 @@ def _are_contents(content: Any) -> bool:
 _KINDS = (*_URLS, "binary", "uploaded-file", "text-content")
 
 
-def _contents(content: Any) -> list[Content]:
+def _contents(content: JsonValue) -> list[Content]:
     if isinstance(content, str):
         return [TextContent(content)]
     if not isinstance(content, list):
@@ -198,7 +194,7 @@ def _contents(content: Any) -> list[Content]:
     return [read for each in content if (read := _content(each)) is not None]
 
 
-def _content(item: Any) -> Content | None:
+def _content(item: JsonValue) -> Content | None:
     """Return an item of a content, or None if it has no content, such as a cache point."""
     if isinstance(item, str):
         return TextContent(item)
@@ -224,9 +220,7 @@ class _Writer(PartWriter):
     format = "pydantic_ai"
     cannot_say = ("name",)
 
-    def _values(
-        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
-    ) -> Iterator[dict[str, Any]]:
+    def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
         """Yield requests and responses. Each request repeats the instructions while they stay the
         same.
         """
@@ -237,16 +231,16 @@ class _Writer(PartWriter):
             last = value.get("instructions") or last
             yield value
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         part = {"part_kind": "system-prompt", "content": message.text}
         yield {"kind": "request", "parts": [part]}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         part = {"part_kind": "user-prompt", "content": self.text_or_parts(message.contents)}
         yield {"kind": "request", "parts": [part]}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        parts: list[dict[str, Any]] = []
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
+        parts: list[JsonDict] = []
         if message.thinking:
             parts.append({"part_kind": "thinking", "content": message.thinking})
         if message.text is not None:
@@ -256,7 +250,7 @@ class _Writer(PartWriter):
             parts.append({"part_kind": "tool-call", **about})
         yield {"kind": "response", "parts": parts}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         id, name = self.calls.answered(message.id, message.tool_name)
         about = {"tool_name": name or "", "tool_call_id": id or ""}
         about |= {"outcome": "failed"} if message.is_error else {}
@@ -267,7 +261,7 @@ class _Writer(PartWriter):
     def text(self, text: str) -> str:
         return text
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict:
         detail = detail_of(content) if isinstance(content, ImageContent) else "auto"
         about = {} if detail == "auto" else {"vendor_metadata": {"detail": detail}}
         if data := data_of(media):
@@ -276,10 +270,10 @@ class _Writer(PartWriter):
         type = {"media_type": media.mime_type} if media.mime_type else {}
         return {"kind": _KIND_OF_URL[kind], "url": media.url, **type, **about}
 
-    def is_value(self, value: Any) -> bool:
+    def is_value(self, value: JsonValue) -> bool:
         return isinstance(value, dict) and "kind" in value and isinstance(value.get("parts"), list)
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         """Join the messages of one request or response."""
         if not joins or last["kind"] != value["kind"]:
             return False
@@ -287,7 +281,7 @@ class _Writer(PartWriter):
         return True
 
 
-def plain(value: Any) -> Any:
+def plain(value: LibraryValue) -> JsonValue:
     """Return messages of Pydantic AI as its adapter writes them."""
     if isinstance(value, Mapping):
         return {name: plain(value) for name, value in value.items()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
 
 from chatmemory.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats.account import refusing_faults
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
+from chatmemory.messages.json_values import JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import ChatMessage, chat_message, chat_messages, message_list
 from chatmemory.registry import Registry
 
@@ -92,7 +92,7 @@ def two_way_formats() -> dict[str, Format]:
 
 
 def parse_messages(
-    values: Any, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
+    values: JsonValue, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
 ) -> Transcript:
     """Read a list of messages. They may answer tool calls of the earlier messages in `after`.
 
@@ -103,7 +103,9 @@ def parse_messages(
     return format_named(format).parse(values, chat_messages(after))
 
 
-def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse_objects(
+    values: LibraryValue, format: str, after: Iterable[ChatMessage] = ()
+) -> Transcript:
     """Read objects of a provider's library: a message, a list, a response, or their JSON values.
 
     Raises UnreadableTranscript with the `index` of the message at fault. An unexpected exception is
@@ -114,7 +116,7 @@ def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -
 
 
 def _parse_objects(
-    values: Any, known: Format, format: str, after: Iterable[ChatMessage]
+    values: LibraryValue, known: Format, format: str, after: Iterable[ChatMessage]
 ) -> Transcript:
     if not (known.reads_streams and isinstance(values, Iterator)):
         _refuse_streams(values)
@@ -127,7 +129,7 @@ def _parse_objects(
 
 
 def _parse_unfound(
-    values: Any, plain: Any, format: str, after: Iterable[ChatMessage]
+    values: LibraryValue, plain: JsonValue, format: str, after: Iterable[ChatMessage]
 ) -> Transcript:
     """Read values in which a format finds no conversation: messages, or objects that the errors
     name.
@@ -143,14 +145,14 @@ def _parse_unfound(
         raise
 
 
-def _unfitting(values: Any, format: str, fitting: str) -> UnreadableTranscript:
+def _unfitting(values: LibraryValue, format: str, fitting: str) -> UnreadableTranscript:
     what = type(values).__name__
     return UnreadableTranscript(
         -1, f"this {what} has no messages in the format {format!r}: it is in {fitting!r}"
     )
 
 
-def _refuse_streams(values: Any) -> None:
+def _refuse_streams(values: LibraryValue) -> None:
     """Raise UnreadableTranscript for a stream or an awaitable, which is still to be received."""
     what = type(values).__name__
     if isinstance(values, Awaitable):
@@ -193,7 +195,7 @@ class _Checked(Iterable[ChatMessage]):
         return map(chat_message, self._messages)
 
 
-def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
+def kept_in(attributes: JsonMap) -> dict[str, list[str]]:
     """Return the names that formats keep in a message's attributes, by format."""
     return {
         name: [kept for part, value in own.items() for kept in _names(part, value)]
@@ -202,7 +204,7 @@ def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def _names(part: str, value: Any) -> Iterable[str]:
+def _names(part: str, value: JsonValue) -> Iterable[str]:
     match part:
         case "differs":
             return names_in(value)

@@ -13,9 +13,10 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonList, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -151,7 +152,7 @@ def divided(joined: bytes) -> list[bytes]:
     return [joined[n : n + SIZE] for n in range(0, len(joined), SIZE)]
 
 
-def _comparable(message: ChatMessage) -> Any:
+def _comparable(message: ChatMessage) -> JsonValue:
     match message:
         case UserMessage():
             return ["user", message.name, _contents(message.contents)]
@@ -165,9 +166,9 @@ def _comparable(message: ChatMessage) -> Any:
     return [message.type, repr(message)]
 
 
-def _contents(contents: Sequence[Content | None]) -> list[Any]:
+def _contents(contents: Sequence[Content | None]) -> JsonList:
     """Return contents with consecutive texts joined, as some clients send them."""
-    found: list[Any] = []
+    found: JsonList = []
     for each in contents:
         if not isinstance(each, TextContent):
             found.append([repr(each)])
@@ -178,7 +179,7 @@ def _contents(contents: Sequence[Content | None]) -> list[Any]:
     return found
 
 
-def _call(call: ToolExecutionRequest) -> list[Any]:
+def _call(call: ToolExecutionRequest) -> JsonList:
     try:
         arguments = json.loads(call.arguments or "{}")
     except (RecursionError, ValueError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from chatmemory.formats.format import Response, unwrapped
 from chatmemory.formats.order import seconds_of
+from chatmemory.messages.json_values import JsonMap, JsonValue
 
 # The properties that hold the time of a record, in one program or another
 _NAMES = (
@@ -24,7 +24,7 @@ _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # numbers below are no times, such
 _AHEAD = timedelta(days=1)  # of clocks of other machines
 
 
-def said_at_of(turn: Any) -> datetime | None:
+def said_at_of(turn: JsonValue) -> datetime | None:
     """Return the time of a turn of any format, in UTC; None if it has none.
 
     Times before 1990, and more than a day in the future, are no times of messages.
@@ -42,7 +42,7 @@ def known_times(times: Sequence[datetime | None]) -> tuple[datetime | None, ...]
     return tuple(times) if any(times) else ()
 
 
-def moment_of(value: Any) -> datetime | None:
+def moment_of(value: JsonValue) -> datetime | None:
     """Return a time as `seconds_of` reads it, in UTC; None for any other value."""
     seconds = seconds_of(value)
     if seconds is None:
@@ -54,7 +54,7 @@ def moment_of(value: Any) -> datetime | None:
     return found if _EARLIEST <= found <= datetime.now(UTC) + _AHEAD else None
 
 
-def _records(turn: Any, about: Any) -> Iterator[Mapping[str, Any]]:
+def _records(turn: JsonValue, about: JsonValue) -> Iterator[JsonMap]:
     """Yield the objects that may have the time of a turn: itself, then objects within it."""
     for value in (turn, about):
         if isinstance(value, Mapping):

@@ -9,8 +9,7 @@ packages/provider-utils/src/types/content-part.ts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -29,6 +28,7 @@ from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -43,7 +43,7 @@ _MEDIA = ("image", "file", "reasoning-file")
 _APPROVALS = ("tool-approval-request", "tool-approval-response")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the list of messages in a value: the list itself, or the `messages` of an object.
 
     The messages must contain a part that only the AI SDK has.
@@ -51,7 +51,7 @@ def find(value: Any) -> RawTranscript | None:
     return find_turns(value, _are_messages)
 
 
-def _are_messages(value: Any) -> bool:
+def _are_messages(value: JsonValue) -> bool:
     if not is_list_of(value, "role", "content"):
         return False
     parts = (part for each in value for part in dicts_in(each, "content"))
@@ -61,7 +61,7 @@ def _are_messages(value: Any) -> bool:
 class _Reader(Reader):
     format = NAME
 
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonValue) -> Iterator[ChatMessage]:
         content = turn.get("content") if isinstance(turn, dict) else None
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(parts, list) or not all(isinstance(each, dict) for each in parts):
@@ -77,14 +77,14 @@ class _Reader(Reader):
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant, tool")
 
-    def answer(self, parts: list[dict[str, Any]]) -> Iterator[ChatMessage]:
+    def answer(self, parts: list[JsonDict]) -> Iterator[ChatMessage]:
         for run in runs_of(parts, lambda part: type_in(part) == "tool-result"):
             if type_in(run[0]) == "tool-result":
                 yield self.result(run[0])
             elif found := self.said(run):
                 yield found
 
-    def said(self, parts: list[dict[str, Any]]) -> AiMessage | None:
+    def said(self, parts: list[JsonDict]) -> AiMessage | None:
         calls = [
             self.calls.request(
                 text_in(part, "toolCallId"),
@@ -103,7 +103,7 @@ class _Reader(Reader):
             return None
         return answer_of(texts, calls, thoughts)
 
-    def result(self, part: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, part: JsonDict) -> ToolExecutionResultMessage:
         output, kind = first_in(part, "output", "result"), type_in(part.get("output"))
         contents: list[Content] = []
         match kind:
@@ -120,12 +120,12 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(*answered, contents, True if is_error else None)
 
 
-def _texts(parts: list[dict[str, Any]], type: str) -> list[str]:
+def _texts(parts: list[JsonDict], type: str) -> list[str]:
     found = (text_in(part, "text") for part in parts if type_in(part) == type)
     return [text for text in found if text]
 
 
-def _contents(part: Mapping[str, Any]) -> Iterator[Content]:
+def _contents(part: JsonMap) -> Iterator[Content]:
     kind = type_in(part)
     mime = text_in(part, "mediaType", "mimeType")
     match kind:
@@ -147,7 +147,7 @@ def _contents(part: Mapping[str, Any]) -> Iterator[Content]:
             yield stand_in(kind or "part", None)
 
 
-def content_of(turn: Any) -> Any:
+def content_of(turn: JsonValue) -> JsonValue:
     """Return a message without what the program asked the user."""
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
         return turn
@@ -160,7 +160,7 @@ _BESIDE = Beside(wholes=("providerOptions", "experimental_providerMetadata"))
 _DATA = Beside(texts=("image", "data"))
 
 
-def parse(turns: Any, after: Any = ()) -> Transcript:
+def parse(turns: JsonValue, after: JsonValue = ()) -> Transcript:
     return _Reader().read_all(turns, after)
 
 

@@ -10,9 +10,8 @@ Source of the shapes: the types UIMessage and UIMessagePart of AI SDK 5 and 6.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -36,6 +35,7 @@ from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, DetailLevel, Media, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -66,12 +66,12 @@ _NEEDED = {
 }
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return a list of UIMessages, or an object that holds one under `messages`."""
     return find_turns(value, _are_ui_messages)
 
 
-def _are_ui_messages(value: Any) -> bool:
+def _are_ui_messages(value: JsonValue) -> bool:
     """Whether the first part of any message is the AI SDK's: other formats have parts, too."""
     if not is_list_of(value, "role"):
         return False
@@ -80,14 +80,14 @@ def _are_ui_messages(value: Any) -> bool:
     return isinstance(first, dict) and _is_ui_part(first)
 
 
-def _is_ui_part(part: Mapping[str, Any]) -> bool:
+def _is_ui_part(part: JsonMap) -> bool:
     type = type_in(part)
     if type.startswith("data-"):
         return "data" in part
     return _NEEDED.get(type, "toolCallId" if type.startswith("tool-") else "") in part
 
 
-def _parts_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts_of(turn: JsonDict) -> list[JsonDict]:
     """Return the parts of a message, with AI SDK 4's in today's shape. Raises InvalidMessage."""
     parts = turn.get("parts")
     if "content" in turn and not parts:
@@ -98,14 +98,14 @@ def _parts_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
     return [*map(_of_today, objects_in({"parts": parts}, "parts")), *files]
 
 
-def _list(turn: Mapping[str, Any], name: str) -> list[Any]:
+def _list(turn: JsonMap, name: str) -> JsonList:
     found = turn.get(name) or []
     if not isinstance(found, list):
         raise InvalidMessage(f"{name} must be a list")
     return found
 
 
-def _of_today(part: dict[str, Any]) -> dict[str, Any]:
+def _of_today(part: JsonDict) -> JsonDict:
     match part:
         case {"type": "reasoning", "reasoning": text}:
             return {"type": "reasoning", "text": text}
@@ -120,7 +120,7 @@ def _of_today(part: dict[str, Any]) -> dict[str, Any]:
     return part
 
 
-def _file_of_today(file: Any) -> dict[str, Any]:
+def _file_of_today(file: JsonValue) -> JsonDict:
     file = object_in(file, "an attachment must be an object")
     names = {"name": "filename", "contentType": "mediaType", "url": "url"}
     return {"type": "file"} | {now: file[old] for old, now in names.items() if old in file}
@@ -130,7 +130,7 @@ def _file_of_today(file: Any) -> dict[str, Any]:
 # {"type": "tool", "toolName": …}, so that a difference finds its part for any tool.
 
 
-def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
+def _tool_part(part: JsonDict) -> JsonDict:
     """Return a tool's part in the common form. Other parts are returned unchanged."""
     type = type_in(part)
     if type == "dynamic-tool":
@@ -145,7 +145,7 @@ def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
     return part
 
 
-def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
+def _ui_part(part: JsonDict) -> JsonDict:
     """Return a tool's part in the AI SDK's form. Other parts are returned unchanged."""
     if part.get("type") != "tool":
         return part
@@ -162,7 +162,7 @@ def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         parts = _parts_of(turn)
         members = {name: value for name, value in turn.items() if name not in _OF_FOUR}
         turn = {**members, "parts": parts}
@@ -181,7 +181,7 @@ class _Reader(Reader):
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
 
-    def assistant(self, turn: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[ReadMessage]:
+    def assistant(self, turn: JsonDict, parts: list[JsonDict]) -> Iterator[ReadMessage]:
         head, joins = turn, None
         for step in _steps(parts):
             calls = [_without_result(part) for part in step]
@@ -191,7 +191,7 @@ class _Reader(Reader):
                 yield ReadMessage(self.result(part), [{**head, "parts": [_result_of(part)]}])
                 joins = None  # parts after a result continue the answer anyway
 
-    def spoken(self, step: Sequence[dict[str, Any]]) -> AiMessage:
+    def spoken(self, step: Sequence[JsonDict]) -> AiMessage:
         calls = [self.request(part) for part in step if part.get("type") == "tool"]
         text, thinking = _texts(step, "text"), _texts(step, "reasoning")
         other_parts = [part for part in step if part.get("type") != "step-start"]
@@ -199,13 +199,13 @@ class _Reader(Reader):
             text = "\n".join(_stand_in(part).text for part in other_parts)
         return AiMessage(text, calls, thinking)
 
-    def request(self, part: dict[str, Any]) -> ToolExecutionRequest:
+    def request(self, part: JsonDict) -> ToolExecutionRequest:
         id, name = text_in(part, "toolCallId"), text_in(part, "toolName")
         if not id:
             raise InvalidMessage("the part of a tool needs a toolCallId")
         return self.calls.request(id, name, part.get("input"))
 
-    def result(self, part: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, part: JsonDict) -> ToolExecutionResultMessage:
         id, name = self.calls.answered(part["toolCallId"])
         if part["state"] == "output-available":
             output = part.get("output", "")
@@ -216,12 +216,12 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, why or "", True)
 
 
-def _steps(parts: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _steps(parts: Sequence[JsonDict]) -> Iterator[list[JsonDict]]:
     """Yield the parts of each AI message.
 
     A new one begins at a `step-start`, and at the model's first text after a result.
     """
-    step: list[dict[str, Any]] = []
+    step: list[JsonDict] = []
     for part in parts:
         type = part.get("type")
         is_start = type == "step-start" and any(each.get("type") != type for each in step)
@@ -233,37 +233,37 @@ def _steps(parts: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     yield step
 
 
-def _is_answered(part: dict[str, Any]) -> bool:
+def _is_answered(part: JsonDict) -> bool:
     return part.get("type") == "tool" and part.get("state") in _ANSWERED
 
 
-def _without_result(part: dict[str, Any]) -> dict[str, Any]:
+def _without_result(part: JsonDict) -> JsonDict:
     if not _is_answered(part):
         return part
     call = {name: value for name, value in part.items() if name not in _of_result(part)}
     return {**call, "state": "input-available"}
 
 
-def _result_of(part: dict[str, Any]) -> dict[str, Any]:
+def _result_of(part: JsonDict) -> JsonDict:
     known = ("type", "toolName", "toolCallId", "state", *_of_result(part))
     return {name: value for name, value in part.items() if name in known}
 
 
-def _of_result(part: dict[str, Any]) -> tuple[str, ...]:
+def _of_result(part: JsonDict) -> tuple[str, ...]:
     return (*_OF_RESULT, "approval") if part["state"] == "output-denied" else _OF_RESULT
 
 
-def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
+def _texts(parts: Iterable[JsonDict], type: str) -> str | None:
     """Return the joined texts of the parts of a type, or None."""
     found = [part_text(part) for part in parts if part.get("type") == type]
     return "\n".join(found) if found else None
 
 
-def _stand_in(part: Mapping[str, Any]) -> TextContent:
+def _stand_in(part: JsonMap) -> TextContent:
     return stand_in(str(part.get("type")), name_of(part, "filename"))
 
 
-def _content(part: dict[str, Any]) -> Content | None:
+def _content(part: JsonDict) -> Content | None:
     """Return a part as content, or None if LangChain4j's model has no place for it."""
     if part.get("type") == "text":
         return TextContent(part_text(part))
@@ -289,31 +289,29 @@ class _Writer(PartWriter):
         super().__init__(taken)
         self._called: set[str | None] = set()  # in the answer so far
 
-    def _values(
-        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
-    ) -> Iterator[dict[str, Any]]:
+    def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
         """Yield UIMessages, each with an id: its original one, or one made from its position."""
         for place, value in enumerate(super()._values(messages, beside)):
             value = {**value, "parts": [_ui_part(part) for part in dicts_in(value, "parts")]}
             mark = sha256(f"{place} {json.dumps(value, sort_keys=True)}".encode())
             yield {"id": f"msg-{mark.hexdigest()[:16]}", **value}
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+    def write(self, message: ChatMessage) -> Iterator[JsonDict]:
         self._is_same_answer = isinstance(self.last, ToolExecutionResultMessage)
         if not self._is_same_answer and not isinstance(message, ToolExecutionResultMessage):
             self._called.clear()
         yield from super().write(message)
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"role": "system", "parts": [self.text(message.text)]}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         yield {"role": "user", "parts": self.parts(message.contents) or [self.text("")]}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
         yield {"role": "assistant", "parts": [*self.spoken(message)] or [_START]}
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+    def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
         if not last.get("role") == value.get("role") == "assistant" or "id" in value:
             return False
         parts, more = dicts_in(last, "parts"), dicts_in(value, "parts")
@@ -324,7 +322,7 @@ class _Writer(PartWriter):
             return True
         return False
 
-    def _join_result(self, parts: list[dict[str, Any]], result: list[dict[str, Any]]) -> bool:
+    def _join_result(self, parts: list[JsonDict], result: list[JsonDict]) -> bool:
         """Add a result to the part of its call, and return whether there is such a part."""
         for part in parts:
             is_open = part.get("type") == "tool" and not _is_answered(part)
@@ -333,7 +331,7 @@ class _Writer(PartWriter):
                 return True
         return False
 
-    def spoken(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def spoken(self, message: AiMessage) -> Iterator[JsonDict]:
         if self._is_same_answer:
             yield _START
         if message.thinking is not None:
@@ -345,13 +343,13 @@ class _Writer(PartWriter):
             part = {"type": "tool", "toolName": call.name, "toolCallId": call.id}
             yield {**part, "state": "input-available", "input": _input(call.arguments)}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         self.lose_contents(message.contents)
         id, name = self.calls.answered(message.id, message.tool_name)
         is_known = id in self._called
         if not is_known:
             self.lose("that the result has no call")
-        part: dict[str, Any] = {"type": "tool", "toolName": name or "", "toolCallId": id or ""}
+        part: JsonDict = {"type": "tool", "toolName": name or "", "toolCallId": id or ""}
         if not is_known:
             part["input"] = {}
         if message.is_error:
@@ -360,23 +358,23 @@ class _Writer(PartWriter):
             part |= {"state": "output-available", "output": _value(text_of(message))}
         yield {"role": "assistant", "parts": [part]}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict:
         mime = media.mime_type or (PDF if kind == "file" else f"{kind}/*")
         return {"type": "file", "mediaType": mime, "url": url_of(media)}
 
 
-def _spelt(value: Any) -> str:
+def _spelt(value: JsonValue) -> str:
     """Return an output as text. Text is returned unchanged. Raises InvalidMessage."""
     return "null" if value is None else arguments_text(value) or ""
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> JsonValue:
     """Return the JSON value that reads as this text."""
     value = _input(text)
     return value if _spelt(value) == text else text
 
 
-def _input(arguments: str | None) -> Any:
+def _input(arguments: str | None) -> JsonValue:
     """Return arguments as a JSON object or list. Other arguments stay text."""
     value = decoded(arguments or "{}")
     return arguments if isinstance(value, str) else value

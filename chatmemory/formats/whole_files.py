@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, count, islice
-from typing import IO, Any
+from typing import IO
 
 from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.formats.account import Account, Places, beside, fault, line_name, refusing_faults
@@ -21,6 +21,7 @@ from chatmemory.formats.packed import Packed, is_list
 from chatmemory.formats.registry import format_named, readable_formats
 from chatmemory.formats.words import has_content
 from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
+from chatmemory.messages.json_values import JsonList, JsonValue
 from chatmemory.messages.texts import printable
 
 _BOM = "\ufeff"
@@ -106,7 +107,7 @@ def _of_database(
 
 
 def _read_each(
-    sessions: Iterator[Any], name: str, format: Format, bounds: JsonBounds | None
+    sessions: Iterator[JsonValue], name: str, format: Format, bounds: JsonBounds | None
 ) -> Iterator[Transcript | Refused]:
     numbers = count(1)
     for session in sessions:
@@ -160,7 +161,7 @@ def _stream(
     raise UnreadableTranscript(-1, f"{what} found: {called} is {description}")
 
 
-def _places_of(value: Any, is_whole: bool, lines: Sequence[int]) -> Iterator[Places]:
+def _places_of(value: JsonValue, is_whole: bool, lines: Sequence[int]) -> Iterator[Places]:
     """Yield the places of the records of each conversation in the value of a file: of one if it
     `is_whole`. JSON Lines have the numbers of the `lines`.
     """
@@ -192,7 +193,7 @@ def _raising(error: UnreadableTranscript) -> Iterator[JsonLine]:
     yield
 
 
-def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str | None:
+def _format_of_lines(first: Sequence[JsonValue], known: Mapping[str, Format]) -> str | None:
     """Return the format of a file with a conversation in each line, from its first lines; None if
     they are records or messages of one conversation, or no line is a conversation.
     """
@@ -200,7 +201,7 @@ def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str |
     return None if is_one or _format_of_records(first, known) else _detected(first, known)
 
 
-def _format_of_records(values: Sequence[Any], known: Mapping[str, Format]) -> str | None:
+def _format_of_records(values: Sequence[JsonValue], known: Mapping[str, Format]) -> str | None:
     """Return the format in which most values are records of a session, or None."""
     tests = {name: each.is_record for name, each in known.items() if each.is_record}
     counts = Counter(name for value in values for name, is_one in tests.items() if is_one(value))
@@ -276,7 +277,7 @@ def _place_without_utf8(file: IO[bytes]) -> str | None:
         place += len(piece)
 
 
-def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
+def _detected(value: JsonValue, formats: Mapping[str, Format]) -> str | None:
     """Return the name of the format that finds the most conversations, or None.
 
     If a format with `claims` claims any of them, all that it finds are counted.
@@ -294,7 +295,7 @@ def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
     return max(formats, key=counts.__getitem__) if counts else None
 
 
-def _is_in(value: Any, claims: Callable[[Any], bool]) -> bool:
+def _is_in(value: JsonValue, claims: Callable[[JsonValue], bool]) -> bool:
     """Return whether a format claims a value, or an item of it."""
     return claims(value) or (is_list(value) and any(map(claims, value)))
 
@@ -319,7 +320,9 @@ def _of_lines(
             yield from _read([line.value], name, format, bounds, [places], number)
 
 
-def _without(lines: Iterable[JsonLine], problems: list[Refused], places: Places) -> Iterator[Any]:
+def _without(
+    lines: Iterable[JsonLine], problems: list[Refused], places: Places
+) -> Iterator[JsonValue]:
     """Yield the values of lines, and add their places; lines that are not JSON are problems."""
     for line in lines:
         if line.problem:
@@ -330,8 +333,8 @@ def _without(lines: Iterable[JsonLine], problems: list[Refused], places: Places)
 
 
 def _gathered(
-    values: Iterable[Any],
-    conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]],
+    values: Iterable[JsonValue],
+    conversations: Callable[[Iterable[JsonValue]], Iterator[Transcript | Refused]],
     bounds: JsonBounds | None,
     places: Sequence[Places],
 ) -> Iterator[Transcript | Refused]:
@@ -364,7 +367,7 @@ def _gathered(
 
 def _of_records(
     items: Iterable[JsonLine],
-    document: Any,
+    document: JsonValue,
     name: str,
     format: Format,
     bounds: JsonBounds | None,
@@ -377,7 +380,7 @@ def _of_records(
     numbers = count(1)
     session: str | None = None
     several = Packed if are_lines else list
-    values: list[Any] | Packed[Any] = several()
+    values: JsonList | Packed[JsonValue] = several()
     lines = array("L")
     for item in items:
         if item.problem:
@@ -409,7 +412,7 @@ def _refused_line(line: JsonLine) -> Refused:
 
 
 def _read(
-    values: Iterable[Any],
+    values: Iterable[JsonValue],
     name: str,
     format: Format,
     bounds: JsonBounds | None,
@@ -434,7 +437,7 @@ def _read(
             yield from _read_one(raw, next(numbers), format, bounds, own, value)
 
 
-def _found(value: Any, format: Format) -> Sequence[RawTranscript]:
+def _found(value: JsonValue, format: Format) -> Sequence[RawTranscript]:
     found = format.find(value)
     if found is None:
         return ()
@@ -447,7 +450,7 @@ def _read_one(
     format: Format,
     bounds: JsonBounds | None,
     places: Places,
-    value: Any,
+    value: JsonValue,
 ) -> Iterator[Transcript | Refused]:
     """Yield a conversation of a value, and its branches."""
     where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")

@@ -5,17 +5,16 @@ The messages may be in any format that this library reads.
 
 from __future__ import annotations
 
-from typing import Any
-
 from chatmemory.formats.conversion import name_of, unread
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import RawTranscript
+from chatmemory.messages.json_values import JsonValue
 
 _WITHIN = ("conversation", "history", "chat_history")
 _NAMES = ("conversation_id", "id", "session_id", "conversation_hash")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     for name in _WITHIN if isinstance(value, dict) else ():
         if isinstance(value.get(name), list) and (format := format_of(value[name])):
             found = format.find(value[name])

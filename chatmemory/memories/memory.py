@@ -26,7 +26,7 @@ from chatmemory.messages.estimators import (
 )
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.ids import string_id
-from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, LibraryValue
 from chatmemory.messages.message import (
     ChatMessage,
     SystemMessage,
@@ -135,7 +135,7 @@ class ChatMemory(ABC):
 
         self._transact([decide], reads=False)
 
-    def add_from(self, values: JsonValue, format: str) -> tuple[Loss, ...]:
+    def add_from(self, values: LibraryValue, format: str) -> tuple[Loss, ...]:
         """Add another library's messages, one after the other, and return the losses.
 
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
@@ -282,7 +282,7 @@ class ChatMemory(ABC):
     async def amessages_with_interrupted(self) -> list[ChatMessage]:
         return await self.in_thread(self.messages_with_interrupted)
 
-    async def aadd_from(self, values: JsonValue, format: str) -> tuple[Loss, ...]:
+    async def aadd_from(self, values: LibraryValue, format: str) -> tuple[Loss, ...]:
         return await self.in_thread(self.add_from, values, format)
 
     async def ahistory(self) -> list[ChatMessage]:

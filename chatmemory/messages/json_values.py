@@ -13,3 +13,5 @@ JsonValue = Any  # what `json.loads` returns
 JsonMap = Mapping[str, JsonValue]  # an object that is only read
 JsonDict = dict[str, JsonValue]
 JsonList = list[JsonValue]
+
+LibraryValue = Any  # an object of a provider's library, such as a response, or its JSON value
