@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LEFT_OUT = 3  # the exit status of a report that could not read all of its files
 
 
+Options = Mapping[str, Any]  # of a command line, as argparse has read them
+
+
 @dataclass(frozen=True)
 class Printer:
     """Prints rows and their sums, as words or as JSON.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.recall.cost import NO_PRICES, Prices
 from chatmemory.recall.frontier import FEWEST_CALLS, Figures, TriedPolicies
 from chatmemory.recall.tallies import NOTHING, Tally
@@ -190,7 +191,7 @@ class Scope:
     prices: Prices = NO_PRICES
     rules: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the scope as programs read it, with the number of conversations left out."""
         return {
             "conversations": self.conversations,

@@ -6,10 +6,10 @@ These sentences are the same on pages, in commands, in the API and for agents.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatmemory.advice.effects import Effect
 from chatmemory.advice.values import DEARER, Advice, LeftOut, Option, Scope, Verdict
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.recall.cost import Prices
 from chatmemory.windows.option_words import varied_words
 from chatmemory.windows.policies import WHOLE, Policy
@@ -326,7 +326,7 @@ def dominated_words(advice: Advice) -> str:
     return f"{windows} {'costs' if one else 'cost'} more and {'holds' if one else 'hold'} no more."
 
 
-def answer_of(advice: Advice) -> dict[str, Any]:
+def answer_of(advice: Advice) -> JsonDict:
     """Return the advice as programs read it."""
     return {
         "verdict": advice.verdict.value,

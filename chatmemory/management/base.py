@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
 from django.core.checks import Tags
@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError
 from chatmemory.conf import fact_words
 from chatmemory.database_errors import explain_error
 from chatmemory.exceptions import ChatMemoryError
-from chatmemory.printing import Printer, discard_unwritten
+from chatmemory.printing import Options, Printer, discard_unwritten
 from chatmemory.recall.facts import Words
 
 
@@ -53,7 +53,7 @@ class DatabaseCommand(BaseCommand):
             raise
         return output
 
-    def printer(self, options: Mapping[str, Any]) -> Printer:
+    def printer(self, options: Options) -> Printer:
         """Return the printer of this command's rows."""
         return Printer(self.stdout.write, self.stderr.write, as_json=options["json"])
 
@@ -62,7 +62,7 @@ class Report(Protocol):
     """A module that reports on files, such as those of chatmemory/reports."""
 
     def add_arguments(self, parser: ArgumentParser) -> None: ...
-    def report(self, options: Mapping[str, Any], printer: Printer, words: Words) -> int: ...
+    def report(self, options: Options, printer: Printer, words: Words) -> int: ...
 
 
 class ReportCommand(DatabaseCommand):
@@ -89,7 +89,7 @@ class ReportCommand(DatabaseCommand):
         if code:
             raise SystemExit(code)
 
-    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+    def of_stored(self, options: Options, printer: Printer) -> int:
         """Report on stored conversations, and return the exit code."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ def wrong_arguments(message: str) -> CommandError:
     return CommandError(message, returncode=2)
 
 
-def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
+def check_ignored(option: str, others: Iterable[str], options: Options) -> None:
     """Raise CommandError if an option is combined with options that the command would then
     ignore.
     """

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.messages.json_values import JsonDict
+from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall.compactions import (
     APPENDED,
     TAILS,
@@ -69,7 +69,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_json_argument(parser, "compaction")
 
 
-def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
     sessions = list(sessions_of(options["files"], options["format"], printer))
     if not sessions:
         raise InvalidValue("none of the files holds a session of an agent")
@@ -124,7 +124,7 @@ def _print_total(total: Total, level: Level, printer: Printer) -> None:
     printer.total(sums | others, held, lost)
 
 
-def _row(path: SessionPath, found: Evidence, level: Level) -> dict[str, Any]:
+def _row(path: SessionPath, found: Evidence, level: Level) -> JsonDict:
     return {
         "session": path.name,
         "n": found.number,
@@ -139,7 +139,7 @@ def _row(path: SessionPath, found: Evidence, level: Level) -> dict[str, Any]:
     }
 
 
-def _lost(term: NeededTerm) -> dict[str, Any]:
+def _lost(term: NeededTerm) -> JsonDict:
     return_number = None if term.came is None else term.came + 1
     numbers = {"said": term.said + 1, "used": term.used + 1, "came": return_number}
     return {"term": term.term, **numbers, "back": term.back.value}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.answers import place_in, rate_limited, too_long
 from chatmemory.lint.linter import lint
 from chatmemory.lint.recognition import recognized
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.laws import print_laws
@@ -66,7 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_json_argument(parser, "finding")
 
 
-def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
     if options["model"] and not options["provider"]:
         raise InvalidValue("--model needs --provider")
     if options["error"]:
@@ -78,11 +78,11 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
     return print_complaints(_of_files(options, printer), printer) or printer.code
 
 
-def providers_of(options: Mapping[str, Any]) -> Sequence[str]:
+def providers_of(options: Options) -> Sequence[str]:
     return [options["provider"]] if options["provider"] else list(PROVIDERS)
 
 
-def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Complaint]:
+def _of_files(options: Options, printer: Printer) -> Iterator[Complaint]:
     for each in transcripts(options["files"], options["format"], printer):
         name = each.name or str(each.number)
         for provider in providers_of(options):

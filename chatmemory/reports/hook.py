@@ -14,13 +14,13 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Timer
-from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import Refused, stream_transcripts
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Session
 from chatmemory.patterns import declared_pattern
+from chatmemory.printing import Options
 from chatmemory.recall.compactions import dropped_terms, newest_dropped
 from chatmemory.recall.labels import labels_in, lines_of
 
@@ -70,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(options: dict[str, Any], write: Callable[[str], object]) -> int:
+def run(options: Options, write: Callable[[str], object]) -> int:
     """Carry out the command. Only `install` can fail."""
     if options["event"] == "install":
         write(installing())

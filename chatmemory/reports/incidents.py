@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.incidents import Incident, incident_to_dict, incident_words, incidents_under
 from chatmemory.recall.kinds import IncidentKind, kind_named
@@ -42,12 +41,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
     found = print_incidents(_of_files(options, printer, words), printer, check(options))
     return found or printer.code
 
 
-def check(options: Mapping[str, Any]) -> Sequence[str]:
+def check(options: Options) -> Sequence[str]:
     """Return the kinds on which to fail. Raises InvalidValue for options that cannot be used."""
     if options["stored"] == bool(options["files"]):
         raise InvalidValue("name files with a --policy, or use --stored")
@@ -61,7 +60,7 @@ def check(options: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _of_files(
-    options: Mapping[str, Any], printer: Printer, words: Words
+    options: Options, printer: Printer, words: Words
 ) -> Iterator[tuple[str, Sequence[Incident]]]:
     policy = policy_from_text(options["policy"])
     for each in transcripts(options["files"], options["format"], printer):

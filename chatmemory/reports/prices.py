@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
+from chatmemory.printing import Options
 from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
 
 _PRICES = {
@@ -35,7 +34,7 @@ def price(text: str) -> Decimal:
         raise ValueError(text) from None
 
 
-def prices_and_rules(options: Mapping[str, Any]) -> tuple[Prices, CacheRules]:
+def prices_and_rules(options: Options) -> tuple[Prices, CacheRules]:
     """Return the prices and the rules of the cache. Raises InvalidValue."""
     prices = Prices(*(options[name] for name in _PRICES))
     return prices, rules_of(options["provider"], options["model"])

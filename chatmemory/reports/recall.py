@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chatmemory.advice import Advice, Goals, answer_of
 from chatmemory.advice.choosing import NEARLY
@@ -13,7 +12,8 @@ from chatmemory.advice.recalls import Recalls, kind_to_try, measured_of, tried_f
 from chatmemory.advice.words import sentence
 from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.messages.json_values import JsonValue
+from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall import histories_for
 from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.recall.facts import NO_WORDS, Words
@@ -93,7 +93,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_json_argument(parser, "policy")
 
 
-def _context_of(options: Mapping[str, Any]) -> int | None:
+def _context_of(options: Options) -> int | None:
     context: int | None = options["context"]
     known = known_model(options["model"])
     return known.prompt if context is None and known else context
@@ -115,7 +115,7 @@ class RecallOptions:
         return self.prices, self.goals
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> RecallOptions:
+    def of(cls, options: Options) -> RecallOptions:
         """Read the options. Raises InvalidValue, UnknownEstimator."""
         kind, today = options["frontier"], options["today"]
         for name in ("share", "saving"):
@@ -137,7 +137,7 @@ class RecallOptions:
         return tried_for(self.kind(), policies, self.rules, self.today)
 
 
-def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
     if options["recorded"]:
         return print_recorded(options, printer)
     chosen = RecallOptions.of(options)
@@ -208,5 +208,5 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first.ljust(widths[0]), *cells])
 
 
-def _numbers(found: Any) -> dict[str, int]:
+def _numbers(found: JsonValue) -> dict[str, int]:
     return {name: getattr(found, name) for name in COLUMNS}

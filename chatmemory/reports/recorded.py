@@ -8,11 +8,11 @@ miss.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import AiMessage, ChatMessage
-from chatmemory.printing import Printer
+from chatmemory.printing import Options, Printer
 from chatmemory.recall.history import History, history_of
 from chatmemory.reports.files import transcripts
 
@@ -69,7 +69,7 @@ def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
     return len(hits), recorded, sum(max(0, each.prompt - each.new_tokens) for each in hits) / whole
 
 
-def print_recorded(options: Mapping[str, Any], printer: Printer) -> int:
+def print_recorded(options: Options, printer: Printer) -> int:
     """Print both shares for each conversation, then each complete miss by its age. Return 0."""
     misses: list[RecordedCall] = []
     found: list[RecordedCall] = []

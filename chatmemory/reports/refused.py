@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.linter import turns_by_provider
-from chatmemory.printing import Printer
+from chatmemory.printing import Options, Printer
 from chatmemory.recall import histories_for
 from chatmemory.recall.facts import NO_WORDS
 from chatmemory.recall.history import History
@@ -20,7 +19,7 @@ from chatmemory.windows.written_policies import policies_from_text, text_of_poli
 Sums = Counter[str]  # prompts, refused ones, conversations with one, and last windows refused
 
 
-def print_refused(options: Mapping[str, Any], providers: Sequence[str], printer: Printer) -> int:
+def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
     """Print for each policy and provider how many prompts would be refused. Return 0.
 
     A prompt is the window before an AI message. The last window is the one that is sent next.

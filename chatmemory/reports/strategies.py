@@ -5,13 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Session
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.recall.history import History, history_of
@@ -87,7 +87,7 @@ class StrategyOptions:
     rules: CacheRules
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> StrategyOptions:
+    def of(cls, options: Options) -> StrategyOptions:
         """Read the options. Raises InvalidValue."""
         for name in ("tokens", "messages"):
             if options[name] < 1:
@@ -105,7 +105,7 @@ class StrategyOptions:
         )
 
 
-def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
     chosen = StrategyOptions.of(options)
     if options["label"] or options["prefix"]:
         raise InvalidValue("name files, or stored conversations by --label or --prefix")
@@ -149,7 +149,7 @@ def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> d
     return sums
 
 
-def values_of(strategy: Strategy, found: Measured, prices: Prices) -> dict[str, Any]:
+def values_of(strategy: Strategy, found: Measured, prices: Prices) -> JsonDict:
     """Return the figures of a strategy as JSON has them."""
     costs = found.relative_cost(prices), found.relative_cost_with_summaries(prices)
     cost, with_summaries = (None if each is None else round(each, 4) for each in costs)

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.lint import PROVIDERS
 from chatmemory.messages.texts import printable
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall.compactions import Level
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments
@@ -80,7 +79,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_json_argument(parser, "check that failed")
 
 
-def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
     if not options["policy"]:
         raise InvalidValue("name a --policy, such as token_window:4000, or everything")
     kinds = _kinds(options["fail_on"])
@@ -118,9 +117,7 @@ def _kinds(text: str) -> frozenset[str]:
         raise InvalidValue(f"--fail-on: {error}, {FORCED_NAME} or none") from error
 
 
-def _each(
-    runs: Sequence[Recorded], kinds: frozenset[str], options: Mapping[str, Any]
-) -> Iterator[Check]:
+def _each(runs: Sequence[Recorded], kinds: frozenset[str], options: Options) -> Iterator[Check]:
     for run in runs:
         if kinds:
             yield Check(run.name, "no incident", judging.incidents_in(run, kinds))
@@ -129,9 +126,7 @@ def _each(
             yield Check(run.name, "accepted by providers", found)
 
 
-def _together(
-    runs: Sequence[Recorded], options: Mapping[str, Any], printer: Printer
-) -> Iterator[Check]:
+def _together(runs: Sequence[Recorded], options: Options, printer: Printer) -> Iterator[Check]:
     if options["cost"] is not None:
         yield Check(ALL, "cost", judging.cost_failure(runs, options["cost"], "openai"))
     if options["summary"] is not None:

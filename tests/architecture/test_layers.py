@@ -296,7 +296,10 @@ def test_a_circle_is_found():
 
 
 # In these packages, JSON values have the types of `messages.json_values`.
-REASONED = ("lint", "memories", "messages", "recall", "windows")
+REASONED = (
+    *("advice", "lint", "memories", "messages", "recall"),
+    *("reports", "testing", "windows"),
+)
 
 
 @pytest.mark.parametrize("package", REASONED)

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.management.base import ReportCommand
-from chatmemory.printing import Printer
+from chatmemory.printing import Options, Printer
 from chatmemory.reports import doctor
 from chatmemory.reports.doctor import Complaint
 from inspector.rooms.doctor import words
@@ -17,7 +16,7 @@ class Command(ReportCommand):
     help = doctor.HELP
     about_files = doctor
 
-    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+    def of_stored(self, options: Options, printer: Printer) -> int:
         if options["error"] or options["laws"]:
             return doctor.report(options, printer)
         provider = options["provider"] or ""

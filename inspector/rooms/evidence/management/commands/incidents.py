@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.management.base import ReportCommand
 from chatmemory.models import Memory
-from chatmemory.printing import Printer
+from chatmemory.printing import Options, Printer
 from chatmemory.recall.incidents import Incident
 from chatmemory.reports import incidents
 from inspector.rooms.evidence.writes import current_incidents
@@ -17,7 +16,7 @@ class Command(ReportCommand):
     help = incidents.HELP
     about_files = incidents
 
-    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+    def of_stored(self, options: Options, printer: Printer) -> int:
         fail_on = incidents.check(options)
         return incidents.print_incidents(_of_stored(), printer, fail_on)
 

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from chatmemory.advice import advise
 from chatmemory.management.base import ReportCommand, wrong_arguments
 from chatmemory.messages.ids import check_text
-from chatmemory.printing import Printer
+from chatmemory.printing import Options, Printer
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reports import recall
 from inspector.rooms.lab.stored import measured_stored, recall_of_stored
@@ -16,7 +13,7 @@ class Command(ReportCommand):
     help = recall.HELP
     about_files = recall
 
-    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+    def of_stored(self, options: Options, printer: Printer) -> int:
         chosen = recall.RecallOptions.of(options)
         if options["format"] != "auto":
             raise wrong_arguments("--format is for files: name some, or leave it out")

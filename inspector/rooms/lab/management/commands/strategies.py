@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from chatmemory.management.base import ReportCommand, wrong_arguments
 from chatmemory.messages.ids import check_text
-from chatmemory.printing import Printer
+from chatmemory.printing import Options, Printer
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reports import strategies
 from inspector.rooms.lab.stored import conversations_stored
@@ -15,7 +12,7 @@ class Command(ReportCommand):
     help = strategies.HELP
     about_files = strategies
 
-    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+    def of_stored(self, options: Options, printer: Printer) -> int:
         chosen = strategies.StrategyOptions.of(options)
         if options["format"] != "auto":
             raise wrong_arguments("--format is for files: name some, or leave it out")
