@@ -228,7 +228,7 @@ class Replacement:
     def alignment(self) -> Alignment:
         return align_payloads(self.before, self.payloads, self.by_client)
 
-    def _is_changed(self, position: int, i: int) -> bool:
+    def is_changed(self, position: int, i: int) -> bool:
         """Return whether the list has other attributes for a message of the old list."""
         return self.payloads[position].changes(self.before[i])
 
@@ -251,28 +251,8 @@ class Replacement:
     def numbered(self, memory: Memory, window: Window) -> Transition:
         """Return the transition with numbers for all messages and stays."""
         returning = returning_messages(memory, self)
-        return self._as_they_left(returning, window)._numbered(memory, returning)
-
-    def _numbered(self, memory: Memory, returning: Mapping[int, Entry]) -> Transition:
-        origins = self._origins(returning, is_first=memory.last_seq == 0)
-        seqs = self._seqs(memory.last_seq, returning)
-        overrides = {j: message.overrides for j, message in returning.items()}
-        entries = self._entries(memory.last_stay, seqs, origins, overrides)
-        departures = (Eviction(self.old[i], Reason.SET) for i in self.alignment.left(len(self.old)))
-        moves = (
-            Eviction(self.old[i], Reason.MOVED)
-            for i in (*self.alignment.moved.values(), *self._renewed(entries))
-        )
-        by_arrival: dict[Entry, Entry] = dict(zip(self.transition.arrivals, entries, strict=True))
-        trims = self.transition.with_entries(by_arrival).evictions
-        trimmed = {eviction.entry for eviction in trims}
-        return self.transition._replace(
-            arrivals=tuple(entries),
-            evictions=(*departures, *moves, *trims),
-            after=total_under(
-                self.transition.policy, (each for each in entries if each not in trimmed)
-            ),
-        )
+        as_they_left = self._as_they_left(returning, window)
+        return Numbering(as_they_left, memory, returning).transition()
 
     def _returns_after(self, position: int) -> Collection[Reason]:
         """Return the reasons for leaving after which a message of a client's list may return.
@@ -282,80 +262,103 @@ class Replacement:
         (SET). A list without any known message comes from a writer with an older one: all but its
         last message may have been known then.
         """
-        if self._is_system(position):
+        if self.is_system(position):
             return DISPLACED
-        if position < self._last_known:
+        if position < self.last_known:
             return ANY
-        is_older = self._last_known < 0 and any(not _is_system(entry) for entry in self.old)
+        is_older = self.last_known < 0 and any(not _is_system(entry) for entry in self.old)
         return EVICTED if is_older and position < len(self.payloads) - 1 else DISPLACED
 
     @cached_property
-    def _last_known(self) -> int:
+    def last_known(self) -> int:
         """The last position that matches an entry of the old list; -1 if none does.
 
         System messages do not count: messages before them may be new, wherever they are.
         """
         known = (*self.alignment.kept, *self.alignment.moved)
-        return self._last_of(known)
+        return self.last_of(known)
 
-    def _last_of(self, positions: Iterable[int]) -> int:
-        return max((j for j in positions if not self._is_system(j)), default=-1)
+    def last_of(self, positions: Iterable[int]) -> int:
+        return max((j for j in positions if not self.is_system(j)), default=-1)
 
-    def _is_system(self, position: int) -> bool:
+    def is_system(self, position: int) -> bool:
         return _is_system(self.transition.arrivals[position])
 
-    def _origins(self, returning: Mapping[int, Entry], is_first: bool) -> dict[int, str]:
+
+@dataclass(frozen=True)
+class Numbering:
+    """The numbers of a list's messages and stays, in a conversation, with the messages of its
+    history that return.
+    """
+
+    of: Replacement
+    memory: Memory
+    returning: Mapping[int, Entry]
+
+    def transition(self) -> Transition:
+        """Return the transition of the list with these numbers."""
+        old, alignment, unnumbered = self.of.old, self.of.alignment, self.of.transition
+        entries = self._entries()
+        departures = (Eviction(old[i], Reason.SET) for i in alignment.left(len(old)))
+        moved = (*alignment.moved.values(), *self._renewed(entries))
+        moves = (Eviction(old[i], Reason.MOVED) for i in moved)
+        by_arrival: dict[Entry, Entry] = dict(zip(unnumbered.arrivals, entries, strict=True))
+        trims = unnumbered.with_entries(by_arrival).evictions
+        trimmed = {eviction.entry for eviction in trims}
+        stayed = (each for each in entries if each not in trimmed)
+        return unnumbered._replace(
+            arrivals=tuple(entries),
+            evictions=(*departures, *moves, *trims),
+            after=total_under(unnumbered.policy, stayed),
+        )
+
+    def origins(self) -> dict[int, str]:
         """Return the origin of each new message: SAID or SYNTHETIC.
 
         A conversation grows at its end. An unknown message before the last known one was therefore
         not said in the conversation, but put in by the client, such as a summary or injected
         context. It is stored as SYNTHETIC and is not part of the history.
         """
-        last = self._last_known
-        if not self.by_client:
-            last = max(last, self._last_of(returning))
+        is_first, last = self.memory.last_seq == 0, self.of.last_known
+        if not self.of.by_client:
+            last = max(last, self.of.last_of(self.returning))
         origins = {
             j: Message.Origin.SAID
-            if is_first or j > last or self._is_system(j)
+            if is_first or j > last or self.of.is_system(j)
             else Message.Origin.SYNTHETIC
-            for j in self.unmatched
+            for j in self.of.unmatched
         }
-        return origins | {j: message.origin for j, message in returning.items()}
+        return origins | {j: message.origin for j, message in self.returning.items()}
 
-    def _seqs(self, last_seq: int, returning: Mapping[int, Entry]) -> dict[int, int]:
+    def _seqs(self) -> dict[int, int]:
         """Return the seq for each position that begins a stay: moved, returning or new."""
-        seqs = {j: self.old[i].seq for j, i in self.alignment.moved.items()}
-        for position in self.unmatched:
-            if position in returning:
-                seqs[position] = returning[position].seq
+        last_seq = self.memory.last_seq
+        seqs = {j: self.of.old[i].seq for j, i in self.of.alignment.moved.items()}
+        for position in self.of.unmatched:
+            if position in self.returning:
+                seqs[position] = self.returning[position].seq
             else:
                 last_seq += 1
                 seqs[position] = last_seq
         return seqs
 
-    def _entries(
-        self,
-        n: int,
-        seqs: Mapping[int, int],
-        origins: Mapping[int, str],
-        overrides: Mapping[int, str | None],
-    ) -> list[Entry]:
+    def _entries(self) -> list[Entry]:
         """Return the entries of the new list: kept ones if their rank and attributes can stay, else
         new stays.
-
-        `n` is the number of the newest stay before the list. `overrides` has the overrides of the
-        messages that return.
         """
-        positions_before = {**self.alignment.kept, **self.alignment.moved}
-        kept = {j: self.old[i] for j, i in self.alignment.kept.items()}
-        known = {j: self.old[i] for j, i in positions_before.items()}
-        positions = range(len(self.payloads))
+        seqs, origins, n = self._seqs(), self.origins(), self.memory.last_stay
+        old, alignment, arrivals = self.of.old, self.of.alignment, self.of.transition.arrivals
+        positions_before = {**alignment.kept, **alignment.moved}
+        kept = {j: old[i] for j, i in alignment.kept.items()}
+        known = {j: old[i] for j, i in positions_before.items()}
+        positions = range(len(arrivals))
         ranks = place_ranks([None if j in seqs else kept[j].rank for j in positions])
         entries = []
         for j, rank in zip(positions, ranks, strict=True):
-            entry, own = known.get(j, self.transition.arrivals[j]), overrides.get(j)
-            if j in known and self._is_changed(j, positions_before[j]):
-                message = self.message(j)
+            entry, returned = known.get(j, arrivals[j]), self.returning.get(j)
+            own = returned.overrides if returned else None
+            if j in known and self.of.is_changed(j, positions_before[j]):
+                message = self.of.message(j)
                 stub = text_of(message) if entry.is_stub else None
                 entry, own = replace(entry, message=message), overriding(message, stub)
             elif j in kept and rank == kept[j].rank:
@@ -369,7 +372,8 @@ class Replacement:
 
     def _renewed(self, entries: Sequence[Entry]) -> list[int]:
         """Return the old positions of kept messages that needed a new stay."""
-        return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
+        kept = self.of.alignment.kept
+        return [i for j, i in kept.items() if entries[j] != self.of.old[i]]
 
 
 def _recovers(memory: Memory, listed: Sequence[Entry]) -> bool | None:

@@ -2,16 +2,16 @@
 or leave.
 
 A repair is a list, as `set_messages` takes it (see `ledger.client_list`), with two differences.
-Messages are identified by their numbers. Nobody said its new messages: they are SYNTHETIC, and not
-part of the history.
+Messages are identified by their numbers, which are the payloads of both lists. Nobody said its new
+messages: they are SYNTHETIC, and not part of the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.ledger.client_list import Replacement
+from chatmemory.ledger.client_list import Numbering, Replacement
 from chatmemory.ledger.windows import shown_message, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.eviction import IN_PLACE
@@ -23,15 +23,12 @@ from chatmemory.windows.window import Entry, Window
 SYNTHETIC = str(Message.Origin.SYNTHETIC)
 
 
-class _RepairList(Replacement):
-    """A list of known messages and placeholders. `before` and `payloads` are their numbers."""
+class _RepairNumbering(Numbering):
+    """The numbers of a list of known messages and placeholders."""
 
-    def numbered_with(self, memory: Memory, returning: Mapping[int, Entry]) -> Transition:
-        return self._numbered(memory, returning)
-
-    def _origins(self, returning: Mapping[int, Entry], is_first: bool) -> dict[int, str]:
-        origins = dict.fromkeys(self.unmatched, SYNTHETIC)
-        return origins | {position: row.origin for position, row in returning.items()}
+    def origins(self) -> dict[int, str]:
+        origins = dict.fromkeys(self.of.unmatched, SYNTHETIC)
+        return origins | {position: row.origin for position, row in self.returning.items()}
 
 
 def repair_transition(
@@ -43,11 +40,11 @@ def repair_transition(
     names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
     transition = refill(window, list(new), memory.policy if can_decide(memory.policy) else None)
-    replacement = _RepairList(old, transition, before, names, by_client=False)
+    replacement = Replacement(old, transition, before, names, by_client=False)
     returning = {
         position: each for position, each in enumerate(new) if each.n and each.seq not in known
     }
-    return replacement.numbered_with(memory, returning)
+    return _RepairNumbering(replacement, memory, returning).transition()
 
 
 def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
