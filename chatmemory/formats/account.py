@@ -28,8 +28,9 @@ from chatmemory.formats.words import Words, misplaced_objects, plain_name, strin
 
 logger = logging.getLogger(__name__)
 
-# A record that is named and read is read: then only a part of it is named.
-UNKNOWN, NAMED, READ, REFUSED, ELSEWHERE = range(5)
+# A record that is named and read is read: then only a part of it is named. One that is refused on a
+# branch is refused here, too.
+UNKNOWN, NAMED, READ, ELSEWHERE, REFUSED = range(5)
 # What `Format.content_of` returns for a record that is known, and whose words are another record's.
 NOTHING: tuple[()] = ()
 
@@ -156,8 +157,9 @@ class Account(Sequence[Any]):
             self._states[n] = max(state, self._states[n])
 
     def refuse(self, record: int, why: str) -> None:
-        self._set(REFUSED, [record])
-        self.left_out.append(SkippedTurn(record, why))
+        if self._states[record] != REFUSED:
+            self._set(REFUSED, [record])
+            self.left_out.append(SkippedTurn(record, why))
 
     def take_over(self, inner: Account, records: Sequence[int]) -> None:
         """Mark records as an inner account did. Record n of the inner account is `records[n]`
@@ -220,11 +222,9 @@ _ABOUT = {
     *("title", "tags", "children", "childrenids", "parent", "currentnode", "models", "slug"),
     *("endpoint", "directory", "workingdir", "exportat", "starttime", "projecthash", "lastupdated"),
     *("memoryscope", "initiallocation", "requesterusername", "responderusername", "classname"),
-    *("currentid", "conversationorigin", "gizmotype"),
+    *("currentid", "conversationorigin", "gizmotype", "account", "project", "summary"),
 }
-_ABOUT_WHOLE = {
-    *("account", "project", "settings", "extensiondata", "revert", "todos", "summary"),
-}
+_ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
 def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:

@@ -66,7 +66,7 @@ def find(value: Any) -> RawTranscript | None:
 
 def _content_of(message: Any) -> Any:
     if not isinstance(message, dict):
-        return None
+        return message
     said = _NOT_SAID.without(message.get("content"))
     author = Beside().without(message.get("author"))
     return {"content": said, "author": author, **Beside().without(message, "content", "author")}

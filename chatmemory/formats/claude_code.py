@@ -166,9 +166,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     main, losses = {*order}, [*read.losses]
     others = []
     for way in branches:
-        account.leave(*({*way} - main))
-        own = {*way} - main
-        branch, lost = branch_of(turns, _along(way, kept), own, read, FORMAT)
+        branch, lost = branch_of(account, _along(way, kept), {*way} - main, read, FORMAT)
         others.append(branch)
         losses += lost
     return replace(read, losses=tuple(losses), branches=tuple(others))

@@ -298,9 +298,7 @@ class _Reader(SessionReader):
         read: Transcript = along(main, after)(account)
         branches, losses, in_main = [], [*read.losses], {*main}
         for way in others:
-            own = {*way} - in_main
-            account.leave(*own)
-            branch, lost = branch_of(turns, along(way), own, read, FORMAT)
+            branch, lost = branch_of(account, along(way), {*way} - in_main, read, FORMAT)
             branches.append(branch)
             losses += lost
         return replace(read, losses=tuple(losses), branches=tuple(branches))
@@ -498,9 +496,9 @@ def content_of(record: Any) -> Any:
     payload = dict_in(record, "payload")
     match record.get("type"), payload.get("type"):
         case "session_meta", _:
-            return [payload.get("base_instructions"), _BESIDE.without(record, "payload")]
+            return [_OF_A_SESSION.without(payload), _BESIDE.without(record, "payload")]
         case "event_msg", "item_completed":
-            return [payload.get("item"), _BESIDE.without(record, "payload")]
+            return [_BESIDE_SAID.without(payload), _BESIDE.without(record, "payload")]
         case "event_msg", _:
             items = _items_of(payload)
             if not items:
@@ -514,6 +512,13 @@ def content_of(record: Any) -> Any:
 
 
 _BESIDE = Beside()
+_OF_A_SESSION = Beside(
+    texts=(
+        *("cwd", "originator", "cli_version", "source", "thread_source", "model_provider"),
+        *("agent_nickname", "agent_role", "agent_path", "memory_mode", "history_mode"),
+    ),
+    wholes=("git", "dynamic_tools"),
+)
 _BESIDE_SAID = Beside(
     texts=("message", "text", "images", "local_images"),
     wholes=("text_elements", "memory_citation", "mention_bindings"),

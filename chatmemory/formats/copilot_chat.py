@@ -65,6 +65,14 @@ _BESIDE_REFERENCE = Beside(
     texts=("scheme", "authority", "fsPath", "external", "query", "fragment", "$mid"),
     wholes=("range",),
 )
+_BESIDE_STEP = Beside(
+    texts=("generatedTitle", "resolveId", "state"),
+    wholes=(
+        *("invocationMessage", "pastTenseMessage", "originMessage", "toolSpecificData", "source"),
+        *("resultDetails", "confirmationMessages", "edits", "title", "command", "data"),
+        *("buttons", "references", "treeData", "uri", "progress", "presentation"),
+    ),
+)
 _OF_TEXTS = {"kind", "value", "supportThemeIcons", "supportHtml", "baseUri", "isTrusted", "uris"}
 # Parts of an answer that say what a tool or the editor did
 _STEP_KINDS = (
@@ -82,6 +90,8 @@ def content_of(request: Any) -> Any:
     known = _BESIDE.without(request)
     if not isinstance(known, dict):
         return known
+    if not _variables(request):
+        known["variableData"] = request.get("variableData")
     result = known.get("result")
     if isinstance(result, dict):
         metadata = dict_in(result, "metadata")
@@ -104,7 +114,7 @@ def _is_text(part: Any) -> bool:
 def _step_text(part: Any) -> Any:
     """Return the words of a step: a reference to a file has its name and address."""
     if type_or_kind(part) != "inlineReference":
-        return None
+        return _BESIDE_STEP.without(part)
     reference = part.get("inlineReference")
     uri = dict_in(reference, "uri")
     return [
@@ -112,6 +122,11 @@ def _step_text(part: Any) -> Any:
         _BESIDE_REFERENCE.without(reference, "uri"),
         _BESIDE_REFERENCE.without(uri),
     ]
+
+
+def _variables(request: Any) -> list[dict[str, Any]]:
+    """Return the files that the user put beside a question."""
+    return dicts_in(dict_in(request, "variableData"), "variables")
 
 
 class _Reader(SessionReader):
@@ -125,7 +140,7 @@ class _Reader(SessionReader):
         about = {"requestId": record.get("requestId"), "modelId": record.get("modelId")}
         message = record.get("message")
         question = message if isinstance(message, str) else _question(dict_in(record, "message"))
-        self.miss(_FILES, len(dicts_in(dict_in(record, "variableData"), "variables")))
+        self.miss(_FILES, len(_variables(record)))
         if question:
             self.add(UserMessage(question, attributes=self.own(about)))
         result = dict_in(record, "result")

@@ -17,7 +17,6 @@ from chatmemory.formats.conversion import (
     arguments_text,
     dict_in,
     dicts_in,
-    list_in,
     name_of,
     stand_in,
     text_in,
@@ -26,6 +25,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Format, Kinds, RawTranscript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader
+from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import AiMessage, ToolExecutionRequest, UserMessage
 
@@ -83,15 +83,27 @@ _KNOWN = (
     *(*_SAYING, *_LEFT_OUT, "tool.execution_start", "assistant.reasoning"),
     *("system.notification", "session.compaction_complete"),
 )
-# Properties of events that repeat words, or describe them
-_BESIDE = {
-    *("transformedContent", "reasoningOpaque", "encryptedContent", "reasoningBlocks", "source"),
-    *("serverTools", "intentionSummary", "toolTitle", "mcpServerName", "mcpToolName", "delivery"),
-    *("toolTelemetry", "toolDescription", "mcpMeta", "shellToolInfo", "agentMode", "trigger"),
-    *("detailedContent", "contents", "structuredContent", "binaryResultsForLlm", "uiResource"),
-    *("citableSources", "checkpointPath", "customInstructions", "compactionTokensUsed"),
-    *("data", "ephemeral", "reasoningWireField"),
-}
+# Properties of calls, of results and of events that repeat words, or describe them
+_OF_A_CALL = Beside(
+    texts=("toolTitle", "mcpServerName", "mcpToolName", "toolDescription", "intentionSummary"),
+    wholes=("mcpMeta", "shellToolInfo"),
+)
+_OF_A_RESULT = Beside(
+    texts=("detailedContent",),
+    wholes=("contents", "structuredContent", "binaryResultsForLlm", "uiResource", "citableSources"),
+)
+_BESIDE = Beside(
+    texts=(
+        *("transformedContent", "reasoningOpaque", "source", "toolTitle", "mcpServerName"),
+        *("mcpToolName", "toolDescription", "delivery", "agentMode", "trigger"),
+        *("checkpointPath", "customInstructions", "reasoningWireField"),
+    ),
+    wholes=(
+        *("reasoningBlocks", "serverTools", "toolTelemetry", "mcpMeta", "shellToolInfo"),
+        *("compactionTokensUsed", "citableSources"),
+    ),
+    inner={"toolRequests": _OF_A_CALL, "result": _OF_A_RESULT},
+)
 
 
 def content_of(record: Any) -> Any:
@@ -103,19 +115,7 @@ def content_of(record: Any) -> Any:
         return NOTHING
     if kind not in _KNOWN:
         return None
-    data, beside = dict_in(record, "data"), _without(record, _BESIDE)
-    known = _without(data, _BESIDE)
-    if kind == "assistant.message":
-        known["toolRequests"] = [_without(each, _BESIDE) for each in list_in(data, "toolRequests")]
-    elif kind == "tool.execution_complete" and isinstance(known.get("result"), dict):
-        known["result"] = _without(known["result"], _BESIDE)
-    return [known, beside]
-
-
-def _without(value: Any, names: set[str]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {name: each for name, each in value.items() if name not in names}
+    return [_BESIDE.without(record.get("data")), Beside().without(record, "data")]
 
 
 class _Reader(SessionReader):

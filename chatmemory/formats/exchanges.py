@@ -6,7 +6,6 @@ run become one conversation (see `formats.runs`).
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Tran
 from chatmemory.formats.known import shape_of
 from chatmemory.formats.runs import Runs, digest_of
 from chatmemory.formats.times import known_times
+from chatmemory.formats.words import Beside
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
 from chatmemory.messages.texts import printable
@@ -108,7 +108,7 @@ def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transc
 
 
 def _format_in(turns: Sequence[Any]) -> Format:
-    format = format_of([*turns])
+    format = format_of([each for each in turns if isinstance(each, dict)])
     if format is None:
         raise UnreadableTranscript(-1, NOTHING)
     return format
@@ -126,11 +126,12 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
     if isinstance(value, str):
         message = AiMessage(value) if by_model else UserMessage(value)
         return Transcript(None, (message,)) if value.strip() else None
-    for each, others in _ways(value):
-        format = format_of(each)
-        if format and (raw := format.find(each)):
+    for way in _ways(_Way(value)):
+        format = format_of(way.value)
+        if format and (raw := format.find(way.value)):
             read = read_as(format, raw)
-            lost = (Loss("call", f"{others:,} other generations"),) if others else ()
+            lost = [Loss("call", f"{way.others:,} other generations")] if way.others else []
+            lost += [loss for each in way.around for loss in beside(each, (), read)]
             return replace(read, losses=(*read.losses, *lost))
     return None
 
@@ -156,26 +157,51 @@ def format_of(value: Any) -> Format | None:
     return next((each for each in plain if (each.claims or each.find)(value)), None)
 
 
-def _ways(value: Any) -> Iterator[tuple[Any, int]]:
-    """Yield the values that may be messages: the value, one message in a list, and values within
-    it. Each has the number of the values beside it that are not read.
+@dataclass(frozen=True)
+class _Way:
+    """A value within another one that may be messages. What stands `around` it is not read, nor are
+    `others` of its kind.
     """
-    yield value, 0
+
+    value: Any
+    around: tuple[Any, ...] = ()
+    others: int = 0
+
+    def into(self, value: Any, around: Any = None, others: int = 0) -> _Way:
+        more = (around,) if around else ()
+        return _Way(value, (*self.around, *more), self.others + others)
+
+
+def _ways(way: _Way) -> Iterator[_Way]:
+    """Yield the ways to values that may be messages: a value, one message in a list, and values
+    within it.
+    """
+    yield way
+    value = way.value
     if isinstance(value, dict):
-        yield [value], 0
+        yield way.into([value])
         for name in _WITHIN:
             if value.get(name):
-                yield from _ways(value[name])
+                yield from _ways(way.into(value[name], _around(value, name)))
     elif isinstance(value, list) and value and isinstance(value[0], list):
-        yield from ((each, others + len(value) - 1) for each, others in _ways(value[0]))
+        yield from _ways(way.into(value[0], others=len(value) - 1))
     elif is_list_of(value, "message"):  # the generations of LangChain
-        message, text = value[0]["message"], value[0].get("text")
-        is_other = isinstance(text, str) and _json(text)[1:-1] not in _json(message)
-        yield [message], len(value) - 1 + is_other
+        first, *others = value
+        yield way.into([first["message"]], _around(first, "message"), others=len(others))
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _around(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return what stands around a property of a request or an answer, and may have words."""
+    about = {each: _AROUND.without(value[each]) for each in _ABOUT if each in value}
+    return {**_AROUND.without(value, name, *about), **about}
+
+
+# Properties with data about an answer, and names in them and around messages
+_ABOUT = ("llm_output", "generation_info")
+_AROUND = Beside(
+    texts=("model_name", "model_provider", "system_fingerprint"),
+    wholes=("token_usage", "safety_ratings", "run"),
+)
 
 
 def read_call(call: Call) -> Transcript:

@@ -107,7 +107,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     losses, branches = [Loss("session", _UNRECORDED), *read.losses], []
     for each in others:
         own = {*each.places} - in_main
-        branch, lost = branch_of(turns, partial(_read, messages=each), own, read, FORMAT)
+        branch, lost = branch_of(account, partial(_read, messages=each), own, read, FORMAT)
         branches.append(branch)
         losses += lost
     return replace(read, losses=tuple(losses), branches=tuple(branches))

@@ -52,12 +52,12 @@ def content_of(message: Any) -> Any:
     """Return the texts, thoughts, calls and results of a message."""
     if not isinstance(message, dict):
         return None
-    content = message.get("content")
-    if content == []:
+    content, beside = message.get("content"), Beside().without(message, "content")
+    if content == [] and not beside:
         return NOTHING
     parts = content if isinstance(content, list) else [content]
     said = [None if type_in(each) == "redactedThinking" else each for each in parts]
-    return [Beside().without(message, "content"), said]
+    return [beside, said]
 
 
 class _Reader(SessionReader):

@@ -31,8 +31,12 @@ def _thread(value: Any) -> str | None:
 
 
 def _messages(value: Any) -> Any:
-    values = dict_in(value, "values") or dict_in(dict_in(value, "checkpoint"), "channel_values")
-    return values.get("messages", [] if "values" in value else None)
+    return _state(value).get("messages", [] if "values" in value else None)
+
+
+def _state(value: Any) -> dict[str, Any]:
+    """Return the state of the graph that has the messages."""
+    return dict_in(value, "values") or dict_in(dict_in(value, "checkpoint"), "channel_values")
 
 
 def _calls(values: Iterable[Any]) -> Iterator[Call]:
@@ -42,22 +46,30 @@ def _calls(values: Iterable[Any]) -> Iterator[Call]:
             yield Call(messages, None, _thread(value), time=_time(value), at=at, beside=around)
 
 
-_CONFIGS = ("config", "parent_config")
-_OF_A_CONFIG = Beside(texts=("checkpoint_ns", "thread_ts"))
-# Properties of a checkpoint about its run: names of nodes, and interrupts
-_BESIDE = Beside(wholes=("next", "tasks", "interrupts", "versions_seen", "channel_versions"))
+# Properties of a checkpoint about its run: names of nodes, and versions of channels
+_OF_A_CONFIG = Beside(inner={"configurable": Beside(texts=("checkpoint_ns", "thread_ts"))})
+_BESIDE = Beside(
+    texts=("next", "checkpoint_ns", "thread_ts"),
+    wholes=("versions_seen", "channel_versions"),
+    inner={"config": _OF_A_CONFIG, "parent_config": _OF_A_CONFIG},
+)
 
 
 def _around(value: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a graph beside its messages, and what else stands in a checkpoint."""
-    checkpoint = dict_in(value, "checkpoint")
-    inner = {"checkpoint": _OF_A_CONFIG.without(_BESIDE.without(checkpoint, "channel_values"))}
-    for name in _CONFIGS:
-        configurable = dict_in(value, name).get("configurable")
-        inner[name] = {**dict_in(value, name), "configurable": _OF_A_CONFIG.without(configurable)}
-    values = dict_in(value, "values") or dict_in(checkpoint, "channel_values")
-    inner["values"] = {name: each for name, each in values.items() if name != "messages"}
-    return {**_BESIDE.without(value), **inner}
+    state, checkpoint = _state(value), value.get("checkpoint")
+    inner = _beside_state(checkpoint, "channel_values", state)
+    return {**_beside_state(value, "values", state), "checkpoint": inner}
+
+
+def _beside_state(value: Any, name: str, state: dict[str, Any]) -> Any:
+    """Return an object without the messages of the state, if it holds this one under the name."""
+    if not isinstance(value, dict):
+        return value
+    rest = value.get(name)
+    if rest is state:
+        rest = {each: state[each] for each in state if each != "messages"}
+    return {**_BESIDE.without(value, name), name: rest}
 
 
 def _time(value: dict[str, Any]) -> str:

@@ -42,13 +42,12 @@ def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any]
 def _calls(values: Iterable[Any]) -> Iterator[Call]:
     for run, trace in (each for value in values for each in _runs(value)):
         level = _CALL if run["run_type"] == "llm" else _INNER if _is_inner(run) else _OUTERMOST
-        answer = _messages_of(dict_in(run, "outputs")) or {"error": run.get("error")}
-        request, time = (
-            _messages_of(dict_in(run, "inputs")),
-            name_of(run, "start_time", "dotted_order"),
-        )
-        at = said_at_of(run)
+        answer, beside_answer = _messages_of(dict_in(run, "outputs"))
+        request, beside_request = _messages_of(dict_in(run, "inputs"))
+        time, at = name_of(run, "start_time", "dotted_order"), said_at_of(run)
+        answer = answer or {"error": run.get("error")}
         around = _BESIDE.without(run, "inputs", "outputs", "runs", "child_runs")
+        around |= {"inputs": beside_request, "outputs": beside_answer}
         yield Call(request, answer, _thread(run), trace, trace, level, time or "", at, around)
 
 
@@ -67,14 +66,16 @@ def _thread(run: dict[str, Any]) -> str | None:
     return name_of(dict_in(dict_in(run, "extra"), "metadata"), *_THREAD)
 
 
-def _messages_of(value: dict[str, Any]) -> Any:
-    """Return the messages of a run's input or output, or its only text."""
+def _messages_of(value: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the messages of a run's input or output, or its only text, and what stands beside
+    them.
+    """
     texts = [each for each in value.values() if isinstance(each, str) and each.strip()]
     has_more = any(isinstance(each, list | dict) and each for each in value.values())
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1:
-        return prompts[0]
-    return texts[0] if len(texts) == 1 and not has_more else value
+        return prompts[0], {name: each for name, each in value.items() if name != "prompts"}
+    return (texts[0] if len(texts) == 1 and not has_more else value), None
 
 
 FORMAT = format_of_calls("langsmith", _finds, _calls)

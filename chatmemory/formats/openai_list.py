@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, name_of, unread
+from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, list_in, name_of, unread
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.order import is_newest_first
@@ -27,16 +27,18 @@ def find(value: Any) -> RawTranscript | None:
         turns = value[::-1] if is_reversed else value
         return RawTranscript(name_of(value[0], "thread_id"), turns, losses)
     is_page = isinstance(value, dict) and value.get("object") == "list"
-    data = dicts_in(value, "data")
-    if not is_page or not data or format_of([*map(_plain, data)]) is None:
+    data = list_in(value, "data")
+    if not is_page or format_of([_plain(each) for each in data if isinstance(each, dict)]) is None:
         return None
     losses = (*unread("conversation", value, _OF_A_PAGE),)
     losses += (Loss("conversation", _MORE),) if value.get("has_more") else ()
     turns = data[::-1] if _is_newest_first(data) else data
-    return RawTranscript(name_of(data[0], "thread_id"), turns, losses)
+    first = next(each for each in data if isinstance(each, dict))
+    return RawTranscript(name_of(first, "thread_id"), turns, losses)
 
 
-def _is_newest_first(data: Sequence[dict[str, Any]]) -> bool:
+def _is_newest_first(data: Sequence[Any]) -> bool:
+    data = [each for each in data if isinstance(each, dict)]
     times = [each["created_at"] for each in data if isinstance(each.get("created_at"), int | float)]
     if len(times) > 1 and times[0] != times[-1]:
         return bool(times[0] > times[-1])

@@ -77,7 +77,7 @@ def _said_in(part: Any) -> Any:
         case "tool":
             return [_OF_A_TOOL.without(part, "state"), _OF_A_STATE.without(part.get("state"))]
         case "file":
-            return None
+            return _OF_A_FILE.without(part)
         case kind if kind in _ABOUT:
             return _BESIDE_STEP.without(part)
     return part
@@ -90,12 +90,14 @@ _OF_A_SESSION = Beside(
 )
 _BESIDE = Beside(
     texts=("agent", "mode", "finish", "variant"),
-    wholes=("summary", "tools", "error", "model", "path"),
+    wholes=("summary", "error"),
+    inner={"model": Beside(texts=("variant",)), "path": Beside(texts=("cwd", "root"))},
 )
 _BESIDE_TEXT = Beside(
     texts=("agent", "description", "command"),
     wholes=("model",),
 )
+_OF_A_FILE = Beside(wholes=("source",))
 _OF_A_TOOL = Beside(texts=("tool",))
 _OF_A_STATE = Beside(texts=("title",), wholes=("attachments",))
 _BESIDE_STEP = Beside(texts=("reason", "hash", "files", "snapshot"), wholes=("error", "source"))
@@ -113,9 +115,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     read = _along(main, after)(account)
     if back is None:
         return read
-    own = {*every} - {*main}
-    account.leave(*own)
-    branch, lost = branch_of(turns, _along(every), own, read, FORMAT)
+    branch, lost = branch_of(account, _along(every), {*every} - {*main}, read, FORMAT)
     return replace(read, losses=(*read.losses, *lost), branches=(branch,))
 
 

@@ -93,14 +93,15 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
 
 def content_of(record: Any) -> Any:
     """Return the parts of a record's message, or of a new window, and what stands beside them."""
-    if record.get("type") not in _SAYING:
-        return dict_in(record, "systemPayload").get("compressedHistory")
-    return [Beside().without(record.get("message")), _BESIDE.without(record, "message")]
+    is_compression = record.get("subtype") == COMPRESSION
+    is_known = record.get("type") in _SAYING or is_compression or "message" in record
+    return _BESIDE.without(record) if is_known else None
 
 
+# Properties of records. The program shows results, and their errors, beside the message.
 _BESIDE = Beside(
     texts=("cwd", "gitBranch", "subtype"),
-    wholes=("toolCallResult", "systemPayload"),
+    inner={"toolCallResult": Beside(wholes=("resultDisplay", "error"))},
 )
 
 
@@ -118,7 +119,7 @@ class _Reader(SessionReader):
                 self.compressed(dict_in(record, "systemPayload"))
             return
         if not list_in(message, "parts"):
-            self.lack("records without content")
+            self.lack("records without content", record.get("type") in _SAYING)
             return
         about = {name: record.get(name) for name in ("uuid", "timestamp", "model")}
         by_program = record.get("subtype") in ("notification", "cron")

@@ -170,20 +170,24 @@ class SessionReader(ABC):
 
 
 def branch_of(
-    turns: Sequence[Any],
+    outer: Account,
     read_way: Callable[[Account], Transcript],
     own: Collection[int],
     main: Transcript,
     format: Format,
 ) -> tuple[Transcript, list[Loss]]:
     """Return the whole conversation along another way through the records, and the losses in its
-    `own` records, which the main conversation does not have.
+    `own` records, which the main conversation does not have. The `outer` account leaves these
+    records to the branch, and refuses those that the branch refuses.
     """
-    account = Account(turns)
+    account = Account(outer)
     read = read_way(account)
-    account.leave(*(n for n in range(len(turns)) if n not in own))
+    account.leave(*(n for n in range(len(outer)) if n not in own))
     losses = [*read.losses, *account.losses(read, format.content_of, format.kinds)]
-    losses += [Loss("branch", each.why, each.turn) for each in account.left_out]
+    outer.leave(*own)
+    for each in account.left_out:
+        if each.turn in own:
+            outer.refuse(each.turn, each.why)
     assert read.session is not None
     assert main.session is not None
     pairs = zip(read.session.messages, main.session.messages, strict=False)

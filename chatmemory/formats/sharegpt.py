@@ -51,9 +51,10 @@ def find(value: Any) -> RawTranscript | None:
     turns = list(value["conversations"])
     if value.get("system"):
         turns.insert(0, {"from": "system", "value": value["system"]})
-    tools = value.get("tools")
-    losses = list(unread("conversation", value, ("id", "conversations", "system", "tools")))
-    if tools not in (None, "", "[]", []):
+    tools, read = value.get("tools"), ["id", "conversations", "system"]
+    are_definitions = isinstance(tools, str | list)
+    losses = [*unread("conversation", value, [*read, "tools"] if are_definitions else read)]
+    if are_definitions and tools not in ("", "[]", []):
         losses.append(Loss("tools", "the definitions of the tools"))
     return RawTranscript(name_of(value, "id"), turns, tuple(losses))
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import Reader
 from chatmemory.formats.format import Format, Loss, Node, RawTranscript, Transcript
@@ -100,9 +101,13 @@ def _read(
     account.take_over(shown, range(len(shown)))
     account.leave(*range(len(shown), len(nodes)))  # their text is in the branches
     leaves = [*_leaves(nodes, lambda value: _has_content(content_of(value)))]
-    branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, content_of)]
+
+    def along(path: Account) -> Transcript:
+        return reader().read_all(path, after)
+
+    branches = [*_branches(account, nodes, leaves[:BRANCHES_MAX], along, content_of)]
     lost = dict.fromkeys(loss for each in branches for loss in each.losses)
-    if more := len(leaves) - len(branches):
+    if more := len(leaves[BRANCHES_MAX:]):
         lost[Loss("conversation", f"{LEFT} ({more:,})")] = None
     return replace(
         read,
@@ -137,23 +142,41 @@ def _leaves(nodes: Sequence[Node], has_content: Callable[[Any], bool]) -> Iterat
 
 
 def _branches(
+    outer: Account,
     nodes: Sequence[Node],
     leaves: Iterable[Node],
-    reader: type[Reader],
-    after: tuple[ChatMessage, ...],
+    read: Callable[[Account], Transcript],
     content_of: Callable[[Any], Any],
 ) -> Iterator[Transcript]:
-    """Yield the branches that end at these messages, with their losses after the path shown."""
-    values = {node.id: node for node in nodes}
+    """Yield the branches that end at these messages, with their losses after the path shown. A
+    branch ends before a message that cannot be read: the `outer` account refuses it.
+    """
+    ends: set[int] = set()
+    numbers = {node.id: n for n, node in enumerate(nodes)}
     parents = {node.id: node.parent for node in nodes}
     for leaf in leaves:
-        path = [values[id] for id in path_to(leaf.id, parents)]
-        account = Account([node.value for node in path])
-        read = reader().read_all(account, after)
-        account.leave(*(n for n, node in enumerate(path) if node.is_shown))
-        words = account.losses(read, content_of)
-        own = (replace(each, turn=None) for each in read.losses)
-        yield replace(read, losses=(*own, *(Loss("branch", each.what) for each in words)))
+        path = [numbers[id] for id in path_to(leaf.id, parents)]
+        account, branch = _read_branch(outer, nodes, path, read)
+        if not path or path[-1] in ends or nodes[path[-1]].is_shown:
+            continue
+        ends.add(path[-1])
+        account.leave(*(k for k, n in enumerate(path) if nodes[n].is_shown))
+        words = account.losses(branch, content_of)
+        own = (replace(each, turn=None) for each in branch.losses)
+        yield replace(branch, losses=(*own, *(Loss("branch", each.what) for each in words)))
+
+
+def _read_branch(
+    outer: Account, nodes: Sequence[Node], path: list[int], read: Callable[[Account], Transcript]
+) -> tuple[Account, Transcript]:
+    """Read a branch, and take what is after its end from the path."""
+    account = Account([nodes[n].value for n in path])
+    try:
+        return account, read(account)
+    except UnreadableTranscript as error:
+        outer.refuse(path[error.index], error.why)
+        del path[error.index :]
+    return _read_branch(outer, nodes, path, read)
 
 
 def _shared(one: Sequence[ChatMessage], other: Sequence[ChatMessage]) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from itertools import islice
@@ -148,12 +148,14 @@ class Beside:
     """Properties of a format's records that have no words, or repeat words that are elsewhere.
 
     Under the names of `texts` stand texts and lists of texts. An object there is not what the
-    program writes, and may have words. Under the names of `wholes` stands any value. Numbers and
-    truth values need no name: a text in their place is one that may have words.
+    program writes, and may have words. Under the names of `wholes` stands any value, under those of
+    `inner` an object, or a list of objects, with properties of its own. Numbers and truth values
+    need no name: a text in their place is one that may have words.
     """
 
     texts: Collection[str] = ()
     wholes: Collection[str] = ()
+    inner: Mapping[str, Beside] = field(default_factory=dict)
 
     def without(self, value: Any, *read: str) -> Any:
         """Return an object without these properties, and without those that were `read`."""
@@ -165,6 +167,9 @@ class Beside:
     def _rest(self, name: str, value: Any) -> Any:
         if name in self.wholes or isinstance(value, int | float):
             return None
+        if inner := self.inner.get(name):
+            are_several = isinstance(value, list)
+            return [*map(inner.without, value)] if are_several else inner.without(value)
         return misplaced_objects(value) if name in self.texts else told(name, value)
 
 

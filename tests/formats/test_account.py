@@ -166,6 +166,80 @@ def test_a_loss_in_a_document_has_its_path(data_file):
     ]
 
 
+# Places where no program writes words, which a search over mutated files has found unnamed
+HEARD = {"text": UNHEARD}
+MISPLACED: list[tuple[str, tuple[str | int, ...], Any]] = [
+    ("langgraph", (0, "next"), HEARD),
+    ("langgraph", (0, "parent_config"), [HEARD]),
+    ("langgraph", (0, "values"), [HEARD]),
+    ("langsmith", ("outputs", "llm_output"), HEARD),
+    ("langsmith", ("outputs", "generations", 0, 0, "generation_info"), HEARD),
+    ("openai_list", ("data", 1), [HEARD]),
+    ("claude_ai", (0, "account", "uuid"), HEARD),
+    ("claude_ai", (0, "summary"), HEARD),
+    ("chatgpt", (0, "mapping", "old", "message"), UNHEARD),
+    ("sharegpt", (0, "tools"), HEARD),
+    ("goose", ("conversation", 2), {"role": [HEARD], "content": []}),
+    ("opencode", ("messages", 0, "info", "model", "text"), UNHEARD),
+    ("opencode", ("messages", 0, "parts", 1, "text"), UNHEARD),
+    ("copilot_chat", ("requests", 0, "variableData"), HEARD),
+    ("copilot_chat", ("requests", 0, "response", 1, "text"), UNHEARD),
+    ("copilot_cli", (4, "data", "delivery"), HEARD),
+    ("copilot_cli", (3, "data", "result"), {"data": HEARD}),
+    ("qwen_code", (2, "toolCallResult", "text"), UNHEARD),
+    ("qwen_code", (1, "type"), HEARD),
+    ("codex", (0, "payload", "payload"), HEARD),
+]
+
+
+def put(value: Any, path: tuple[str | int, ...], inner: Any) -> bool:
+    """Put a value at a path, and return whether the path leads anywhere."""
+    *way, last = path
+    try:
+        for step in way:
+            value = value[step]
+        value[last] = json.loads(json.dumps(inner))
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("format", "path", "inner"), MISPLACED)
+def test_words_where_no_program_writes_them_are_named(format, path, inner):
+    changed = 0
+    for sample, are_lines in SAMPLES[format]:
+        value = json.loads(json.dumps(sample))
+        if put(value, path, inner):
+            changed += 1
+            reading = read_transcripts(written(value, are_lines))
+            known = losses_in(read_transcripts(written(sample, are_lines)))
+            assert reading.refused or losses_in(reading) - known
+    assert changed
+
+
+def losses_in(reading: Reading) -> set[str]:
+    return {loss.what for each in reading.transcripts for loss in each.losses}
+
+
+def test_a_record_of_a_branch_that_cannot_be_read_is_refused_with_its_place():
+    kinds = ["user", "assistant", "user", "assistant", "user"]
+    parents = [None, "r0", "r1", "r2", "r1"]
+    pairs = enumerate(zip(kinds, parents, strict=True))
+    records = [MADE["claude_code"](n, kind, f"words of {n}", parent) for n, (kind, parent) in pairs]
+    records[3]["message"]["content"] = [[]]
+    reading = read_transcripts(written(records, are_lines=True))
+    assert [each.where for each in reading.refused] == ["line 4"]
+    assert [len(each.messages) for each in reading.transcripts] == [3, 3]
+
+
+def test_a_branch_of_a_tree_ends_before_a_message_that_cannot_be_read():
+    value, are_lines = json.loads(json.dumps(SAMPLES["chatgpt"][0]))
+    value[0]["mapping"]["old"]["message"]["author"]["role"] = "robot"
+    reading = read_transcripts(written(value, are_lines))
+    assert [each.where for each in reading.refused] == [".[0].mapping.old.message"]
+    assert [len(each.messages) for each in reading.transcripts] == [6]
+
+
 # One failure
 
 
