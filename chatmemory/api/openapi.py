@@ -245,7 +245,10 @@ _IN_PATHS = {
         "seq", int, OpenApiParameter.PATH, description="The number of a message, from 1."
     ),
     "n": OpenApiParameter(
-        "n", int, OpenApiParameter.PATH, description="The number of a step, from 1."
+        "n", int, OpenApiParameter.PATH, description="The number of a step or of a call, from 1."
+    ),
+    "place": OpenApiParameter(
+        "place", int, OpenApiParameter.PATH, description="The place in a call's `messages`, from 0."
     ),
 }
 

@@ -59,30 +59,41 @@ STORY = {
     "set_window": ("put", f"{ONE}messages/"),
     "clear_window": ("delete", f"{ONE}messages/"),
     "redact_message": ("post", f"{ONE}messages/2/redact/"),
+    "redact_sent_message": ("post", f"{ONE}calls/1/messages/0/redact/"),
     "update_messages": ("put", STORE),
     "get_messages": ("get", STORE),
     "delete_messages": ("delete", STORE),
     "delete_memory": ("delete", ONE),
 }
 
-# A span of OpenInference, whose call is the first of its conversation
+# A span of OpenInference
 _REQUEST = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Where is A-1182?"}]}
-_ATTRIBUTES = {
-    "openinference.span.kind": "LLM",
-    "llm.system": "openai",
-    "session.id": "traced",
-    "input.value": json.dumps(_REQUEST),
+
+
+def call_in(memory_id: str, span: str) -> dict:
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.system": "openai",
+        "session.id": memory_id,
+        "input.value": json.dumps(_REQUEST),
+    }
+    found = {
+        "traceId": "5b8efff798038103d269b633813fc60c",
+        "spanId": span,
+        "startTimeUnixNano": "1795696526112722579",
+        "endTimeUnixNano": "1795696527112722579",
+        "attributes": [
+            {"key": key, "value": {"stringValue": value}} for key, value in attributes.items()
+        ],
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "app"}, "spans": [found]}]}]}
+
+
+# What is sent before an operation: a call that begins a conversation, and one beside another
+CALLS = {
+    "list_calls": call_in("traced", "eee19b7ec3c1b174"),
+    "redact_sent_message": call_in("order-7741", "eee19b7ec3c1b175"),
 }
-_SPAN = {
-    "traceId": "5b8efff798038103d269b633813fc60c",
-    "spanId": "eee19b7ec3c1b174",
-    "startTimeUnixNano": "1795696526112722579",
-    "endTimeUnixNano": "1795696527112722579",
-    "attributes": [
-        {"key": key, "value": {"stringValue": value}} for key, value in _ATTRIBUTES.items()
-    ],
-}
-CALL = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "app"}, "spans": [_SPAN]}]}]}
 
 
 def operations(document) -> dict[str, dict]:
@@ -135,8 +146,8 @@ def call_each_operation(api) -> dict[str, dict]:
         if name == "list_ill_memories":
             services.delete("agent")
             keep()
-        if name == "list_calls":
-            assert api.post("/otlp/v1/traces", CALL, format="json").content == b"{}"
+        if name in CALLS:
+            assert api.post("/otlp/v1/traces", CALLS[name], format="json").content == b"{}"
         body = recorded_examples()[name]["request"]
         client = of_one_conversation() if name == "search_own_history" else api
         answer = getattr(client, method)(f"/api/v1/{path}", body)

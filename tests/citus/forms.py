@@ -47,6 +47,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     ],
     "lab-fix": [{}, {"confirmed": "1"}],
     "calls-intake": [{}],
+    "redact-sent": [{}],
     "import": [{"file": ..., "format": "auto", "kind": "message_window", "limit": "20"}],
     "demo": [{}],
     "playground": [{"script": "user: hello"}],

@@ -42,8 +42,18 @@ def stored(cluster):
     for memory_id in ("torn", "repaired"):
         create_and_add(memory_id, MessageWindow(9), [*FIRST, CALL, *FIRST])
     services.repair("repaired", "openai")
+    store_a_call("m", FIRST)
     yield
     services.delete_all(Memory.objects.filter(pk__in=OWN).values_list("pk", flat=True))
+
+
+def store_a_call(memory_id: str, messages: list) -> None:
+    """Store a call that sent messages that were never said in the conversation."""
+    from inspector.rooms.calls.writes import store
+
+    from ..rooms.calls.test_beside import a_call
+
+    store(a_call(1, messages, session=memory_id))
 
 
 @pytest.mark.parametrize("name", POSTS)

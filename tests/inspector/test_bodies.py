@@ -45,7 +45,16 @@ WITHOUT_ACCOUNT |= {"glossary", "lessons", "lesson", "present", "playground"}
 WITH_MESSAGES = {"simulate", "verdict", "add"}
 WITH_A_FILE = {"import"}
 OTLP = {"otlp-traces", "otlp-logs", "otlp-metrics"}
-VALUES = {"step": 1, "memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1, "n": 1}
+VALUES = {
+    "step": 1,
+    "memory_id": "m",
+    "seq": 1,
+    "slug": "x",
+    "token": "x",
+    "key": 1,
+    "n": 1,
+    "place": 0,
+}
 
 
 @pytest.mark.parametrize("name", [each.name for each in urlpatterns])

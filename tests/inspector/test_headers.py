@@ -72,7 +72,7 @@ POSTS = {
     "otlp-metrics": ("/otlp/v1/metrics", {}),
 }
 # Forms whose answers are redirects
-OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}
+OTHER_FORMS = {"pin", "redact", "redact-sent", "branch", "adopt", "change", "demo", "remove-policy"}
 OTHER_FORMS |= {"undo-repair", "doctor-providers-forget", "mute"}
 OTHER_FORMS |= {"end-tour", "revoke-token", "sign-out", "theme", "display"}
 WITHOUT_A_NAME = ["/c/nobody/", "/nothing/", "/api/docs/", "/api/schema/", "/api/v1/memories/"]

@@ -15,10 +15,12 @@ from rest_framework.response import Response
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Parameters, reads
-from chatmemory.api.requests import Query
+from chatmemory.api.operations import Parameters, changes, reads
+from chatmemory.api.requests import Query, changed_by
 from chatmemory.api.responses import Json, response, whole_json, with_query
+from chatmemory.roles import ERASE
 from inspector.rooms.calls.call import REMEDIES, DropReason
+from inspector.rooms.calls.erasure import redact_sent
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.reads import (
     CallNotFound,
@@ -144,6 +146,27 @@ def whole(found: RebuiltCall) -> dict[str, Any]:
     }
 
 
+class RedactedSentSerializer(Json):
+    is_new = serializers.BooleanField(help_text="False if the text had been removed before.")
+
+
+class SentRedaction(Resource):
+    needs = {"POST": ERASE}
+
+    @changes(RedactedSentSerializer, name="redact_sent_message")
+    def post(self, request: Request, memory_id: str, n: int, place: int) -> Response:
+        """Redact a message that only calls sent.
+
+        `place` is the index of a null in the `messages` of the call. The text is removed for good
+        from all calls of the conversation. Messages of the history are redacted there.
+        """
+        try:
+            is_new = redact_sent(memory_id, n, place, **changed_by(request))
+        except CallNotFound as error:
+            raise Http404(str(error)) from error
+        return response(RedactedSentSerializer, {"is_new": is_new})
+
+
 class DroppedCallsSerializer(Json):
     why = serializers.CharField(help_text=f"The reason: one of {', '.join(DropReason)}.")
     sender = serializers.CharField(
@@ -182,4 +205,9 @@ urlpatterns = [
     path("calls/dropped/", DroppedList.as_view(), name="dropped-calls"),
     path(_calls, CallList.as_view(), name="calls"),
     path(f"{_calls}<int:n>/", OneCall.as_view(), name="call"),
+    path(
+        f"{_calls}<int:n>/messages/<int:place>/redact/",
+        SentRedaction.as_view(),
+        name="redact-sent",
+    ),
 ]

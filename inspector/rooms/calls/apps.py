@@ -26,11 +26,14 @@ class Calls(room.SiteRoom):
         vacuuming.connect(_forget_old_calls, dispatch_uid="inspector.rooms.calls")
 
     def parts(self, view: ConversationState) -> Iterable[room.Part]:
-        from inspector.rooms.calls.reads import newest_in
+        from inspector.rooms.calls.reads import mentions_on, newest_in
 
         if call := newest_in(view):
             yield room.Part("rooms/calls/_card.html", {"call": call}, room.Place.BELOW_STEP)
             yield room.Part("rooms/calls/_link.html", place=room.Place.LINK, order=42)
+            if mentions := mentions_on(view):
+                context = {"mentions": mentions}
+                yield room.Part("rooms/calls/_mentions.html", context, order=50)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.calls.agents import calls

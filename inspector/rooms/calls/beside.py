@@ -7,7 +7,7 @@ has, and keeps the others in rows of its own (`CallMessage`), each once for all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -29,6 +29,7 @@ from chatmemory.messages.estimators import is_known
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Memory, Message, Step
 from chatmemory.reading.windows import MessageView
+from chatmemory.search import has
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import stub_of
 from chatmemory.windows.window import Entry
@@ -210,15 +211,37 @@ def _view(row: Message | CallMessage, reference: Reference) -> MessageView:
     return view._replace(seq=reference.seq, text=text_of(message), read=message)
 
 
+# Searching
+
+
+class Mentions(NamedTuple):
+    """The number of messages that have a phrase, that model calls sent, and that are not in
+    history; and the newest call with one, if it is among the newest calls.
+    """
+
+    number: int
+    call: ModelCall | None
+
+
+def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
+    """Find a phrase in what calls sent besides history, and in the `newest` calls, newest first."""
+    rows = CallMessage.objects.filter(has(phrase), memory_id=memory_id)
+    found = {-n for n in rows.values_list("n", flat=True)}
+    with_it = (call for call in newest if any(each.seq in found for each in decoded(call.places)))
+    return Mentions(len(found), next(with_it, None) if found else None)
+
+
 # Erasing
 
 
-def redact_own(memory_id: str, holds: Callable[[str], bool]) -> set[int]:
-    """Redact the messages that contain erased words, and return their seqs, which are below 0."""
+def redact_own(memory_id: str, holds: Callable[[str], bool], gone: Collection[int]) -> set[int]:
+    """Redact the messages that contain erased words or are `gone`, and return their seqs, which are
+    below 0.
+    """
     redacted_ones = set()
     for row in CallMessage.objects.filter(memory_id=memory_id).exclude(digest=""):
         message = read_message(row)
-        if any(holds(text) for _, text in strings_of(message)):
+        if row.seq in gone or any(holds(text) for _, text in strings_of(message)):
             tombstone = redacted(message, row.n)
             row.text, row.frame, row.attributes = text_of(tombstone), frame_of(tombstone), None
             row.digest = ""

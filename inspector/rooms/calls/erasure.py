@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from django.db.models import Q
 
+from chatmemory import database
 from chatmemory.conf import fact_words
+from chatmemory.exceptions import MessageNotFound
+from chatmemory.ledger.transaction import audit, lock_memory
 from chatmemory.ledger.windows import read_message
-from chatmemory.messages.message import text_of
+from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Message, Stay
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.term_search import Terms
 from chatmemory.room import Erased
+from chatmemory.sqlite_files import empty_log_after_erasure
 from inspector.rooms.calls.beside import redact_own
 from inspector.rooms.calls.bodies import OWN_FIELDS
 from inspector.rooms.calls.matching import forget_known
@@ -26,6 +30,7 @@ from inspector.rooms.calls.models import (
     ModelCall,
 )
 from inspector.rooms.calls.places import decoded
+from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.tools import REDACTED, forget_tools, redact_tools
 
 SHORTEST = 4  # characters of a text that is looked for
@@ -44,27 +49,81 @@ def erase(erased: Erased) -> None:
             model.objects.filter(memory_id=erased.memory_id).delete()
         forget_tools(erased.memory_id)
         return
-    CallEnd.objects.filter(memory_id=erased.memory_id).delete()
-    CallRun.objects.filter(memory_id=erased.memory_id).update(digests=b"")
-    holds = _holder(Message.objects.filter(memory_id=erased.memory_id, seq__in=erased.seqs))
-    redact_tools(erased.memory_id, holds)
+    rows = Message.objects.filter(memory_id=erased.memory_id, seq__in=erased.seqs)
+    messages = [read_message(row) for row in rows if row.redacted_step is None]
     forget_known(erased.memory_id, erased.seqs)
-    gone = {*erased.seqs} | redact_own(erased.memory_id, holds)
-    changed = _steps_with(erased.memory_id, erased.seqs)
-    for call in ModelCall.objects.filter(memory_id=erased.memory_id):
+    steps = _steps_with(erased.memory_id, erased.seqs)
+    _erase_copies(erased.memory_id, messages, {*erased.seqs}, steps)
+
+
+def redact_sent(
+    memory_id: str, n: int, place: int, *, actor: str = "", expected_version: int | None = None
+) -> bool:
+    """Redact a message that model calls sent and that is not in history, in all calls of the
+    conversation. This cannot be undone.
+
+    `place` is its index in the list of call `n`. Return False if it was redacted before. Raises
+    MemoryNotFound, VersionConflict, CallNotFound, and MessageNotFound if no such message is in this
+    place; messages of the history are redacted there.
+    """
+    with database.atomic():
+        lock_memory(memory_id, expected_version)
+        row = _sent_only(one_call(memory_id, n).row, place)
+        if not row.digest:
+            return False
+        _erase_copies(memory_id, [read_message(row)], {row.seq})
+        audit(
+            f"redact message {place} of call {n} of {memory_id!r}",
+            action="redact_sent",
+            actor=actor,
+            memory_id=memory_id,
+            call=n,
+            place=place,
+        )
+        database.on_commit(empty_log_after_erasure)
+    return True
+
+
+def _sent_only(call: ModelCall, place: int) -> CallMessage:
+    """Return the message in a place of a call's list. Raises MessageNotFound if it is in history,
+    or if there is none.
+    """
+    references = decoded(call.places)
+    own = -references[place].seq if place < len(references) else 0
+    rows = CallMessage.objects.filter(memory_id=call.memory_id, n=own)
+    row: CallMessage | None = rows.first()
+    if row is None:
+        raise MessageNotFound(f"call {call.n} has no message {place} that only calls sent")
+    return row
+
+
+def _erase_copies(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    gone: Set[int],
+    steps: Set[int | None] = frozenset(),
+) -> None:
+    """Erase the words of messages from the rows of calls. The messages themselves are `gone`, with
+    the calls that were made at these `steps`.
+    """
+    CallEnd.objects.filter(memory_id=memory_id).delete()
+    CallRun.objects.filter(memory_id=memory_id).update(digests=b"")
+    holds = _holder(messages)
+    redact_tools(memory_id, holds)
+    gone = gone | redact_own(memory_id, holds, gone)
+    for call in ModelCall.objects.filter(memory_id=memory_id):
         before = (call.difference, call.response, call.error)
         call.difference = _without_pieces(call.difference, call.format, holds)
         call.response = _without_pieces_of_answer(call.response, holds)
         call.error = REDACTED if call.error else ""
-        has_gone = call.step in changed or any(each.seq in gone for each in decoded(call.places))
+        has_gone = call.step in steps or any(each.seq in gone for each in decoded(call.places))
         if before != (call.difference, call.response, call.error) or has_gone:
             call.is_exact, call.style = False, ""
             call.save()
 
 
-def _holder(rows: Iterable[Message]) -> Callable[[str], bool]:
+def _holder(messages: Sequence[ChatMessage]) -> Callable[[str], bool]:
     """Return a function that tells whether a text has one of these messages or its exact terms."""
-    messages = [read_message(row) for row in rows if row.redacted_step is None]
     terms = [Terms(facts_of(each, fact_words())) for each in messages]
     texts = [text for text in map(text_of, messages) if len(text) >= SHORTEST]
     return lambda text: (

@@ -18,6 +18,7 @@ from chatmemory.database import in_list
 from chatmemory.exceptions import OversizedMessage
 from chatmemory.explain import receipts
 from chatmemory.explain.wording import counted
+from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import AiMessage, ChatMessage
@@ -97,9 +98,13 @@ class Line(NamedTuple):
 
 
 class ShownMessage(NamedTuple):
-    """A message of the request. `number` is "" if it was never said in the conversation."""
+    """A message of the request, with its place in it. `number` is "" if it was never said in the
+    conversation. It `can_be_redacted` here if only calls sent it, and its text is still there.
+    """
 
     row: MessageView
+    place: int
+    can_be_redacted: bool
     number: str
     role: str
     glyph: str
@@ -338,7 +343,7 @@ class CallPage:
     def messages(self) -> list[ShownMessage]:
         place = self.difference.place if self.difference and self.difference.is_broken else -1
         return [
-            _shown_message(row, is_after_break=number == place)
+            _shown_message(row, number, is_after_break=number == place)
             for number, row in enumerate(self.call.rows)
             if number >= len(self.call.rows) - SHOWN
         ]
@@ -432,12 +437,14 @@ def _change(kind: str, row: MessageView) -> Change:
     return Change(kind, text, row.tokens, max(row.seq, 0), STYLES[row.type, row.has_calls].glyph)
 
 
-def _shown_message(row: MessageView, is_after_break: bool) -> ShownMessage:
+def _shown_message(row: MessageView, place: int, is_after_break: bool) -> ShownMessage:
     look = STYLES[row.type, row.has_calls]
     text = _text(row.message)
     more = max(0, len(text) - TEXT)
     return ShownMessage(
         row,
+        place,
+        row.seq < 0 and not is_redacted(row.message),
         _number(row.seq),
         look.role,
         look.glyph,

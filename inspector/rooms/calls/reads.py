@@ -18,7 +18,8 @@ from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.windows import MessageView
 from chatmemory.snapshots import one_snapshot
-from inspector.rooms.calls.beside import places_of, views_of
+from inspector.forms.fields import searchable
+from inspector.rooms.calls.beside import Mentions, mentions_of, places_of, views_of
 from inspector.rooms.calls.bodies import (
     answer_in,
     answer_made_of,
@@ -103,6 +104,17 @@ def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
     """Return counts of calls that were not stored, the newest first: all, or those of a prefix."""
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
+
+
+def mentions_on(view: ConversationState) -> Mentions | None:
+    """Return where calls sent the phrase that is searched on a page, besides history; None if they
+    did not.
+    """
+    phrase = searchable(view.query.room_parameters.get("find", ""))
+    if not phrase:
+        return None
+    found = mentions_of(view.memory.id, phrase, newest_calls(view.memory.id, LISTED))
+    return found if found.number else None
 
 
 def totals(memory_id: str) -> dict[str, int]:

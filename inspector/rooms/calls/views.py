@@ -9,10 +9,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory.access.tokens import create_token
-from chatmemory.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError, MessageNotFound
 from chatmemory.reading import conversations
 from chatmemory.recall.cost import providers
 from chatmemory.roles import GIVE_TOKENS, Role, actor_of
@@ -21,6 +21,7 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, DropReason
+from inspector.rooms.calls.erasure import redact_sent
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.overview import CallFilter, CallsPage
 from inspector.rooms.calls.page import CallPage, bars, policy_of
@@ -114,6 +115,16 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
             "problem": problem or wrong_price(request.GET),
         }
         return render(request, "rooms/calls/call.html", context)
+
+
+@require_POST
+def redact(request: HttpRequest, memory_id: str, n: int, place: int) -> HttpResponse:
+    """Redact a message that only calls sent, then show the call."""
+    try:
+        redact_sent(memory_id, n, place, actor=actor_of(request))
+    except (reads.CallNotFound, MessageNotFound) as error:
+        raise Http404(str(error)) from error
+    return redirect("inspector:call", memory_id, n)
 
 
 def _prices(request: HttpRequest, call: ModelCall) -> ChosenPrices:

@@ -63,8 +63,11 @@ def rows_of(memory_id: str) -> list:
     return [*found, window.hidden, protocol.get_messages(memory_id)]
 
 
-def a_call(n: int, sent: list, format: str = OPENAI, session: str = "m", **more) -> NewCall:
+def a_call(
+    n: int, sent: list, format: str = OPENAI, session: str = "m", note: str = "", **more
+) -> NewCall:
     request = {"model": "gpt-4o", **made_of(sent, format), "temperature": 0.5}
+    request |= {"note": note} if note else {}
     return NewCall(
         key=f"key {session} {n}",
         source=Source.RECORDER,
