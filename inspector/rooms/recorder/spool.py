@@ -78,7 +78,7 @@ def waiting(folder: Path, size: int | None = None) -> list[Path]:
 
 def _is_left(path: Path) -> bool:
     """Whether a file has a call of a proxy that was killed. A proxy opens files for its next calls:
-    they are empty, and not locked yet for a moment. Old ones are removed.
+    they are empty or have only zeros, and are not locked yet for a moment. Old ones are removed.
     """
     if path.suffix != ".part":
         return False
@@ -87,10 +87,10 @@ def _is_left(path: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        about = os.fstat(file.fileno())
-        if about.st_size == 0 and time.time() - about.st_mtime > EMPTY_SECONDS:
+        is_empty = file.read(1) in (b"", b"\0")
+        if is_empty and time.time() - os.fstat(file.fileno()).st_mtime > EMPTY_SECONDS:
             path.unlink()
-        return about.st_size > 0 and path.exists()  # it may just have been renamed to .call
+        return not is_empty and path.exists()  # it may just have been renamed to .call
     return False
 
 
@@ -111,14 +111,20 @@ def read(path: Path) -> RecordedExchange:
 
 
 def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the frames of a file. In the file of a call that was cut, zeros follow the last one."""
     place = 0
-    while place + _FRAME <= len(data):
+    while place + _FRAME <= len(data) and data[place]:
         (size,) = struct.unpack_from(">I", data, place + 1)
         end = place + _FRAME + size
-        if end > len(data):
+        if end > len(data) or (size and _is_cut(data, end)):
             return
         yield chr(data[place]), data[place + _FRAME : end]
         place = end
+
+
+def _is_cut(data: bytes, end: int) -> bool:
+    """Whether only zeros are where a frame ends and behind it: a part of the frame was written."""
+    return data[end - 1] == 0 and not data[end:].strip(b"\0")
 
 
 def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
@@ -153,7 +159,7 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
     error = _error(exchange, answer) or ("" if has_ended else str(exchange.end["error"]))
     response = answer if exchange.answer and exchange.answer["status"] < 400 else None
     headers = {
-        **(exchange.answer["headers"] if exchange.answer else {}),
+        **(exchange.answer or {}).get("headers", {}),
         **exchange.head["headers"],
     }
     finish = finish_in(response, format)

@@ -22,6 +22,7 @@ from inspector.rooms.calls.call import DropReason, NewCall, Source
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
+from inspector.rooms.recorder.proxy.files import SpoolFile, Unwritten
 from inspector.rooms.recorder.proxy.headers import RequestHead, narrowed
 from inspector.rooms.recorder.proxy.secrets import Cleaner, secrets
 from inspector.rooms.recorder.storing import Storing
@@ -383,27 +384,43 @@ def test_the_header_of_anthropic_decides_and_never_the_client():
     assert absolute.provider.host == "api.openai.com"
 
 
-def test_calls_that_a_killed_proxy_left_are_read(tmp_path):
+@pytest.mark.parametrize("room", [0, 2**15])
+def test_calls_that_a_killed_proxy_left_are_read(tmp_path, room):
+    """A proxy has made room for its next calls by zeros."""
     head = b'{"path": "/v1/messages", "at": 1, "headers": {}, "provider": "h", "conversation": "c"}'
     body = json.dumps(REQUEST).encode()
     frames = [(b"H", head), (b"Q", body), (b"A", b'{"status": 200, "headers": {}}'), (b"B", b"da")]
     path = tmp_path / "1-1-1.part"
-    path.write_bytes(in_frames(frames) + b"B\x00\x00\x00\xffcut")
+    path.write_bytes(in_frames(frames) + b"B\x00\x00\x00\xffcut" + bytes(room))
     assert files.waiting(tmp_path) == [path]
     call = files.call_of(files.read(path))
     assert call.request == REQUEST
     assert (call.finish, call.response) == ("cut", None)
+    assert files.read(path).answer_body == b"da"
 
 
-def test_a_file_that_was_opened_for_the_next_call_is_left_alone(tmp_path):
+@pytest.mark.parametrize("room", [0, 2**15])
+def test_a_file_that_was_opened_for_the_next_call_is_left_alone(tmp_path, room):
     """It is not locked yet for a moment. Hours later, its proxy has died."""
     path = tmp_path / "1-1-1.part"
-    path.touch()
+    path.write_bytes(bytes(room))
     assert files.waiting(tmp_path) == []
     assert path.exists()
     os.utime(path, (1, 1))
     assert files.waiting(tmp_path) == []
     assert not path.exists()
+
+
+def test_the_room_that_a_call_does_not_need_is_cut_off(tmp_path):
+    file = SpoolFile(tmp_path, Unwritten())
+    file.make_room()
+    file.begin(b"{}")
+    file.add(b"Q", b"body")
+    file.flush()
+    file.end(b"{}")
+    file.close()
+    (path,) = tmp_path.iterdir()
+    assert path.read_bytes() == in_frames([(b"H", b"{}"), (b"Q", b"body"), (b"E", b"{}")])
 
 
 def response_of(id: str, *output: dict) -> dict:

@@ -143,13 +143,11 @@ def recorder(spool: Path, upstream: str) -> Iterator[str]:
 
 
 def ended(folder: Path) -> list[Path]:
-    """Return the files of the calls, once all have ended. A connection may have a file for its next
-    call, which is empty.
-    """
+    """Return the files of the calls, once all have ended. There may be files for the next calls."""
 
     def has_ended() -> bool:
         with suppress(FileNotFoundError):  # it was renamed meanwhile
-            return not any(path.stat().st_size for path in folder.glob("*.part"))
+            return not any(path.read_bytes().strip(b"\0") for path in folder.glob("*.part"))
         return False
 
     # A file that is being renamed may be missing from a list

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import brotli
@@ -120,7 +120,12 @@ class Body:
     """
 
     def __init__(self, encoding: str = "") -> None:
-        names = [each.strip().lower() for each in encoding.split(",")] if encoding else []
+        self.undecodable = ""
+        self._names: Sequence[str] = ()
+        self._decoders: Sequence[_Decoder] = ()
+        if not encoding:
+            return
+        names = [each.strip().lower() for each in encoding.split(",")]
         self._names = [each for each in names if each not in ("", "identity")]
         self.undecodable = next((each for each in self._names if each not in KNOWN), "")
         known = [] if self.undecodable else self._names

@@ -263,6 +263,7 @@ def narrowed(encodings: bytes) -> bytes:
 
 def passed_back(answer: Answer) -> list[Header]:
     """Return the headers of an answer that are passed back."""
-    named = answer.values.get(b"connection", b"")
-    own = _HOP_BY_HOP.union(each.strip().lower() for each in named.split(b","))
+    own = _HOP_BY_HOP
+    if named := answer.values.get(b"connection"):
+        own = own.union(each.strip().lower() for each in named.split(b","))
     return [each for each in answer.headers if each[0].lower() not in own]

@@ -125,8 +125,9 @@ class Recording:
         self._secrets = secrets_of_answer(answer.headers, self._secrets)
         encoding = answer.values.get(_ENCODING, b"")
         self._answer = _Copy(b"B", encoding, self._file, self._secrets)
-        head = {"status": answer.status, "headers": _kept(answer.values, self._secrets)}
-        self._file.add(b"A", json.dumps(head).encode())
+        kept = _kept(answer.values, self._secrets)
+        more = {"headers": kept} if kept else {}
+        self._file.add(b"A", _json(b'"status": %d' % answer.status, more))
 
     @_harmless
     def answer_piece(self, data: bytes, is_last: bool) -> None:
@@ -145,16 +146,15 @@ class Recording:
         """Write how the call ended, before the last bytes are passed back."""
         self.is_ended = True
         self._request.end(is_whole=False)
-        found: dict[str, Any] = {
-            "how": how,
-            "error": self._secrets.removed_from(error),
-            "duration": self._duration or time.monotonic() - self._began,
-        }
-        self._request.tell(found)
+        more: dict[str, Any] = {}
+        self._request.tell(more)
         if self._answer:
             self._answer.end(is_whole=False)
-            self._answer.tell(found)
-        self._file.end(found)
+            self._answer.tell(more)
+        why = json.dumps(self._secrets.removed_from(error)).encode()
+        duration = self._duration or time.monotonic() - self._began
+        first = b'"how": "%s", "error": %s, "duration": %a' % (how.encode(), why, duration)
+        self._file.end(_json(first, more))
 
 
 @lru_cache(maxsize=64)
@@ -172,6 +172,13 @@ def _beginning(head: RequestHead, provider: str) -> bytes:
     return json.dumps(found)[1:].encode()
 
 
+def _json(first: bytes, more: Mapping[str, Any]) -> bytes:
+    """Return a JSON object, whose first members are written already. Mostly there are no others:
+    this takes a fifth of the time of `json.dumps`, while a client waits.
+    """
+    return b"{%s, %s" % (first, json.dumps(more)[1:].encode()) if more else b"{%s}" % first
+
+
 def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
     found = kept_headers(values)
     return {name: secrets.removed_from(value)[:_KEPT] for name, value in found.items()}
@@ -181,4 +188,4 @@ def count_passed(file: SpoolFile, head: RequestHead) -> None:
     """Record in the file that a request passed without being recorded, by the name of its path."""
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())
-        file.end({})
+        file.end(b"{}")
