@@ -6,12 +6,13 @@ chatmemory.
 
 from __future__ import annotations
 
-import tomllib
 from os.path import dirname, join
 from typing import Any
 
 
 def toml_beside(module: str, name: str) -> dict[str, Any]:
     """Return the content of a TOML file beside a module, whose `__file__` is given."""
+    import tomllib  # many programs read no such file
+
     with open(join(dirname(module), name), "rb") as file:
         return tomllib.load(file)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import MessageWindow, UserMessage, services
-from chatmemory.lint import RULES
+from chatmemory.lint.catalog import RULES
 from chatmemory.windows.policies import KINDS
 from inspector.rooms.doctor.diagnosing import DiagnosisKeeper
 

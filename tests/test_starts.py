@@ -11,7 +11,8 @@ COMMAND = "sys.argv[1:] = {!r}\nfrom inspector.command import main\nmain()"
 # Modules that take long and that a start does not need
 OF_LIBRARY = [
     *("asyncio", "logging", "importlib.resources", "importlib.metadata", "tempfile", "hashlib"),
-    *("imagesize", "tiktoken", "chatmemory.formats", "django"),
+    *("imagesize", "tiktoken", "tomllib", "django"),
+    *("chatmemory.formats", "chatmemory.lint.catalog", "chatmemory.recall.compactions"),
 ]
 OF_A_LIST = [
     "rest_framework.fields",

@@ -3,9 +3,9 @@
     findings_in(turns, provider)    the faults of a window, refused or mishandled
     refusals_in(turns, provider)    the faults for which the provider refuses it
     verdicts(turns)                 what each provider would answer to a window, in a sentence
-    RULES                           the rules by id, each with its source and two examples
 
-`chatmemory.lint.linter` does the same for messages.
+`chatmemory.lint.linter` does the same for messages. `chatmemory.lint.catalog` has the rules by id,
+each with its source and two examples. It is imported when a window is first examined.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chatmemory.lint.catalog import RULES
 from chatmemory.lint.rules import Finding, Rule, findings
 from chatmemory.lint.turns import (
     ANTHROPIC,
@@ -29,7 +28,6 @@ __all__ = [
     "COMBINING",
     "LESSON_PROVIDERS",
     "PROVIDERS",
-    "RULES",
     "Finding",
     "ProviderWindow",
     "Rule",
@@ -46,6 +44,8 @@ LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
     """Return a provider's findings in a window, refused or mishandled, in the window's order."""
+    from chatmemory.lint.catalog import RULES  # many programs examine no window
+
     return findings(ProviderWindow(turns, provider, model=model), RULES.values())
 
 

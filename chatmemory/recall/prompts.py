@@ -18,7 +18,6 @@ from chatmemory.lint import (
     COMBINING,
     LESSON_PROVIDERS,
     PROVIDERS,
-    RULES,
     Finding,
     ProviderWindow,
     Rule,
@@ -337,6 +336,8 @@ class _Faults:
 
     def _at_fault(self, rules: Iterable[str], places: Iterable[int]) -> set[int]:
         """Return the places at which a window of one message breaks one of these rules."""
+        from chatmemory.lint.catalog import RULES  # as in chatmemory.lint
+
         chosen = [RULES[name] for name in rules if self._provider in RULES[name].laws]
         return {n for n in places if self._is_at_fault(n, chosen)} if chosen else set()
 

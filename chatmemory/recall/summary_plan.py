@@ -11,7 +11,6 @@ from typing import TypedDict
 from chatmemory.exceptions import InvalidValue, MessageNotFound, NotCompactable
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.message import ChatMessage
-from chatmemory.recall.compactions import dropped_terms
 from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.windows.compaction import (
     all_but_last,
@@ -88,6 +87,8 @@ class SummaryPlan:
         """
         if not self.append_terms:
             return []
+        from chatmemory.recall.compactions import dropped_terms  # many programs compact nothing
+
         return dropped_terms(messages_of(covered), text, self.append_terms, words=words)
 
     def transition(

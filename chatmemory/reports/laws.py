@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chatmemory.lint import PROVIDERS, RULES, Rule
+from chatmemory.lint import PROVIDERS, Rule
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, lint
 from chatmemory.printing import Printer
 

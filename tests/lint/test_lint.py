@@ -18,7 +18,8 @@ from chatmemory import (
     repair,
 )
 from chatmemory.formats import parse_objects
-from chatmemory.lint import PROVIDERS, RULES, Turn, verdicts
+from chatmemory.lint import PROVIDERS, Turn, verdicts
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import FORMATS_OF, example
 from chatmemory.lint.repairs import PLACEHOLDER
 

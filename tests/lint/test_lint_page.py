@@ -10,7 +10,8 @@ from pathlib import Path
 
 from chatmemory import Finding, lint
 from chatmemory.formats import parse_objects
-from chatmemory.lint import PROVIDERS, RULES, Rule
+from chatmemory.lint import PROVIDERS, Rule
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, outline
 from chatmemory.reports.laws import tried_laws
 

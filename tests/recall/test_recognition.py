@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, lint
 from chatmemory.lint.recognition import recognized
 

@@ -11,7 +11,8 @@ from django.db.models import Q
 
 from chatmemory.explain.wording import decapitalized
 from chatmemory.flag import Flag, Line, PastCases
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from inspector.rooms.doctor.card import who_refuses
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.past import counting

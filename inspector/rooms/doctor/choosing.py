@@ -20,7 +20,7 @@ from chatmemory.conf import configuration
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.transaction import audit
 from chatmemory.ledger.validation import ID_LENGTH, check_actor, check_text
-from chatmemory.lint import RULES
+from chatmemory.lint.catalog import RULES
 from inspector.rooms.doctor.diagnosis import MARKS, mark
 from inspector.rooms.doctor.models import ProvidersInUse
 from inspector.rooms.doctor.providers import BITS

@@ -20,7 +20,7 @@ from chatmemory.ledger.windows import (
     stays_at,
     totals_after,
 )
-from chatmemory.lint import RULES
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.since import CallIds, Past, PastStay
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step

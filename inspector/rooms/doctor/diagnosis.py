@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.lint import PROVIDERS, RULES, ProviderWindow
+from chatmemory.lint import PROVIDERS, ProviderWindow
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import repair, turns_by_provider
 from chatmemory.lint.rules import findings
 from chatmemory.lint.since import Past

@@ -14,7 +14,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory.explain import wording
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from chatmemory.messages.message import ToolExecutionResultMessage
 from chatmemory.reading import windows
 from chatmemory.reading.clients import ids_of_clients

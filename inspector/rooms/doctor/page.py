@@ -12,7 +12,8 @@ from typing import NamedTuple
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from chatmemory.reading.clients import ids_of_clients
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices

@@ -17,7 +17,8 @@ from django.db.models import Count, F, Q
 
 from chatmemory import database
 from chatmemory.exceptions import CorruptRow, InvalidValue
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 
 
 @dataclass(frozen=True)

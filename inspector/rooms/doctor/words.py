@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.explain.wording import capitalized, decapitalized, in_unit
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, outline
 from chatmemory.lint.recognition import Recognized
 from chatmemory.lint.rules import Example, Law, Rule

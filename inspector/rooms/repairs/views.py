@@ -17,7 +17,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import ChatMemoryError, ChatMessage
 from chatmemory.explain import wording
 from chatmemory.keeper import QUICK_MESSAGES
-from chatmemory.lint import PROVIDERS, RULES, Finding
+from chatmemory.lint import PROVIDERS, Finding
+from chatmemory.lint.catalog import RULES
 from chatmemory.messages.texts import readable_text
 from chatmemory.reading import conversations
 from chatmemory.reading.clients import ids_of_clients

@@ -12,7 +12,8 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import planned
-from chatmemory.lint import PROVIDERS, RULES, Finding
+from chatmemory.lint import PROVIDERS, Finding
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import lint
 from chatmemory.lint.linter import repair as repaired
 from chatmemory.messages.message import ChatMessage

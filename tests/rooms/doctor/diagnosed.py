@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chatmemory import MessageWindow, services
 from chatmemory.ledger import protocol
-from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example
 from chatmemory.models import Memory
 from inspector.rooms.doctor.choosing import choices, choose_providers

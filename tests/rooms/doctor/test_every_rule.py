@@ -20,7 +20,8 @@ from chatmemory.flag import Flag
 from chatmemory.flags import flags
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
-from chatmemory.lint import PROVIDERS, RULES, Rule
+from chatmemory.lint import PROVIDERS, Rule
+from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, lint, turns_by_provider
 from chatmemory.windows.eviction import Reason
 from inspector.rooms.agents.server import mcp_server
