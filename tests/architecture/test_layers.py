@@ -164,12 +164,14 @@ def imports(file: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+LAYER_OF = {member: number for number, members in enumerate(LAYERS) for member in members}
+
+
 def layer(name: str) -> int | None:
     """Return the layer of the longest matching prefix of a module name, or None."""
-    places = {member: number for number, members in enumerate(LAYERS) for member in members}
-    while name and name not in places:
+    while name and name not in LAYER_OF:
         name = name.rpartition(".")[0]
-    return places.get(name)
+    return LAYER_OF.get(name)
 
 
 def test_imports_flow_one_way():
