@@ -20,7 +20,7 @@ from pathlib import Path
 from chatmemory import database
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_emptied: set[str] = set()  # files whose logs, as far as this process knows, have no erased bytes
+EMPTIED: set[str] = set()  # files whose logs, as far as this process knows, have no erased bytes
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def try_to_empty_log(wait: float = 0) -> bool:
     if file is None:
         return True
     is_empty = _truncated(file, wait)
-    (_emptied.add if is_empty else _emptied.discard)(file)
+    (EMPTIED.add if is_empty else EMPTIED.discard)(file)
     return is_empty
 
 
@@ -82,7 +82,7 @@ def empty_leftover_log() -> None:
     """Empty a log that may have erased bytes, from an erasure that could not empty it or from an
     earlier process. Do nothing if this process has emptied the log after its last erasure.
     """
-    if _logged_file() not in _emptied:
+    if _logged_file() not in EMPTIED:
         try_to_empty_log()
 
 

@@ -224,7 +224,7 @@ def test_vacuum_says_whether_a_reader_needs_the_log(reader, capsys, monkeypatch)
 def test_a_log_that_an_earlier_process_has_left_is_emptied(reader, monkeypatch):
     services.redact("m", 1)
     reader.close()
-    monkeypatch.setattr(sqlite_files, "_emptied", set())  # as in a new process
+    monkeypatch.setattr(sqlite_files, "EMPTIED", set())  # as in a new process
     services.empty_leftover_log()
     assert not log_of_sqlite()
 
@@ -238,7 +238,7 @@ def test_a_deletion_leaves_nothing_in_the_log(committing, monkeypatch, how):
     create_and_add("m", MessageWindow(3), [UserMessage(SECRET)])
     with monkeypatch.context() as patched:
         if how == "interrupted":
-            patched.setattr(erasure, "_purge", lambda memory_id: None)
+            patched.setattr(erasure, "purge", lambda memory_id: None)
         services.delete("m")
     if how == "interrupted":
         services.finish_deletions()

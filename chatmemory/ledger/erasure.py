@@ -58,7 +58,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         else:
             _erase_findings(memory)
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
-            database.on_commit(_purge, memory_id)
+            database.on_commit(purge, memory_id)
         database.on_commit(empty_log_after_erasure)
 
 
@@ -83,7 +83,7 @@ def finish_deletions() -> list[str]:
     unaudited = set(unaudited_deletions())
     ids = [memory_id for memory_id in _begun_deletions() if memory_id not in unaudited]
     for memory_id in ids:
-        _purge(memory_id)
+        purge(memory_id)
     empty_log_after_erasure()
     return ids
 
@@ -109,11 +109,11 @@ def _is_audited(memory_id: str) -> bool:
     return True
 
 
-def _purge(memory_id: str) -> None:
+def purge(memory_id: str) -> None:
     """Remove the rows of a conversation whose deletion has begun, in short transactions."""
     short, text = Value(0), searched_characters()
     slices = (
-        iter(partial(_purge_slice, memory_id, model, number, size), False)
+        iter(partial(purge_slice, memory_id, model, number, size), False)
         for model, number, size in ((Stay, "n", short), (Message, "seq", text), (Step, "n", short))
     )
     for _ in database.pausing_for_writers(chain.from_iterable(slices)):
@@ -122,7 +122,7 @@ def _purge(memory_id: str) -> None:
         _being_deleted(memory_id).delete()
 
 
-def _purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
+def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
     """Remove the first rows of a table, given its number and size. Return False if there are no
     rows.
 

@@ -111,7 +111,7 @@ def test_a_page_can_be_read_unless_its_node_is_down(page, ids, path):
 
 def test_watchers_of_other_conversations_get_news(ids):
     watched = [ids.lost, following.ALL_CONVERSATIONS, ids.there, "nobody"]
-    found = following._newest(watched)
+    found = following.newest_of(watched)
     assert found.keys() <= {ids.there, "nobody"}
     assert found[ids.there].step == conversations.memory(ids.there).version
 

@@ -158,13 +158,13 @@ class Follower:
 
     async def _refresh(self, memory_ids: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._thread, _newest, memory_ids)
+        found = await loop.run_in_executor(self._thread, newest_of, memory_ids)
         for memory_id in memory_ids:
             for watcher in self._watchers.get(memory_id, ()) if memory_id in found else ():
                 watcher.find(found[memory_id])
 
 
-def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
+def newest_of(memory_ids: list[str]) -> dict[str, Newest | None]:
     """Return the newest step by id, None if there is no conversation. While a node of a cluster is
     down, its conversations are left out.
     """

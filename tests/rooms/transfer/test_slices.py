@@ -98,7 +98,7 @@ def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     assert not Memory.with_deleted.exists()
     assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1
     create_and_add("long", MessageWindow(3), numbered(5))
-    erasure._purge("long")  # by a process that has not heard of the end
+    erasure.purge("long")  # by a process that has not heard of the end
     assert (conversations.memory("long").said_count, rows()) == (5, 15)
     assert verify("long") is None
 
@@ -113,14 +113,14 @@ def test_a_long_conversation_is_purged_after_the_commit(django_capture_on_commit
 
 def test_each_transaction_of_a_purge_removes_few_rows(begun, monkeypatch):
     seen = [rows()]
-    slice_of = erasure._purge_slice
+    slice_of = erasure.purge_slice
 
     def counted(*arguments) -> bool:
         is_done = slice_of(*arguments)
         seen.append(rows())
         return is_done
 
-    monkeypatch.setattr("chatmemory.ledger.erasure._purge_slice", counted)
+    monkeypatch.setattr("chatmemory.ledger.erasure.purge_slice", counted)
     services.finish_deletions()
     assert seen[-1] == 0
     assert max(before - after for before, after in pairwise(seen)) == 4
