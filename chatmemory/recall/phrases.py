@@ -26,6 +26,7 @@ _BETWEEN = 4  # words between a request and its noun
 _BETWEEN_SIGNS = 8  # the same in signs, in languages without spaces
 _WORD = declared_pattern(r"[^\W_]+")
 _SENTENCES = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_IS_QUESTION = declared_pattern(r"(?:[?？]|吗。|か。|か)\s*\Z")
 _BULLET = declared_pattern(r"\A\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"
 HAS_CJK = declared_pattern(f"[{CJK}]")
@@ -195,6 +196,20 @@ class Request(NamedTuple):
         return not self.kinds or any(shape in shapes_of(kind) for kind in self.kinds)
 
 
+class Question(NamedTuple):
+    """What an assistant asks the user in one message, whether or not it has a name.
+
+    `words` are the words of the sentences that ask, `message` those of the whole message, and
+    `kinds` the requested kinds of facts.
+    `asks_for_something` tells that yes or no is no answer.
+    """
+
+    words: frozenset[str]
+    message: frozenset[str]
+    kinds: frozenset[str]
+    asks_for_something: bool
+
+
 def shapes_of(kind: str) -> Sequence[str]:
     shapes: Sequence[str] = _data()["shapes"].get(kind, ("code",))
     return shapes
@@ -214,6 +229,7 @@ class Language:
     which: re.Pattern[str]
     again: re.Pattern[str]
     no_requests: re.Pattern[str]
+    asking: re.Pattern[str]
     between: frozenset[str]
     until: re.Pattern[str]
     fillers: frozenset[str]
@@ -236,6 +252,7 @@ class Language:
             _any_of(name, others["which"]),
             _any_of(name, others["again"]),
             _any_of(name, data["no_requests"]),
+            _any_of(name, data["asking"]),
             frozenset(map(folded, data["between"])),
             _any_of(name, data["until"]),
             frozenset(map(folded, data["fillers"].split())),
@@ -351,15 +368,16 @@ class Phrases:
         return self.all if HAS_CJK.search(text) else self.with_spaces
 
 
-def _in_all_languages(part: str, own: Iterable[str] = (), behind: str = _NO_LETTER) -> Phrases:
-    """Return the phrases of a part of phrases.toml, and the project's `own`. `behind` must follow
+def _in_all_languages(*parts: str, own: Iterable[str] = (), behind: str = _NO_LETTER) -> Phrases:
+    """Return the phrases of parts of phrases.toml, and the project's `own`. `behind` must follow
     each of them, in languages with spaces.
     """
     words: list[str] = []
     signs: list[str] = []
     for name in LANGUAGES:
         found = signs if name in _WITHOUT_SPACES else words
-        found += [_written(each) for each in _data()[name].get(part, ())]
+        data = _data()[name]
+        found += [_written(each) for part in parts for each in data.get(part, ())]
     words += [re.escape(folded(each)) for each in own]
     with_spaces = rf"(?<![^\W_])(?:{_either(words)}){behind}"
     patterns = (with_spaces, f"{with_spaces}|{_either(signs)}")
@@ -374,7 +392,25 @@ def _written(phrase: str | Sequence[str]) -> str:
 @cache
 def reminders(own: tuple[str, ...] = ()) -> Phrases:
     """Return all reminders, and the project's `own`."""
-    return _in_all_languages("reminders", own)
+    return _in_all_languages("reminders", "rhetorical", own=own)
+
+
+@cache
+def rhetorical() -> Phrases:
+    """Return the reminders that are questions."""
+    return _in_all_languages("rhetorical")
+
+
+@cache
+def reported() -> Phrases:
+    """Return the words before what somebody else said."""
+    return _in_all_languages("reported")
+
+
+@cache
+def consents() -> Phrases:
+    """Return the words for yes and no."""
+    return _in_all_languages("consents")
 
 
 @cache
@@ -445,14 +481,29 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
     return found
 
 
-def is_open_question(text: str) -> bool:
-    """Return whether an assistant's text ends with a question that is no offer, such as `anything
-    else?`.
+def question_in(text: str, requests: Iterable[Request]) -> Question | None:
+    """Return what an assistant's text asks, of which these are the requests. An offer, such as
+    `anything else?`, asks nothing.
     """
-    sentences = sentences_of(folded(text))
-    last = sentences[-1][:_LONGEST_SENTENCE].rstrip() if sentences else ""
-    is_question = last.endswith(("?", "？", "吗。", "か。"))
-    return is_question and not any(each.no_requests.search(last) for each in spoken_in(last))
+    whole = folded(text)
+    spoken = spoken_in(whole)
+    asked = [
+        each
+        for each in (sentence[:_LONGEST_SENTENCE] for sentence in sentences_of(whole))
+        if _IS_QUESTION.search(each) and not any(one.no_requests.search(each) for one in spoken)
+    ]
+    named = [*requests]
+    if not asked and not named:
+        return None
+    words = frozenset(_WORD.findall(" ".join(asked)))
+    kinds = frozenset[str]().union(*(each.kinds for each in named))
+    is_asking = any(one.asking.search(each) for one in spoken for each in asked)
+    return Question(
+        words.union(*(each.words for each in named)),
+        frozenset(_WORD.findall(whole)),
+        kinds,
+        bool(kinds) or is_asking,
+    )
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
@@ -461,7 +512,7 @@ def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
     """
     for name in LANGUAGES:
         data = _data()[name]
-        for part in ("requests", "requests_behind", "which", "again", "reminders"):
+        for part in ("requests", "requests_behind", "which", "again", "reminders", "rhetorical"):
             yield from ((name, part, each[1], None) for each in data[part])
         yield from ((name, "questions", each[2], each[1]) for each in data["questions"])
         yield from ((name, "controls", each, None) for each in data["controls"])

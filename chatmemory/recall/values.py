@@ -307,7 +307,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
     is left.
     """
     if HAS_CJK.search(text, start, end):
-        return _stripped_of_signs(text, start, end)
+        return stripped_of_signs(text, start, end)
     words = [*_WORD.finditer(text, start, end)]
     if len(words) > _MOST_STRIPPED:
         return None
@@ -337,7 +337,8 @@ def _is_filler(word: re.Match[str], known: frozenset[str]) -> bool:
     return whole in known or all(part in known for part in _PLAIN_WORD.findall(whole))
 
 
-def _stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None:
+def stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return a part of a text without spaces, without the fillers at both ends."""
     has_changed = True
     while has_changed and start < end:
         has_changed = False

@@ -269,7 +269,8 @@ def test_pasted_text_and_text_of_a_program_are_no_incidents(message):
 
 def test_a_date_alone_is_an_incident_of_the_assistant_only():
     said = [UserMessage("On May 20th, please."), *FILLED]
-    assert incident_of(*said, AiMessage("When?"), UserMessage("2024-05-20")) is None
+    assert incident_of(*said, AiMessage("Fine."), UserMessage("2024-05-20")) is None
+    assert incident_of(*said, AiMessage("When?"), UserMessage("2024-05-20")).is_forced
     found = incident_of(*said, UserMessage("well"), AiMessage("It is for 2024-05-20."))
     assert (found.kind, found.fact) == (USED_UNSEEN, "2024-05-20")
 

@@ -38,7 +38,10 @@ def test_a_request_for_whatever_it_was(example):
     assert any(each.is_again for each in requests_in(example[2]))
 
 
-@pytest.mark.parametrize("example", of("reminders"), ids=names(of("reminders")))
+reminding = of("reminders", "rhetorical")
+
+
+@pytest.mark.parametrize("example", reminding, ids=names(reminding))
 def test_a_reminder(example):
     assert reminders().search(folded(example[2]))
 

@@ -1,0 +1,222 @@
+"""Answers to an assistant's requests: whether a value in a user's text is what was asked for.
+
+A request names kinds of facts, or a thing of which there is no kind, or nothing. Of the last two,
+only a text is an answer that has nothing but one value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from chatmemory.patterns import declared_pattern
+from chatmemory.recall.phrases import (
+    ANY_NUMBER,
+    COUNT,
+    HAS_CJK,
+    Question,
+    Request,
+    fillers,
+    shapes_of,
+)
+from chatmemory.recall.user_texts import UserText, is_inside
+from chatmemory.recall.values import Value, is_amount, signs_of
+
+_LONG_NOUN = 5  # letters of a word that is hardly a verb or a filler
+_STEM = 4  # letters by which two words are compared: `month` and `monthly`
+_SHORTEST_TOLD = 3  # letters of a word, and digits of a number, that are an answer by themselves
+_MOST_BESIDE = 5  # words beside a value that is an answer
+_NUMBER = declared_pattern(r"[0-9]+")
+_IS_TIME = declared_pattern(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
+_NUMBERS = frozenset(
+    (
+        *("order", "booking", "ticket", "customer", "card", "bank", "invoice", "tracking"),
+        *("serial", "identity", "voucher", "room", "flight", "plate", "phone", "postcode"),
+        ANY_NUMBER,
+    )
+)
+# Kinds for which questions without a noun ask; an answer may be of another kind
+_LOOSE = frozenset(
+    ("amount", "count", "age", "time", "date", "address", "postcode", "email", "phone")
+)
+_NATURAL = {"mail": frozenset({"email"}), "link": frozenset({"url"}), "date": frozenset({"date"})}
+_NO_KINDS: frozenset[str] = frozenset()
+
+
+class Given(NamedTuple):
+    """An earlier text of the user with a value, which is at `place`. `asked` are the kinds for
+    which the assistant had asked directly before it.
+    """
+
+    text: UserText
+    place: tuple[int, int]
+    asked: frozenset[str]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return self.text.kinds_of(*self.place)
+
+
+def asks_for(request: Request, value: Value, text: UserText, given: Sequence[Given]) -> bool:
+    """Return whether a request asks for a value of a text, which earlier texts gave for the kind
+    that is asked for.
+    """
+    if not request.takes(value.shape):
+        return False
+    if request.is_again:
+        return value.is_distinctive and value.shape != "words" and not text.refuses
+    if not request.kinds:
+        is_named = value.is_distinctive and _is_named(request, value, text, given)
+        return is_named or (request.is_which and _is_proper(value, text, given))
+    own = text.kinds_of(*value.place)
+    natural = _natural_kinds(value, text.text, value.place)
+    if value.shape == "code" and natural and natural.isdisjoint(request.kinds):
+        return False
+    if own and not _are_alike(own, request.kinds, value):
+        return False
+    if text.refuses and own.isdisjoint(request.kinds):
+        return False
+    if _is_loose(value, request) and not text.has_only(*value.place):
+        return False
+    is_own = bool(own & request.kinds)
+    if value.shape == "words" and not (value.is_whole or value.is_distinctive or is_own):
+        return False
+    return any(_was_given_for(request, value, each) for each in given)
+
+
+def answers_openly(
+    question: Question, value: Value, text: UserText, given: Sequence[Given]
+) -> bool:
+    """Return whether a text answers a question with nothing but a value that nobody says by
+    chance, and that is of no other kind than the one that the question names.
+
+    Words of the question may stand beside the value: `It is stored in Camden.`
+    """
+    if text.refuses or text.is_reported or not question.kinds <= _LOOSE:
+        return False
+    if not text.has_only(*value.place, besides=question.words, most=_MOST_BESIDE):
+        return False
+    if _is_mostly(value, question.message):
+        return False
+    if text.is_consent and not question.asks_for_something:
+        return False
+    natural = _natural_kinds(value, text.text, value.place)
+    if question.kinds and natural and natural.isdisjoint(question.kinds):
+        return False
+    return _is_telling(value) or any(_is_told_alike(value, text, question, each) for each in given)
+
+
+def _is_mostly(value: Value, words: frozenset[str]) -> bool:
+    """Return whether half of the words of a value or more are among these."""
+    telling = frozenset(value.key.split()) - fillers()
+    return value.shape in ("words", "place") and 2 * len(telling & words) >= len(telling) > 0
+
+
+def _is_telling(value: Value) -> bool:
+    """Return whether an answer of only this value is hardly equal to an earlier text by chance."""
+    if value.is_distinctive or value.shape in ("mail", "link", "date", "place"):
+        return True
+    if HAS_CJK.search(value.key):
+        return len(signs_of(value.key)) > 1
+    if value.shape == "code" and any(map(str.isalpha, value.key)):
+        return True
+    return len(signs_of(value.key)) >= _SHORTEST_TOLD
+
+
+def _is_told_alike(value: Value, text: UserText, question: Question, given: Given) -> bool:
+    """Return whether an earlier text had a short value with the same word beside it, or with a word
+    of the question, or as its only number.
+    """
+    if question.asks_for_something and value.key.isdecimal():
+        numbers = _NUMBER.findall(given.text.text)
+        if len(numbers) == 1:
+            return True
+    beside = given.text.words_beside(*given.place)
+    near = {each[:_STEM] for each in beside | given.text.words_before(given.place[0])}
+    asked = {each[:_STEM] for each in question.words if len(each) >= _SHORTEST_TOLD}
+    return not beside.isdisjoint(text.words_beside(*value.place)) or not near.isdisjoint(asked)
+
+
+def _was_given_for(request: Request, value: Value, given: Given) -> bool:
+    """Return whether an earlier text gave a value for the kind of a request."""
+    said, place = given.text, given.place
+    if COUNT in request.kinds and _are_beside(said.words_beside(*place), request.words):
+        return True
+    natural = _natural_kinds(value, said.text, place)
+    named = frozenset(kind for kind in given.kinds if value.shape in shapes_of(kind))
+    if natural & request.kinds:
+        return True
+    if (named | given.asked) & request.kinds:
+        return True
+    if named:
+        return _are_alike(named, request.kinds, value)
+    return value.is_distinctive or value.shape == "place"
+
+
+def _is_named(request: Request, value: Value, text: UserText, given: Iterable[Given]) -> bool:
+    """Return whether a request names a value by the words with which it was given: by all that
+    stand directly before it, or, if the answer is nothing else, by a long one near it.
+    """
+    is_bare = text.has_only(*value.place)
+    for each in given:
+        name = each.text.nouns_before(each.place[0])
+        if name and name <= request.words and not each.kinds:
+            return True
+        near = each.text.words_before(each.place[0]) & request.words if is_bare else ()
+        if any(len(word) >= _LONG_NOUN for word in near):
+            return True
+    return False
+
+
+def _is_proper(value: Value, text: UserText, given: Iterable[Given]) -> bool:
+    """Return whether a message has nothing but a code, or but a name that an earlier message has
+    with its capitals, too: not only as the first word of a sentence.
+    """
+    if value.shape == "code":
+        return value.is_distinctive and signs_of(text.text) == value.key
+    if value.shape != "words" or not value.is_whole or not value.text[0].isupper():
+        return value.is_whole and HAS_CJK.search(value.text) is not None
+    return value.is_distinctive or any(is_inside(each.text.text, value.text) for each in given)
+
+
+def _is_loose(value: Value, request: Request) -> bool:
+    """Return whether words are an answer only if a message has nothing else: a number with words
+    that is no address, and a user name without digits.
+    """
+    if value.shape == "place":
+        return "address" not in request.kinds
+    worded = {kind for kind in request.kinds if "words" in shapes_of(kind)}
+    return value.shape == "words" and worded == {"customer"}
+
+
+def _are_beside(found: Iterable[str], asked: Iterable[str]) -> bool:
+    """Return whether one of the words beside a number is among those of a question; a sign of a
+    language without spaces is within one.
+    """
+    words = frozenset(asked)
+    return any(
+        each in words or (HAS_CJK.search(each) and any(each in word for word in words))
+        for each in found
+    )
+
+
+def _are_alike(named: frozenset[str], asked: frozenset[str], value: Value) -> bool:
+    """Return whether a value that is named by kinds can be the answer to a request for kinds. A
+    number of which nothing else is known can be any number.
+    """
+    if named & asked:
+        return True
+    is_number = value.shape == "code"
+    named_number = named == {ANY_NUMBER} and not asked.isdisjoint(_NUMBERS)
+    asked_number = ANY_NUMBER in asked and not named.isdisjoint(_NUMBERS)
+    return is_number and (named_number or asked_number)
+
+
+def _natural_kinds(value: Value, text: str, place: tuple[int, int]) -> frozenset[str]:
+    """Return the kinds that a value shows by itself, at its place in a text."""
+    if value.shape == "code":
+        if is_amount(text, *place):
+            return frozenset({"amount"})
+        return frozenset({"time"}) if _IS_TIME.fullmatch(value.text) else _NO_KINDS
+    return _NATURAL.get(value.shape, _NO_KINDS)

@@ -1,0 +1,133 @@
+"""Values that a user says again with a reminder, by which he says that he gave them before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chatmemory.patterns import declared_pattern
+from chatmemory.recall.asked import Given
+from chatmemory.recall.phrases import CJK, HAS_CJK, all_nouns, fillers, folded, reported, rhetorical
+from chatmemory.recall.user_texts import UserText, sentences
+from chatmemory.recall.values import Value, stripped_of_signs
+
+_BEHIND = 100  # signs behind a reminder in which a value is bound to it
+_BEFORE = 60
+_FEW_WORDS = 3  # words beside a reminder in a sentence that has no fact of its own
+_FEW_SIGNS = 8  # the same in signs, in languages without spaces
+_SHORTEST_CODE = 3
+_SHORTEST_WORD = 5
+_MOST_WORDS = 4  # words of a phrase
+_MOST_SIGNS = 10  # the same in signs, in languages without spaces
+_WORD = declared_pattern(r"[^\W_]+")
+_WORDS_BESIDE = declared_pattern(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
+_RUN = declared_pattern(f"[{CJK}]{{2,}}")
+
+
+class Reminded:
+    """The parts of a text in which values are bound to a reminder."""
+
+    def __init__(self, text: UserText) -> None:
+        self._text = text
+        self._parts = [*_parts_of(text)] if text.reminders else []
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def phrases(self) -> list[Value]:
+        """Return the words in these parts, and their neighbours together with them."""
+        return [each for part in self._parts for each in _phrases_in(self._text.plain, *part)]
+
+    def binds(self, value: Value, given: Sequence[Given], *, is_answer: bool) -> bool:
+        """Return whether the text reminds the assistant of a value. An answer is the whole text.
+
+        A short number has the same word beside it as before, or a noun of the same kind, as in
+        `14 inch`.
+        """
+        return self._has(value) and (
+            (is_answer and value.is_whole) or _is_exact(value) or self._is_alike(value, given)
+        )
+
+    def tells(self, value: Value) -> bool:
+        """Return whether the text reminds the assistant of words, which name nothing exactly."""
+        return self._has(value) and _is_telling(value)
+
+    def _has(self, value: Value) -> bool:
+        return any(start <= value.start and value.end <= end for start, end in self._parts)
+
+    def _is_alike(self, value: Value, given: Sequence[Given]) -> bool:
+        own = self._text.kinds_of(*value.place)
+        beside = self._text.words_beside(*value.place)
+        return any(
+            own & each.kinds
+            or (value.shape == "code" and beside & each.text.words_beside(*each.place))
+            for each in given
+        )
+
+
+def _is_exact(value: Value) -> bool:
+    is_code = value.shape == "code" and len(value.key) >= _SHORTEST_CODE
+    return is_code or value.is_distinctive or value.shape in ("mail", "link", "date")
+
+
+def _is_telling(value: Value) -> bool:
+    """Return whether words are a fact beside a reminder: one of them is no small word."""
+    if value.shape == "place" or HAS_CJK.search(value.key):
+        return True
+    return value.shape == "words" and max(map(len, value.key.split())) >= _SHORTEST_WORD
+
+
+def _parts_of(text: UserText) -> Iterator[tuple[int, int]]:
+    spans = [*sentences(text.text)]
+    for number, (start, end) in enumerate(spans):
+        found = next((each for each in text.reminders if start <= each[0] < end), None)
+        sentence = folded(text.text[start:end]).rstrip()
+        is_asked = sentence.endswith("?") and not rhetorical().search(sentence)
+        if found is None or is_asked or _is_reported(text, start, found[0]):
+            continue
+        yield found[0], min(end, found[1] + _BEHIND)
+        yield max(start, found[0] - _BEFORE), found[0]
+        if _has_few_words(text.plain[start:end]):
+            yield from spans[max(0, number - 1) : number] + spans[number + 1 : number + 2]
+
+
+def _has_few_words(text: str) -> bool:
+    words = [word for word in _WORD.findall(text.lower()) if word not in fillers()]
+    return len(words) < _FEW_WORDS and (not HAS_CJK.search(text) or len(text.strip()) < _FEW_SIGNS)
+
+
+def _is_reported(text: UserText, start: int, end: int) -> bool:
+    """Return whether the words of a sentence before a reminder say that it is somebody else's."""
+    return reported().search(folded(text.text[start:end])) is not None
+
+
+def _phrases_in(text: str, start: int, end: int) -> Iterator[Value]:
+    """Yield up to four neighbouring words of a part of a text, and up to ten signs of a language
+    without spaces, that are neither fillers nor nouns of kinds.
+    """
+    known, last = fillers(), min(end, start + _BEHIND)
+    words: list[tuple[int, int]] = []
+    for found in _WORDS_BESIDE.finditer(text, start, last):
+        is_filler = folded(found[0]) in known or HAS_CJK.search(found[0]) is not None
+        is_near = bool(words) and text[words[-1][1] : found.start()].isspace()
+        words = [*(words if is_near else []), found.span()][-_MOST_WORDS:] if not is_filler else []
+        for first in range(len(words)):
+            if value := _phrase(text, words[first][0], found.end()):
+                yield value
+    for run in _RUN.finditer(text, start, last):
+        yield from _signs_in(text, *run.span())
+
+
+def _phrase(text: str, start: int, end: int) -> Value | None:
+    written = text[start:end]
+    key = " ".join(_WORD.findall(folded(written)))
+    nouns = all_nouns().found_in(key)
+    is_noun = bool(nouns) and nouns[0].start == 0 and nouns[-1].end >= len(key)
+    return None if is_noun else Value(start, end, written, "words", key)
+
+
+def _signs_in(text: str, start: int, end: int) -> Iterator[Value]:
+    for first in range(start, end - 1):
+        for last in range(first + 2, min(end, first + _MOST_SIGNS) + 1):
+            if stripped_of_signs(text, first, last) == (first, last):
+                written = text[first:last]
+                yield Value(first, last, written, "words", folded(written))

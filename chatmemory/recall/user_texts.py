@@ -1,0 +1,260 @@
+"""The texts of users, with the nouns in them that tell what a value is, and the search for values
+in the earlier texts of a conversation.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from chatmemory.patterns import declared_pattern
+from chatmemory.recall.phrases import (
+    CJK,
+    HAS_CJK,
+    Noun,
+    aligned,
+    all_nouns,
+    consents,
+    fillers,
+    folded,
+    introductions,
+    introductions_behind,
+    narrow,
+    refusals,
+    reminders,
+    reported,
+    sign_fillers,
+)
+from chatmemory.recall.values import Searched, Value, values_in
+
+_NEAR = 40  # signs before a value in which nouns name its kind
+_BEHIND = 32  # the same behind it
+_LATEST = 24  # earlier messages in which a value is looked for
+_BESIDE = declared_pattern(rf"[ \-]?([{CJK}]|[^\W\d_]+)")
+_WORD = declared_pattern(r"[^\W_]+")
+_SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_CLAUSE_END = declared_pattern(r"[;:!?。；！？\n]|\.\s| - ")
+_NO_KINDS: frozenset[str] = frozenset()
+_CLAUSES_END = "\n"
+
+
+class UserText:
+    """A text of a user, with the nouns of kinds in it."""
+
+    def __init__(self, text: str, own_reminders: tuple[str, ...] = ()) -> None:
+        self.text = narrow(text)
+        self._own_reminders = own_reminders
+
+    @cached_property
+    def _aligned(self) -> tuple[str, Sequence[int]]:
+        return aligned(self.text)
+
+    @cached_property
+    def lowered(self) -> str:
+        return self._aligned[0]
+
+    @property
+    def places(self) -> Sequence[int]:
+        return self._aligned[1]
+
+    @cached_property
+    def reminders(self) -> list[tuple[int, int]]:
+        """Where the text reminds the assistant that something was given."""
+        found = reminders(self._own_reminders).finditer(self.lowered)
+        return [(self.places[each.start()], self.places[each.end()]) for each in found]
+
+    @cached_property
+    def plain(self) -> str:
+        """The text, of the same length, with its reminders as ends of clauses."""
+        return _without(self.text, self.reminders)
+
+    @cached_property
+    def searched(self) -> Searched:
+        return Searched(self.text)
+
+    @cached_property
+    def nouns(self) -> list[Noun]:
+        """The nouns, by their places in the text."""
+        places = self.places
+        return [
+            Noun(places[each.start], places[each.end], each.kinds)
+            for each in all_nouns().found_in(self.lowered)
+        ]
+
+    @cached_property
+    def introduced(self) -> list[int]:
+        """Where phrases such as `my name is` end, and where those behind a name begin."""
+        before = introductions().finditer(self.lowered)
+        behind = introductions_behind().finditer(self.lowered)
+        ends = [each.end() for each in before] + [each.start() for each in behind]
+        return [self.places[each] for each in ends]
+
+    @cached_property
+    def is_reported(self) -> bool:
+        """Whether the text tells what somebody else said."""
+        return reported().search(self.lowered) is not None
+
+    @cached_property
+    def is_consent(self) -> bool:
+        """Whether the text begins with yes or no."""
+        found = consents().search(self.lowered)
+        return found is not None and not _WORD.search(self.lowered, 0, found.start())
+
+    @cached_property
+    def refuses(self) -> bool:
+        return refusals().search(self.lowered) is not None
+
+    def kinds_of(self, start: int, end: int) -> frozenset[str]:
+        """Return the kinds that the words around a part of the text name."""
+        before = self.text[max(0, start - _NEAR) : start]
+        ends = [each.end() for each in _CLAUSE_END.finditer(before)]
+        # a colon or a sentence directly before still names it: "My order number: A-1182"
+        first = (
+            start - len(before) + max((each for each in ends if each < len(before) - 2), default=0)
+        )
+        kinds = {
+            kind
+            for noun in self.nouns
+            if first <= noun.start and noun.end <= start
+            for kind in noun.kinds
+        }
+        if any(0 <= start - each <= 2 or each == end for each in self.introduced):
+            kinds.add("name")
+        if kinds:
+            return frozenset(kinds)
+        behind = self.text[end : end + _BEHIND]
+        stop = _CLAUSE_END.search(behind)
+        last = end + (stop.start() if stop else len(behind))
+        near = (noun for noun in self.nouns if end <= noun.start and noun.end <= last)
+        return next((noun.kinds for noun in near), _NO_KINDS)
+
+    def words_beside(self, start: int, end: int) -> frozenset[str]:
+        """Return the words directly before and behind a part, in languages without spaces the
+        signs.
+        """
+        before = _BESIDE.match(folded(self.text[max(0, start - _NEAR) : start])[::-1])
+        behind = _BESIDE.match(folded(self.text[end : end + _NEAR]))
+        found = {before[1][::-1] if before else "", behind[1] if behind else ""}
+        return frozenset(found - fillers() - {""})
+
+    def nouns_before(self, start: int) -> frozenset[str]:
+        """Return the words just before a part that name it, although no kind has them."""
+        before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
+        known = fillers()
+        while before and (before[-1] in known or before[-1] in _COPULAS):
+            before.pop()
+        return frozenset(word for word in before[-2:] if word not in known)
+
+    def words_before(self, start: int) -> frozenset[str]:
+        """Return the words of the sentence before a part that may name it."""
+        before = folded(self.text[max(0, start - _NEAR) : start])
+        *_, (first, last) = sentences(before)
+        return frozenset(_WORD.findall(before[first:last])) - fillers()
+
+    def has_only(
+        self, start: int, end: int, *, besides: frozenset[str] = frozenset(), most: int = 100
+    ) -> bool:
+        """Return whether the text has nothing but a part, its reminders, and at most some words
+        around the value of a short answer; `besides` are further such words.
+        """
+        parts = [(start, end), *((each.start, each.end) for each in self.nouns)]
+        rest = folded(_without(self.plain, parts))
+        words, known = _WORD.findall(rest), fillers() | besides
+        return len(words) <= most and all(
+            word in known or _is_of_signs(word, besides) for word in words
+        )
+
+
+def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
+    """Return a text, of the same length, with some parts as ends of clauses."""
+    for start, end in parts:
+        text = f"{text[:start]}{_CLAUSES_END * (end - start)}{text[end:]}"
+    return text
+
+
+def _is_of_signs(text: str, besides: Iterable[str]) -> bool:
+    """Return whether a text without spaces is a part of other texts, or has nothing but fillers."""
+    if not HAS_CJK.search(text):
+        return False
+    rest = text
+    while found := next(filter(rest.startswith, sign_fillers()), ""):
+        rest = rest[len(found) :]
+    return any(rest in each for each in ("", *besides))
+
+
+_COPULAS = frozenset(["lautet", "ist", "est", "es", "son", "soy", "sont"])
+
+
+class Said:
+    """The messages that the user wrote before, to find values in them."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[str, list[int]] = defaultdict(list)
+        self.texts: dict[int, UserText] = {}
+        self._cut: dict[int, frozenset[str]] = {}  # names of parts of longer codes
+
+    def add(self, position: int, text: UserText, values: Sequence[Value]) -> None:
+        self.texts[position] = text
+        whole = {each.name for each in values if not each.is_cut}
+        self._cut[position] = frozenset({each.name for each in values} - whole)
+        for anchor in {*_anchors(text.lowered), *(_anchor(each) for each in values)}:
+            self._at[anchor].append(position)
+
+    def holding(self, value: Value) -> list[int]:
+        """Return the latest positions whose texts hold a value. A part that two longer codes share
+        is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
+        """
+        known = self._at.get(_anchor(value), [])
+        return [
+            each
+            for each in known[-_LATEST:]
+            if self.texts[each].searched.holds(value)
+            and not (value.is_cut and value.name in self._cut[each])
+        ]
+
+
+def _anchors(lowered: str) -> Iterator[str]:
+    yield from _WORD.findall(lowered)
+    if HAS_CJK.search(lowered):
+        yield from (lowered[at : at + 2] for at in range(len(lowered) - 1))
+
+
+def _anchor(value: Value) -> str:
+    """Return a part of a value that is looked up: each text that holds it has this part."""
+    if value.shape in ("words", "place"):
+        words = value.key.split()
+        longest = max(words, key=len, default="")
+        return longest[:2] if HAS_CJK.search(longest) else longest
+    return value.name
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in _SENTENCE_END.finditer(text):
+        yield start, found.start()
+        start = found.end()
+    yield start, len(text)
+
+
+def is_inside(text: str, part: str) -> bool:
+    """Return whether a text has a part within a sentence, not only at the beginning of one."""
+    starts = {start for start, _ in sentences(text)}
+    at = text.find(part)
+    while at in starts:
+        at = text.find(part, at + 1)
+    return at >= 0
+
+
+def place_in(text: UserText, value: Value) -> tuple[int, int]:
+    """Return where a text has a value; of one that is written in another way, about where."""
+    start = text.text.find(value.text)
+    if start >= 0:
+        return start, start + len(value.text)
+    same = (each for each in values_in(text.text) if each.name == value.name)
+    found = next(same, None)
+    if found is not None:
+        return found.start, found.end
+    first = text.lowered.find(value.key.split()[0]) if value.key else len(text.lowered)
+    place = text.places[first] if 0 <= first < len(text.places) else len(text.text)
+    return place, place
