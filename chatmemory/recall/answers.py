@@ -7,13 +7,13 @@ asks for. Whether memory had lost it is not known here: a replay or the ledger s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, text_of
 from chatmemory.recall.asked import Given, answers_openly, asks_for
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
-from chatmemory.recall.phrases import Question, Request, question_in, requests_in
+from chatmemory.recall.phrases import Request, question_in, requests_in
 from chatmemory.recall.reminded import Reminded
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.user_texts import Said, UserText, place_in
@@ -64,7 +64,37 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     return [*codes_in(text), *words_in(text), *rest, *Reminded(read).phrases()]
 
 
-_Rule = Callable[[Value, Sequence[Given]], Answer]
+class _Rules:
+    """What makes a value of one text of a user an answer."""
+
+    def __init__(self, text: UserText, before: str, requests: Sequence[Request]) -> None:
+        self._text, self._requests = text, requests
+        self._question = question_in(before, requests) if before else None
+        self._reminded = Reminded(text)
+
+    @property
+    def take_words(self) -> bool:
+        """Whether more than codes may be an answer."""
+        return self._question is not None or bool(self._reminded)
+
+    def phrases(self) -> list[Value]:
+        return self._reminded.phrases()
+
+    def by_kind(self, value: Value, given: Sequence[Given]) -> Answer:
+        """Return a value with whether it is of a requested kind, and bound to a reminder."""
+        is_requested = any(asks_for(each, value, self._text, given) for each in self._requests)
+        is_answer = bool(self._requests)
+        return Answer(value, is_requested, self._reminded.binds(value, given, is_answer=is_answer))
+
+    def openly(self, value: Value, given: Sequence[Given]) -> Answer:
+        """Return a value with whether it answers a question that names no kind."""
+        question = self._question
+        is_requested = question is not None and answers_openly(question, value, self._text, given)
+        return Answer(value, is_requested, self._reminded.tells(value))
+
+    def as_phrase(self, value: Value, given: Sequence[Given]) -> Answer:
+        """Return words with whether a reminder binds them."""
+        return Answer(value, is_reminded=bool(given) and self._reminded.tells(value))
 
 
 class _Reader:
@@ -78,12 +108,10 @@ class _Reader:
     def read(self, position: int) -> list[Answer]:
         text = UserText(text_of(self._messages[position]), self._words.reminders)
         codes = codes_in(text.text)
-        reminded = Reminded(text)
-        question = self._question_before(position)
-        values = [*codes, *words_in(text.plain)] if reminded or question else codes
-        values = [*longest_first(values), *longest_first(reminded.phrases())]
-        known = [(value, at) for value in values if (at := self._said.holding(value))]
-        found = [*self._answers(position, text, known, reminded, question)] if known else []
+        rules = _Rules(text, self._text_before(position), self.requests_before(position))
+        values = [*codes, *words_in(text.plain)] if rules.take_words else codes
+        known = self._known(position, longest_first(values))
+        found = [*_answers(rules, known, self._known(position, rules.phrases()))]
         self._said.add(position, text, codes)
         return found
 
@@ -94,49 +122,19 @@ class _Reader:
             self._requests[position] = requests_in(text, self._words.requests) if text else []
         return self._requests[position]
 
-    def _question_before(self, position: int) -> Question | None:
-        text = self._text_before(position)
-        return question_in(text, self.requests_before(position)) if text else None
-
     def _text_before(self, position: int) -> str:
         """Return the text of the assistant's message directly before a position, or ""."""
         before = self._messages[position - 1] if position else None
         return before.text or "" if isinstance(before, AiMessage) else ""
 
-    def _answers(
-        self,
-        position: int,
-        text: UserText,
-        known: Sequence[tuple[Value, Sequence[int]]],
-        reminded: Reminded,
-        question: Question | None,
-    ) -> Iterator[Answer]:
-        offered = Search(value for value, _ in known).found_in(self._text_before(position))
-        known = [(value, at) for value, at in known if value.name not in offered]
-        requests = self.requests_before(position)
-        found: list[Answer] = []
-        rules: tuple[_Rule, ...] = (
-            lambda value, given: Answer(
-                value,
-                any(asks_for(each, value, text, given) for each in requests),
-                reminded.binds(value, given, is_answer=bool(requests)),
-            ),
-            lambda value, given: Answer(
-                value,
-                question is not None and answers_openly(question, value, text, given),
-                reminded.tells(value),
-            ),
-        )
-        for rule in rules:
-            for value, at in known:
-                if _is_free(value, found):
-                    answer = rule(value, [*self._given(value, at)])
-                    found += [answer] if answer.is_forced else []
-        for value, _ in known:
-            is_exact = value.shape in ("code", "mail", "link") and value.is_distinctive
-            if is_exact and _is_free(value, found):
-                found.append(Answer(value))
-        yield from found
+    def _known(self, position: int, values: Iterable[Value]) -> list[_Known]:
+        """Return the values that earlier texts hold, and that the assistant has not just named, the
+        longest first.
+        """
+        held = {value: at for value in values if (at := self._said.holding(value))}
+        offered = Search(held).found_in(self._text_before(position)) if held else ()
+        new = longest_first(value for value in held if value.name not in offered)
+        return [(value, [*self._given(value, held[value])]) for value in new]
 
     def _given(self, value: Value, at: Iterable[int]) -> Iterator[Given]:
         """Yield the earlier texts with a value, at these positions."""
@@ -144,6 +142,27 @@ class _Reader:
             text = self._said.texts[position]
             asked = _NO_KINDS.union(*(each.kinds for each in self.requests_before(position)))
             yield Given(text, place_in(text, value), asked)
+
+
+_Known = tuple[Value, Sequence[Given]]
+
+
+def _answers(rules: _Rules, known: Sequence[_Known], phrases: Sequence[_Known]) -> Iterator[Answer]:
+    """Yield the answers of a text, whose values were said before. A value is one answer only."""
+    found: list[Answer] = []
+    for rule, values in (
+        (rules.by_kind, known),
+        (rules.openly, known),
+        (rules.as_phrase, phrases),
+    ):
+        for value, given in values:
+            if _is_free(value, found) and (answer := rule(value, given)).is_forced:
+                found.append(answer)
+    for value, _ in known:
+        is_exact = value.shape in ("code", "mail", "link") and value.is_distinctive
+        if is_exact and _is_free(value, found):
+            found.append(Answer(value))
+    yield from found
 
 
 def _is_free(value: Value, found: Iterable[Answer]) -> bool:

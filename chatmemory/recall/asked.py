@@ -27,6 +27,7 @@ _LONG_NOUN = 5  # letters of a word that is hardly a verb or a filler
 _STEM = 4  # letters by which two words are compared: `month` and `monthly`
 _SHORTEST_TOLD = 3  # letters of a word, and digits of a number, that are an answer by themselves
 _MOST_BESIDE = 5  # words beside a value that is an answer
+_MOST_IN_CLAUSE = 3  # the same in the first clause of a longer answer
 _NUMBER = declared_pattern(r"[0-9]+")
 _IS_TIME = declared_pattern(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
 _NUMBERS = frozenset(
@@ -38,7 +39,10 @@ _NUMBERS = frozenset(
 )
 # Kinds for which questions without a noun ask; an answer may be of another kind
 _LOOSE = frozenset(
-    ("amount", "count", "age", "time", "date", "address", "postcode", "email", "phone")
+    (
+        *("amount", "count", "age", "time", "date", "address", "postcode", "email", "phone"),
+        *("city", "country", "company", "product", "serial", "colour", ANY_NUMBER),
+    )
 )
 _NATURAL = {"mail": frozenset({"email"}), "link": frozenset({"url"}), "date": frozenset({"date"})}
 _NO_KINDS: frozenset[str] = frozenset()
@@ -88,21 +92,25 @@ def asks_for(request: Request, value: Value, text: UserText, given: Sequence[Giv
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Sequence[Given]
 ) -> bool:
-    """Return whether a text answers a question with nothing but a value that nobody says by
-    chance, and that is of no other kind than the one that the question names.
+    """Return whether a text, or its first clause, answers a question with nothing but a value that
+    nobody says by chance, and that is of no other kind than the one that the question names.
 
     Words of the question may stand beside the value: `It is stored in Camden.`
     """
-    if text.refuses or text.is_reported or not question.kinds <= _LOOSE:
+    if text.refuses or text.is_reported or text.is_anew or not question.kinds <= _LOOSE:
         return False
-    if not text.has_only(*value.place, besides=question.words, most=_MOST_BESIDE):
+    is_only = text.has_only(*value.place, besides=question.words, most=_MOST_BESIDE)
+    if not is_only and not (
+        question.is_request and text.begins_with(*value.place, question.words, _MOST_IN_CLAUSE)
+    ):
         return False
     if _is_mostly(value, question.message):
         return False
     if text.is_consent and not question.asks_for_something:
         return False
     natural = _natural_kinds(value, text.text, value.place)
-    if question.kinds and natural and natural.isdisjoint(question.kinds):
+    natural = natural - {"time"} if "." in value.text else natural  # 39.99 is no time
+    if value.is_cut or (question.kinds and natural and natural.isdisjoint(question.kinds)):
         return False
     return _is_telling(value) or any(_is_told_alike(value, text, question, each) for each in given)
 
@@ -110,6 +118,8 @@ def answers_openly(
 def _is_mostly(value: Value, words: frozenset[str]) -> bool:
     """Return whether half of the words of a value or more are among these."""
     telling = frozenset(value.key.split()) - fillers()
+    if numbers := frozenset(filter(str.isdecimal, telling)):
+        return numbers <= words
     return value.shape in ("words", "place") and 2 * len(telling & words) >= len(telling) > 0
 
 
@@ -135,7 +145,10 @@ def _is_told_alike(value: Value, text: UserText, question: Question, given: Give
     beside = given.text.words_beside(*given.place)
     near = {each[:_STEM] for each in beside | given.text.words_before(given.place[0])}
     asked = {each[:_STEM] for each in question.words if len(each) >= _SHORTEST_TOLD}
-    return not beside.isdisjoint(text.words_beside(*value.place)) or not near.isdisjoint(asked)
+    long = tuple(each for each in question.words if len(each) >= _LONG_NOUN)
+    is_compound = any(each.endswith(long) for each in beside)
+    is_beside = not beside.isdisjoint(text.words_beside(*value.place))
+    return is_beside or is_compound or not near.isdisjoint(asked)
 
 
 def _was_given_for(request: Request, value: Value, given: Given) -> bool:

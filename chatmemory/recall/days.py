@@ -19,6 +19,9 @@ _IN_NUMBERS = declared_pattern(
     r"([0-9](?<![A-Za-z0-9._/\-][0-9])[0-9]?)([./\-])([0-9]{1,2})\2(?:[0-9]{4}|[0-9]{2})"
     r"(?![A-Za-z0-9_/]|[.\-][A-Za-z0-9])"
 )
+_WITHOUT_YEAR = declared_pattern(
+    r"(?<![A-Za-z0-9._/\-])([0-9]{1,2})(?:/([0-9]{1,2})|\.([0-9]{1,2})\.)(?![A-Za-z0-9_/]|[.\-][A-Za-z0-9])"
+)
 _IN_SIGNS = declared_pattern(r"([0-9]{1,2})月([0-9]{1,2})(?:日|号)")
 # What stands beside the name of a month, for a fast first test
 _BEFORE_MONTH, _BEHIND_MONTH = declared_pattern(rf"[0-9]{_ORDINAL} "), declared_pattern(r" [0-9]")
@@ -48,6 +51,11 @@ def _found_in(text: str) -> Iterator[Day]:
         yield Day(start, start + len(written), date.month, date.day)
     for found in _IN_NUMBERS.finditer(text):
         first, second = int(found[1]), int(found[3])
+        yield Day(*found.span(), second, first)
+        if first != second:
+            yield Day(*found.span(), first, second)
+    for found in _WITHOUT_YEAR.finditer(text):
+        first, second = int(found[1]), int(found[2] or found[3])
         yield Day(*found.span(), second, first)
         if first != second:
             yield Day(*found.span(), first, second)

@@ -201,13 +201,15 @@ class Question(NamedTuple):
 
     `words` are the words of the sentences that ask, `message` those of the whole message, and
     `kinds` the requested kinds of facts.
-    `asks_for_something` tells that yes or no is no answer.
+    `asks_for_something` tells that yes or no is no answer. `is_request` tells the same of a request
+    that names no kind.
     """
 
     words: frozenset[str]
     message: frozenset[str]
     kinds: frozenset[str]
     asks_for_something: bool
+    is_request: bool
 
 
 def shapes_of(kind: str) -> Sequence[str]:
@@ -271,6 +273,11 @@ class Language:
                 kinds |= self._kinds_behind(sentence[found.end() :])
         kinds |= self._kinds_before(sentence)
         return frozenset(kinds), not kinds and self.again.search(sentence) is not None
+
+    def may_be_request(self, sentence: str) -> bool:
+        """Return whether a folded sentence that is no question asks for something."""
+        pattern = self.behind if self.name in _WITHOUT_SPACES else self.requests
+        return pattern.search(sentence) is not None
 
     def _kinds_behind(self, rest: str) -> set[str]:
         """Return the kinds in the rest of a sentence, if the first one is near."""
@@ -408,6 +415,12 @@ def reported() -> Phrases:
 
 
 @cache
+def anew() -> Phrases:
+    """Return the words by which an answer is a new wish."""
+    return _in_all_languages("anew")
+
+
+@cache
 def consents() -> Phrases:
     """Return the words for yes and no."""
     return _in_all_languages("consents")
@@ -490,7 +503,8 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     asked = [
         each
         for each in (sentence[:_LONGEST_SENTENCE] for sentence in sentences_of(whole))
-        if _IS_QUESTION.search(each) and not any(one.no_requests.search(each) for one in spoken)
+        if (_IS_QUESTION.search(each) or any(one.may_be_request(each) for one in spoken))
+        and not any(one.no_requests.search(each) for one in spoken)
     ]
     named = [*requests]
     if not asked and not named:
@@ -503,6 +517,7 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
         frozenset(_WORD.findall(whole)),
         kinds,
         bool(kinds) or is_asking,
+        is_asking or bool(named) or not all(map(_IS_QUESTION.search, asked)),
     )
 
 

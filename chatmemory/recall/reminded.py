@@ -35,7 +35,10 @@ class Reminded:
 
     def phrases(self) -> list[Value]:
         """Return the words in these parts, and their neighbours together with them."""
-        return [each for part in self._parts for each in _phrases_in(self._text.plain, *part)]
+        spans = sentences(self._text.text) if self._parts else ()
+        short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]
+        parts = dict.fromkeys([*self._parts, *short])
+        return [each for part in parts for each in _phrases_in(self._text.plain, *part)]
 
     def binds(self, value: Value, given: Sequence[Given], *, is_answer: bool) -> bool:
         """Return whether the text reminds the assistant of a value. An answer is the whole text.
@@ -49,10 +52,12 @@ class Reminded:
 
     def tells(self, value: Value) -> bool:
         """Return whether the text reminds the assistant of words, which name nothing exactly."""
-        return self._has(value) and _is_telling(value)
+        is_alone = len(value.key) >= _SHORTEST_CODE and self._text.stands_alone(*value.place)
+        return self._has(value) and (is_alone or _is_telling(value))
 
     def _has(self, value: Value) -> bool:
-        return any(start <= value.start and value.end <= end for start, end in self._parts)
+        is_here = any(start <= value.start and value.end <= end for start, end in self._parts)
+        return is_here or (bool(self._parts) and self._text.stands_alone(*value.place))
 
     def _is_alike(self, value: Value, given: Sequence[Given]) -> bool:
         own = self._text.kinds_of(*value.place)

@@ -15,6 +15,7 @@ from chatmemory.recall.phrases import (
     Noun,
     aligned,
     all_nouns,
+    anew,
     consents,
     fillers,
     folded,
@@ -26,15 +27,20 @@ from chatmemory.recall.phrases import (
     reported,
     sign_fillers,
 )
-from chatmemory.recall.values import Searched, Value, values_in
+from chatmemory.recall.values import UNITS, Searched, Value, stem_of, values_in
 
 _NEAR = 40  # signs before a value in which nouns name its kind
 _BEHIND = 32  # the same behind it
+_MOST_SMALL = 3
 _LATEST = 24  # earlier messages in which a value is looked for
 _BESIDE = declared_pattern(rf"[ \-]?([{CJK}]|[^\W\d_]+)")
 _WORD = declared_pattern(r"[^\W_]+")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _CLAUSE_END = declared_pattern(r"[;:!?。；！？\n]|\.\s| - ")
+_CLAUSE = declared_pattern(
+    r"[,;:!?。、，；：！？\n()…]|\.(?=\s|$)| - | (?:so|because|but|and|weil|aber|denn|und|car|mais"
+    r"|et|porque|pero|mas|perche|ma)(?= )"
+)
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
 
@@ -94,6 +100,11 @@ class UserText:
     def is_reported(self) -> bool:
         """Whether the text tells what somebody else said."""
         return reported().search(self.lowered) is not None
+
+    @cached_property
+    def is_anew(self) -> bool:
+        """Whether the text wishes something anew, outside its reminders."""
+        return anew().search(folded(self.plain)) is not None
 
     @cached_property
     def is_consent(self) -> bool:
@@ -158,9 +169,32 @@ class UserText:
         """Return whether the text has nothing but a part, its reminders, and at most some words
         around the value of a short answer; `besides` are further such words.
         """
-        parts = [(start, end), *((each.start, each.end) for each in self.nouns)]
-        rest = folded(_without(self.plain, parts))
-        words, known = _WORD.findall(rest), fillers() | besides
+        return self._has_only((0, len(self.text)), (start, end), besides, most)
+
+    def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
+        """Return whether the first clause has nothing but a part, as in `has_only`, and there are
+        only such words before that clause.
+        """
+        before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
+        behind = _CLAUSE.search(self.plain, end)
+        first, last = (before or [0])[-1], behind.start() if behind else len(self.text)
+        return self._has_only((first, last), (start, end), besides, most) and self._has_only(
+            (0, first), (0, 0), besides, most
+        )
+
+    def stands_alone(self, start: int, end: int) -> bool:
+        """Return whether a part is a clause of its own, with at most three small words."""
+        before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
+        behind = _CLAUSE.search(self.plain, end)
+        span = (before or [0])[-1], behind.start() if behind else len(self.text)
+        return self._has_only(span, (start, end), frozenset(), _MOST_SMALL)
+
+    def _has_only(
+        self, span: tuple[int, int], part: tuple[int, int], besides: frozenset[str], most: int
+    ) -> bool:
+        parts = [part, *((each.start, each.end) for each in self.nouns)]
+        rest = folded(_without(self.plain, parts)[slice(*span)])
+        words, known = _WORD.findall(rest), fillers() | besides | UNITS
         return len(words) <= most and all(
             word in known or _is_of_signs(word, besides) for word in words
         )
@@ -215,7 +249,9 @@ class Said:
 
 
 def _anchors(lowered: str) -> Iterator[str]:
-    yield from _WORD.findall(lowered)
+    words = _WORD.findall(lowered)
+    yield from words
+    yield from map(stem_of, words)
     if HAS_CJK.search(lowered):
         yield from (lowered[at : at + 2] for at in range(len(lowered) - 1))
 
@@ -225,7 +261,7 @@ def _anchor(value: Value) -> str:
     if value.shape in ("words", "place"):
         words = value.key.split()
         longest = max(words, key=len, default="")
-        return longest[:2] if HAS_CJK.search(longest) else longest
+        return longest[:2] if HAS_CJK.search(longest) else stem_of(longest)
     return value.name
 
 

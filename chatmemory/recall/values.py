@@ -49,6 +49,38 @@ _DIGIT = declared_pattern(r"\d")
 _BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
 _GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
 _SMALL_CODE = declared_pattern(r"([a-z]{1,4}) [0-9][0-9A-Za-z\-]{1,24}\.?")
+UNITS = frozenset(
+    (
+        *("kg", "g", "mg", "t", "km", "cm", "mm", "m", "qm", "m2", "kw", "kwh", "mwh"),
+        *(
+            "w",
+            "v",
+            "a",
+            "l",
+            "ml",
+            "cl",
+            "gb",
+            "mb",
+            "tb",
+            "eur",
+            "usd",
+            "min",
+            "h",
+            "pm",
+            "am",
+            "uhr",
+        ),
+    )
+)
+_UNIT = f"(?:{'|'.join(sorted(UNITS))})"
+_MEASURE = declared_pattern(
+    rf"(?<![A-Za-z0-9.,])([0-9]+(?:[.,][0-9]+)?){_UNIT}(?![A-Za-z0-9])", re.IGNORECASE
+)
+_SIDES = declared_pattern(
+    r"(?<![A-Za-z0-9.,])[0-9]+(?:[.,][0-9]+)? [x×] [0-9]+(?:[.,][0-9]+)?(?![A-Za-z0-9])"
+)
+_ENDINGS = "ens"  # letters of the endings of plurals and cases
+_SHORTEST_STEM = 6
 _CAPITALS = declared_pattern(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
 _CURRENCY = r"[$€£¥₹]|円|元|(?:usd|eur|gbp|dollars?|euros?|yen|cents?|reais|francs?)\b"
 _MONEY_BEHIND = declared_pattern(rf" ?(?:{_CURRENCY})", re.IGNORECASE)
@@ -116,7 +148,9 @@ def codes_in(text: str) -> list[Value]:
     exact = [*_mails(text), *_links(text)]
     taken = [(each.start, each.end) for each in exact]
     has_digit = _DIGIT.search(text)
-    numbers = [*_codes(text, taken), *_dates(text), *_small(text)] if has_digit else []
+    numbers = (
+        [*_codes(text, taken), *_dates(text), *_small(text), *_measures(text)] if has_digit else []
+    )
     return [*exact, *numbers, *_capitals(text)]
 
 
@@ -154,6 +188,16 @@ def _small(text: str) -> Iterator[Value]:
     if found and found[1] not in fillers():
         start = text.find(found[1])
         if value := _code(text, start, start + len(found[0].rstrip("."))):
+            yield value
+
+
+def _measures(text: str) -> Iterator[Value]:
+    """Yield numbers with a unit directly behind, such as `17kg`, and sizes such as `14 x 12`."""
+    for each in _MEASURE.finditer(text):
+        if value := _code(text, *each.span(1)):
+            yield value
+    for each in _SIDES.finditer(text):
+        if value := _code(text, *each.span()):
             yield value
 
 
@@ -471,7 +515,10 @@ def _holds(value: Value, lowered: str, signs: str) -> bool:
     if value.shape == "place":
         words = value.key.split()
         return all(word in lowered for word in words) and _has_words(lowered, words)
-    if _signs(value) not in signs:
+    if value.shape == "words" and not HAS_CJK.search(value.key):
+        if not all(stem_of(word) in lowered for word in value.key.split()):
+            return False
+    elif _signs(value) not in signs:
         return False
     return _pattern(value.shape, value.key).search(lowered) is not None
 
@@ -517,11 +564,26 @@ def _pattern(shape: str, key: str) -> re.Pattern[str]:
         pattern = r"[\W_]*".join(map(re.escape, key.replace(" ", "")))
     elif shape == "code":
         before = rf"{first}(?<![0-9a-z]{first})(?<![0-9a-z][\-_.@+]{first})"
-        pattern = before + _BETWEEN_SIGNS.join(["", *rest]) + _BEHIND
+        behind = rf"(?:{_BEHIND}|(?={_UNIT}(?![0-9a-z])))" if key.isdecimal() else _BEHIND
+        pattern = before + _BETWEEN_SIGNS.join(["", *rest]) + behind
     elif shape in ("mail", "link"):
         begins = rf"{first}(?:(?<![0-9a-z_.+\-@]{first})|(?<=www\.{first}))"
         pattern = rf"{begins}{re.escape(rest)}(?![0-9a-z_@]|[.\-][0-9a-z])"
     else:
-        words = r"[\W_]{1,3}".join(map(re.escape, rest.split(" ")))
+        begin, *others = key.split(" ")
+        words = r"[\W_]{1,3}".join([_inflected(begin)[len(first) :], *map(_inflected, others)])
         pattern = f"{first}(?<!{_SIGN}{first}){words}(?!{_SIGN})"
     return declared_pattern(pattern, family="a value")
+
+
+@lru_cache(maxsize=4096)
+def stem_of(word: str) -> str:
+    """Return a folded word without the ending of a plural or a case, if it is long."""
+    stem = word.rstrip(_ENDINGS)
+    return stem if len(stem) >= _SHORTEST_STEM else word
+
+
+def _inflected(word: str) -> str:
+    stem = stem_of(word)
+    is_long = len(stem) >= _SHORTEST_STEM and stem.isalpha()
+    return re.escape(stem) + f"[{_ENDINGS}]{{0,4}}" if is_long else re.escape(word)
