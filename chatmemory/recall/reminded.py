@@ -70,7 +70,7 @@ class Reminded:
 
 
 def _is_exact(value: Value) -> bool:
-    is_code = value.shape == "code" and len(value.key) >= _SHORTEST_CODE
+    is_code = value.shape == "code" and len(value.text) >= _SHORTEST_CODE
     return is_code or value.is_distinctive or value.shape in ("mail", "link", "date")
 
 

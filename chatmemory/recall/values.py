@@ -79,6 +79,7 @@ _MEASURE = declared_pattern(
 _SIDES = declared_pattern(
     r"(?<![A-Za-z0-9.,])[0-9]+(?:[.,][0-9]+)? [x×] [0-9]+(?:[.,][0-9]+)?(?![A-Za-z0-9])"
 )
+_COUNTED = declared_pattern(r"(?<![^\W_])(?<![0-9][.,])[0-9]{1,4} [^\W\d_]{2,20}(?![^\W_])")
 _ENDINGS = "ens"  # letters of the endings of plurals and cases
 _SHORTEST_STEM = 6
 _CAPITALS = declared_pattern(r"(?<![A-Za-z0-9])[A-Z]{5,}(?![A-Za-z0-9])")
@@ -417,8 +418,10 @@ def _places(text: str) -> Iterator[Value]:
     """Yield what may be an address: words with a number."""
     has_digit = any(map(str.isdecimal, text))
     sentences = [*_sentences(text)] if has_digit else []
-    parts = [part for span in sentences for part in _parts_of(text, *span)]
-    spans = [(0, len(text)), *sentences, *parts] if has_digit else []
+    whole = (0, len(text))
+    parts = [part for span in (whole, *sentences) for part in _parts_of(text, *span)]
+    counted = [each.span() for each in _COUNTED.finditer(text)]
+    spans = [whole, *sentences, *parts, *_clauses(text), *counted] if has_digit else []
     for span in dict.fromkeys(spans):
         stripped = _stripped(text, *span)
         if stripped is None:
