@@ -70,6 +70,38 @@ def answers(*texts):
     return [each for each in found.get(len(texts) - 1, ()) if each.is_forced]
 
 
+@pytest.mark.parametrize(
+    ("given", "asked", "answer", "found"),
+    [
+        ("It runs on Postgres 11.4.", "What do you run it on?", "Postgres 11.4, why?", True),
+        ("He weighs 17 kilos.", "How heavy is he?", "17kg", True),
+        ("It was on 14 March.", "When was it?", "14/03", True),
+        ("No hazelnuts, please.", "Any allergies?", "hazelnut", True),
+        ("My rent is 1150.", "What is it?", "He asked me what I pay, I said 1150", False),
+        ("I had the menu 12.", "Which menu?", "The menu 12 again", False),
+        ("It is in Camden.", "Shall I look in Camden?", "Camden", False),
+        ("My name is Wiesner.", "What runs there?", "I don't know, ask Wiesner", False),
+    ],
+)
+def test_an_answer_to_any_question(given, asked, answer, found):
+    assert bool(answers(given, "Thanks.", "Hm.", asked, answer)) is found
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("How often do I have to say it? Oat milk.", True),
+        ("As I wrote when we began, oat milk!", True),
+        ("He said I already told you about oat milk.", False),
+        ("Did I already tell you about oat milk?", False),
+    ],
+)
+def test_plain_words_beside_a_reminder(said, found):
+    assert (
+        bool(answers("With oat milk, please.", "Fine.", "Hm.", "With cow's milk.", said)) is found
+    )
+
+
 def test_an_amount_beside_a_code_is_no_part_of_the_answer():
     said = "A voucher, VX-4471, worth €40.", "Thanks.", "Hm.", "Could you send me its code again?"
     assert [each.value.text for each in answers(*said, "VX-4471, €40")] == ["VX-4471"]
