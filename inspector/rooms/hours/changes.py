@@ -24,7 +24,6 @@ from inspector.rooms.hours.fleet import (
     Spent,
     labels_with_few_values,
     policy_words,
-    tenant_of,
 )
 
 DAY = 24 * HOUR
@@ -54,14 +53,12 @@ class Change:
         """The change in words: `limit 3,000`, `release 4.2.0`."""
         return f"{self.name} {self.words}".strip()
 
-    @property
-    def changed(self) -> frozenset[str]:
-        """The conversations that the change affected."""
-        return frozenset(self.hours) | self.after
+    def has_changed(self, memory_id: str) -> bool:
+        return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
         """Whether turns of a conversation count before or after the change."""
-        return memory_id in self.hours or memory_id in self.before or memory_id in self.after
+        return self.has_changed(memory_id) or memory_id in self.before
 
 
 def changes_of(known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> list[Change]:
@@ -82,7 +79,7 @@ def _of_policies(known: Mapping[str, Known], since: int) -> Iterable[Change]:
             newest[id] = policy_words(kind, limit, estimator, options), hour_of(at)
     alike: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for id, (words, hour) in newest.items():
-        alike[tenant_of(id), words][id] = hour
+        alike[known[id].tenant, words][id] = hour
     for (_, words), hours in alike.items():
         yield Change(words, min(hours.values()), hours)
 
@@ -94,18 +91,16 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
         return
     first: dict[tuple[str, str], int] = {}
     is_old = {
-        (tenant_of(id), each.labels.get(name, ""))
-        for id, each in known.items()
-        if each.created < since
+        (each.tenant, each.labels.get(name, "")) for each in known.values() if each.created < since
     }
     having: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     tenants: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         if row.memory_id not in known:
             continue
-        tenant = tenant_of(row.memory_id)
+        its = known[row.memory_id]
+        tenant, value = its.tenant, its.labels.get(name)
         tenants[tenant].add(row.memory_id)
-        value = known[row.memory_id].labels.get(name)
         if value:
             key = tenant, value
             first[key] = min(row.hour, first.get(key, row.hour))
@@ -114,11 +109,6 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
         if (tenant, value) not in is_old:
             own = having[tenant, value]
             yield Change(value, at, {}, frozenset(tenants[tenant] - own), frozenset(own), name)
-
-
-def newest_change_of(changes: Sequence[Change], members: set[str]) -> Change | None:
-    """Return the newest change that is about conversations of a group."""
-    return next((each for each in changes if each.changed & members), None)
 
 
 # Did it help?

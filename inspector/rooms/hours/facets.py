@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 
 from inspector.rooms.hours.clock import days_until
-from inspector.rooms.hours.fleet import Known, Spent, labels_with_few_values, tenant_of
+from inspector.rooms.hours.fleet import Known, Spent, labels_with_few_values
 from inspector.shell.times import there
 
 OFFERED = 12
@@ -22,16 +22,16 @@ def facets_of(
     """Return the values of each filter that most conversations have, and the last days."""
     names = labels_with_few_values(known.values())
     counts: dict[str, Counter[tuple[str, str]]] = {}
-    for memory_id, each in known.items():
-        for filter, value, words in _values(memory_id, each, names):
+    for each in known.values():
+        for filter, value, words in _values(each, names):
             counts.setdefault(filter, Counter())[value, words] += 1
     found = {filter: _most(count) for filter, count in counts.items()}
     return {**found, "day": _days(rows, now)}
 
 
-def _values(memory_id: str, each: Known, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    if tenant := tenant_of(memory_id):
-        yield "tenant", tenant, tenant
+def _values(each: Known, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    if each.tenant:
+        yield "tenant", each.tenant, each.tenant
     for name in names:
         if value := each.labels.get(name):
             yield "label", f"{name}:{value}", f"{name} {value}"

@@ -7,11 +7,12 @@ with an answer in it, and the cases of each flag. One huge conversation changes 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from datetime import datetime
+from functools import cached_property
+from itertools import chain
 from statistics import median
 from time import monotonic, process_time
 from typing import Any
@@ -22,109 +23,114 @@ from chatmemory import database
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds, time_of
-from inspector.rooms.hours.changes import Change, changes_of, newest_change_of
+from inspector.rooms.hours.changes import changes_of
 from inspector.rooms.hours.clock import days_until, hour_of, hours_until
+from inspector.rooms.hours.columns import Columns
 from inspector.rooms.hours.facets import facets_of
 from inspector.rooms.hours.fleet import (
     Counting,
     Known,
     Spent,
     counted_flags,
+    examined,
     grouping,
     known_of,
     labels_with_few_values,
     spent,
-    tenant_of,
-    time_left,
     untimed,
 )
 from inspector.rooms.hours.models import KeptFigures, KeptHours
 from inspector.rooms.hours.telling import Telling, told
 
-RULES = 2  # raise it with each change of the figures
+RULES = 3  # raise it with each change of the figures
 DAYS, HOURS = 14, 24
-SHOWN = 6
+SHOWN, LABELS = 6, 4
 TENANT = "tenant"
 EVERYTHING = "\0all"
 LEAST_TURNS, FROM = 20, 0.15
 
 
-@dataclass
-class Column:
-    """A column of a group: an hour or a day. `of_each` are the turns, the tokens and the cost of
-    each conversation.
-    """
+class Fleet:
+    """Conversations and their hours, from which the figures of every split are made."""
 
-    turns: int = 0
-    counted: int = 0
-    cases: dict[str, int] = field(default_factory=dict)
-    of_each: dict[str, list[int]] = field(default_factory=dict)
+    def __init__(self, known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> None:
+        self.known, self.rows = known, rows
+        self.changes = changes_of(known, rows, now)
+        self._days, self._hours = days_until(now, DAYS), hours_until(now, HOURS)
+        self._counting = Counting.of(counted_flags())
+        self._columns = Columns(self._days, self._hours)
+        self._columns.add(rows, known, self._counting)
+        self._whole = self._columns.grouped(lambda memory_id: EVERYTHING)
+        self._common = {
+            "splits": splits_of(known.values()),
+            "examined": examined(),
+            "untimed": untimed(),
+        }
 
-    def add(self, row: Spent, cases: dict[str, int]) -> None:
-        self.turns += row.turns
-        self.counted += row.is_counted
-        for name, number in cases.items():
-            self.cases[name] = self.cases.get(name, 0) + number
-        sums = self.of_each.setdefault(row.memory_id, [0, 0, 0])
-        for place, number in enumerate((row.turns, row.tokens, row.cost)):
-            sums[place] += number
+    def by(self, split: str) -> dict[str, Any]:
+        """Return the figures of all conversations and of each group, by the hour and by the day."""
+        group_of = grouping(split, self.known)
+        groups: dict[str, dict[str, Any]] = {
+            EVERYTHING: self._columns.empty(),
+            **self._whole,
+            **self._columns.grouped(group_of),
+        }
+        sizes = Counter(map(group_of, self.known))
+        sizes[EVERYTHING] = len(self.known)
+        changes = self._changes_of(group_of)
+        for name, group in groups.items():
+            group = groups[name] = {**group, "size": sizes[name]}
+            group["change"] = changes.get(name)
+        return {
+            "split": split,
+            "days": self._days,
+            "hours": self._hours,
+            "flags": list(self._counting.rules),
+            "groups": groups,
+            "words": _words(split, self.known, groups),
+            "others": sum(1 for name in sizes if name not in groups),
+            **self._common,
+        }
 
-    def written(self) -> list[Any]:
-        """Return turns, tokens and cost a turn, cases, and whether they are counted."""
-        sent = [each for each in self.of_each.values() if each[0] and each[1]]
-        tokens = median(each[1] / each[0] for each in sent) if sent else 0
-        cost = median(each[2] / each[0] for each in sent) if sent else 0
-        return [self.turns, round(tokens), round(cost), self.cases, self.counted]
+    @cached_property
+    def _newest(self) -> dict[str, int]:
+        """The place of the newest change of each conversation that has one, by id."""
+        found: dict[str, int] = {}
+        for n, change in enumerate(self.changes):
+            for memory_id in chain(change.hours, change.after):
+                found.setdefault(memory_id, n)
+        return found
 
+    @cached_property
+    def _last(self) -> dict[str, int]:
+        """The last hour of each conversation, by id."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            found[row.memory_id] = max(row.hour, found.get(row.memory_id, 0))
+        return found
 
-def figures_of(
-    split: str, known: dict[str, Known], rows: Sequence[Spent], now: datetime
-) -> dict[str, Any]:
-    """Return the figures of all conversations and of each group, by the hour and by the day."""
-    days, hours = days_until(now, DAYS), hours_until(now, HOURS)
-    group_of, counting = grouping(split, known), Counting.of(counted_flags())
-    groups: dict[str, dict[str, list[Column]]] = {}
+    def _changes_of(self, group_of: Callable[[str], str]) -> dict[str, list[Any]]:
+        """Return the newest change of each group: its time, its words, short and full, and how many
+        conversations have had turns since. A change of the only group is also that of all.
+        """
+        newest: dict[str, int] = {}
+        for memory_id, n in self._newest.items():
+            name = group_of(memory_id)
+            newest[name] = min(n, newest.get(name, n))
+        since: Counter[str] = Counter()
+        for memory_id, hour in self._last.items():
+            name = group_of(memory_id)
+            if name in newest:
+                change = self.changes[newest[name]]
+                since[name] += hour >= change.at and change.has_changed(memory_id)
+        found = {name: self._written(n, since[name]) for name, n in newest.items()}
+        if len(set(map(group_of, self.known))) == 1 and found:
+            found[EVERYTHING] = next(iter(found.values()))
+        return found
 
-    def columns(group: str) -> dict[str, list[Column]]:
-        if group not in groups:
-            groups[group] = {
-                "days": [Column() for _ in days],
-                "hours": [Column() for _ in hours],
-            }
-        return groups[group]
-
-    columns(EVERYTHING)
-    places = {hour: n for n, hour in enumerate(hours)}
-    day_places = _day_places(days)
-    for row in rows:
-        if row.memory_id not in known:
-            continue
-        cases = counting.cases(row) if row.cases else {}
-        day, hour = day_places(row.hour), places.get(row.hour)
-        for group in (EVERYTHING, group_of(row.memory_id)):
-            found = columns(group)
-            if day is not None:
-                found["days"][day].add(row, cases)
-            if hour is not None:
-                found["hours"][hour].add(row, cases)
-    sizes: defaultdict[str, int] = defaultdict(int)
-    for memory_id in known:
-        sizes[group_of(memory_id)] += 1
-    sizes[EVERYTHING] = len(known)
-    return {
-        "days": days,
-        "hours": hours,
-        "flags": list(counting.rules),
-        "groups": {
-            name: {
-                "size": sizes[name],
-                **{span: [each.written() for each in some] for span, some in found.items()},
-            }
-            for name, found in groups.items()
-        },
-        "words": _words(split, known, groups),
-        "others": sum(1 for name in sizes if name not in groups),
-    }
+    def _written(self, n: int, since: int) -> list[Any]:
+        change = self.changes[n]
+        return [change.at, change.words, change.full, since]
 
 
 def _words(split: str, known: Mapping[str, Known], groups: Container[str]) -> dict[str, str]:
@@ -132,14 +138,6 @@ def _words(split: str, known: Mapping[str, Known], groups: Container[str]) -> di
     if split != "policy":
         return {}
     return {each.policy: each.policy_words for each in known.values() if each.policy in groups}
-
-
-def _day_places(days: Sequence[int]) -> Callable[[int], int | None]:
-    def place(hour: int) -> int | None:
-        found = bisect_right(days, hour) - 1
-        return found if found >= 0 else None
-
-    return place
 
 
 def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
@@ -164,16 +162,19 @@ def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> fl
 # Kept
 
 
-def kept_splits(known: Iterable[Known]) -> list[str]:
-    """Return the names of the splits whose figures are kept: by tenant, and by one label."""
-    names = labels_with_few_values(known)
-    return [TENANT, *(f"label:{name}" for name in names[:1])]
+def splits_of(known: Collection[Known]) -> list[str]:
+    """Return the splits that are offered, whose figures are kept: those that have groups."""
+    labels = [f"label:{name}" for name in labels_with_few_values(known)[:LABELS]]
+    of_calls = [
+        name for name in ("provider", "model") if any(getattr(each, name) for each in known)
+    ]
+    return [TENANT, *labels, "policy", *of_calls]
 
 
 def usual_split(known: Mapping[str, Known]) -> str:
     """Return the split that is shown first: a label if all conversations are of one tenant."""
     names = labels_with_few_values(known.values())
-    is_one = len(set(map(tenant_of, known))) < 2
+    is_one = len({each.tenant for each in known.values()}) < 2
     return f"label:{names[0]}" if names and is_one else TENANT
 
 
@@ -211,69 +212,35 @@ def compute(split: str, which: MemoryQuerySet | None = None) -> Made:
     known = known_of(Memory.objects.all() if which is None else which)
     ids = None if which is None else list(known)
     rows = list(spent(days_until(now, DAYS)[0], memory_ids=ids))
-    if split == TENANT:
-        split = usual_split(known)
-    return Made(now, _with_changes(split, known, rows, now, changes_of(known, rows, now)))
-
-
-def _with_changes(
-    split: str,
-    known: dict[str, Known],
-    rows: Sequence[Spent],
-    now: datetime,
-    changes: Sequence[Change],
-) -> dict[str, Any]:
-    found = figures_of(split, known, rows, now)
-    found["split"], found["labels"] = split, labels_with_few_values(known.values())
-    found["examined"], found["untimed"] = time_left(), untimed()
-    group_of = grouping(split, known)
-    members: defaultdict[str, set[str]] = defaultdict(set)
-    for memory_id in known:
-        members[group_of(memory_id)].add(memory_id)
-    if len(members) == 1:
-        members[EVERYTHING] = set(known)
-    last: dict[str, int] = {}
-    for row in rows:
-        last[row.memory_id] = max(row.hour, last.get(row.memory_id, 0))
-    for name, group in found["groups"].items():
-        change = newest_change_of(changes, members[name]) if name in members else None
-        group["change"] = _written(change, members[name], last) if change else None
-    return found
-
-
-def _written(change: Change, members: set[str], last: Mapping[str, int]) -> list[Any]:
-    """Return the time of a change, its words, and how many conversations have had turns since."""
-    since = sum(last.get(each, 0) >= change.at for each in change.changed & members)
-    return [change.at, change.words, change.full, since]
+    split = usual_split(known) if split == TENANT else split
+    return Made(now, Fleet(known, rows, now).by(split))
 
 
 def refresh() -> float:
-    """Compute and store the figures of all kept splits. Return the CPU time in seconds."""
+    """Compute and store the figures of all splits. Return the CPU time in seconds."""
     began, now = process_time(), timezone.now()
     known = known_of(Memory.objects.all())
     rows = list(spent(days_until(now, DAYS)[0]))
-    changes = changes_of(known, rows, now)
-    made = {
-        split: _with_changes(split, known, rows, now, changes)
-        for split in kept_splits(known.values())
-    }
+    fleet = Fleet(known, rows, now)
+    made = {split: fleet.by(split) for split in splits_of(known.values())}
     before = kept((TENANT,)).get(TENANT)
-    said = told(changes, rows, now, before.told if before else {})
-    made[TENANT]["told"] = {name: astuple(each) for name, each in said.items()}
-    made[TENANT]["usual"] = usual_split(known)
-    made[TENANT]["facets"] = facets_of(known, rows, now)
-    rows_of = [
-        KeptFigures(
-            split=_stored(split),
-            made_at=microseconds(now),
-            content=json.dumps(values, separators=(",", ":")),
-        )
-        for split, values in made.items()
-    ]
+    said = told(fleet.changes, rows, now, before.told if before else {})
+    made[TENANT] |= {
+        "told": {name: astuple(each) for name, each in said.items()},
+        "usual": usual_split(known),
+        "facets": facets_of(known, rows, now),
+    }
     with database.atomic():
         KeptFigures.objects.exclude(split__in=map(_stored, made)).delete()
         KeptFigures.objects.bulk_create(
-            rows_of,
+            [
+                KeptFigures(
+                    split=_stored(split),
+                    made_at=microseconds(now),
+                    content=json.dumps(values, separators=(",", ":")),
+                )
+                for split, values in made.items()
+            ],
             update_conflicts=True,
             unique_fields=["split"],
             update_fields=["made_at", "content"],

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import NamedTuple
 
 from django.db.models import Sum
+from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.flag import Flag
 from chatmemory.flags import flags
 from chatmemory.managers import CLIENT, MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.reading.feed import microseconds
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.stored_policies import stored_policy
 from inspector.rooms.hours.models import Hour, KeptHours
@@ -28,6 +31,7 @@ RELEASES = ("release", "version", "app", "build", "sdk")  # labels that a deploy
 FEW_VALUES = 50
 NOT_VALUES = {DIGEST_LABEL, "from"}
 AT_ONCE = 400
+MINUTE = 60
 
 
 class Spent(NamedTuple):
@@ -109,6 +113,7 @@ class Known:
     """
 
     labels: dict[str, str] = field(default_factory=dict)
+    tenant: str = NO_GROUP
     policy: str = ""
     policy_words: str = ""
     provider: str = ""
@@ -139,6 +144,7 @@ def known_of(rows: MemoryQuerySet) -> dict[str, Known]:
         }
         found[id] = Known(
             own,
+            tenant_of(id),
             CLIENT if kind is None else f"{kind}:{limit}",
             policies[key],
             provider or "",
@@ -157,14 +163,13 @@ def policy_words(kind: str | None, limit: int | None, estimator: str, options: o
     return f"limit {policy.limit:,}" + ("" if policy.unit == "tokens" else f" {policy.unit}")
 
 
-def grouping(split: str, known: dict[str, Known]) -> Callable[[str], str]:
+def grouping(split: str, known: Mapping[str, Known]) -> Callable[[str], str]:
     """Return the function that names the group of a conversation."""
     kind, _, name = split.partition(":")
     if kind == "label":
         return lambda memory_id: known.get(memory_id, UNKNOWN).labels.get(name, NO_GROUP)
-    if kind in ("policy", "provider", "model"):
-        return lambda memory_id: str(getattr(known.get(memory_id, UNKNOWN), kind))
-    return tenant_of
+    name = kind if kind in ("policy", "provider", "model") else "tenant"
+    return lambda memory_id: str(getattr(known.get(memory_id, UNKNOWN), name))
 
 
 def labels_with_few_values(known: Iterable[Known]) -> list[str]:
@@ -230,10 +235,17 @@ class Counting:
         )
 
 
-def time_left() -> tuple[int, int]:
-    """Return how many conversations have hours, and how many have steps."""
+def examined() -> tuple[int, int, int]:
+    """Return how many conversations have hours, how many have steps, and in how many seconds the
+    rest will be examined, at the speed of the last minute; 0 if that is not known.
+    """
     whole = Memory.objects.filter(last_step__gt=0, imported=None).count()
-    return KeptHours.objects.count(), whole
+    known = KeptHours.objects.count()
+    if known >= whole:
+        return known, whole, 0
+    since = microseconds(timezone.now() - timedelta(seconds=MINUTE))
+    lately = KeptHours.objects.filter(kept_at__gte=since).count()
+    return known, whole, MINUTE * (whole - known) // lately if lately else 0
 
 
 def untimed() -> int:

@@ -22,7 +22,7 @@ HEIGHT, LEAST = 24, 5
 THOUSAND = 1_000
 SPANS = {"14d": "14 days", "24h": "24 hours"}
 OTHERS = ("provider", "model", "day", "flagged")  # filters that are no split, or seldom one
-_TURNS, _TOKENS, _COST, _CASES, _COUNTED = range(5)
+_TURNS, _TOKENS, _COST, _CASES, _COUNTED, _ESTIMATED = range(6)
 
 
 @dataclass(frozen=True)
@@ -128,15 +128,13 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
         key=lambda name: _order(values["groups"][name], key, name),
     )
     shown = [EVERYTHING, *(names[:SHOWN] if len(names) > 1 else ())]
-    is_counted = any(each[_COUNTED] for each in values["groups"][EVERYTHING][key])
-    basis = "from recorded calls" if is_counted else "estimated"
+    basis = _basis(values["groups"][EVERYTHING][key])
     rows = [
         Row("Cost a turn", f"tokens at the input price, {basis}"),
         Row("Tokens a turn", basis),
         *(Row(each.past.title if each.past else each.words, is_cases=True) for each in flags),
         Row("Turns"),
     ]
-    known, whole = values["examined"]
     return Strip(
         rows,
         [_group(listed, values, name, split, span) for name in shown],
@@ -144,14 +142,30 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
         len(names[SHOWN:]) + values["others"],
         SPANS[span],
         split,
-        _splits(listed, values.get("labels", ())),
+        _splits(listed, values["splits"]),
         [(name, words, linked(listed, span=name)) for name, words in SPANS.items()],
         _start(starts[0], span),
         _last(starts[-1], span),
         made.at,
-        f"{known:,} of {whole:,} examined" if known < whole else "",
+        _left(*values["examined"]),
         values["untimed"],
     )
+
+
+def _left(known: int, whole: int, seconds: int) -> str:
+    """Return `180 of 232 examined, about 2 min`, or "" if all are."""
+    if known >= whole:
+        return ""
+    time = f", about {max(1, round(seconds / 60)):,} min" if seconds else ""
+    return f"{known:,} of {whole:,} examined{time}"
+
+
+def _basis(columns: Sequence[Sequence[Any]]) -> str:
+    """Return whether tokens were counted by providers, or estimated."""
+    counted, estimated = (sum(each[n] for each in columns) for n in (_COUNTED, _ESTIMATED))
+    if counted and estimated:
+        return "from recorded calls, else estimated"
+    return "from recorded calls" if counted else "estimated"
 
 
 def _order(group: dict[str, Any], key: str, name: str) -> tuple[int, float, int, str]:
@@ -313,7 +327,6 @@ def _start(start: int, span: str) -> str:
     return written(start, "minute" if span == "24h" else "day")
 
 
-def _splits(listed: Listed, labels: Sequence[str]) -> list[tuple[str, str, str]]:
-    named = [("tenant", "Tenant"), *((f"label:{name}", name) for name in labels[:4])]
-    named += [("policy", "Policy"), ("provider", "Provider"), ("model", "Model")]
-    return [(split, words, linked(listed, split=split)) for split, words in named]
+def _splits(listed: Listed, splits: Sequence[str]) -> list[tuple[str, str, str]]:
+    words = {each: each.partition(":")[2] or each.capitalize() for each in splits}
+    return [(split, name, linked(listed, split=split)) for split, name in words.items()]

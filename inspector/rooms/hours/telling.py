@@ -46,8 +46,9 @@ def told(
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)
-    found = {each.name: _told(each, changes, by_id, counting, now) for each in these}
-    kept = {name: _since(before.get(name), each[0], each[1], now) for name, each in found.items()}
+    found = [row for row in rows if row.cases]
+    said = {each.name: _told(each, found, changes, by_id, counting, now) for each in these}
+    kept = {name: _since(before.get(name), each[0], each[1], now) for name, each in said.items()}
     return {name: each for name, each in kept.items() if each is not None}
 
 
@@ -60,13 +61,16 @@ def _by_id(rows: Iterable[Spent]) -> dict[str, list[Spent]]:
 
 def _told(
     cause: Flag,
+    found: Sequence[Spent],
     changes: Sequence[Change],
     by_id: Mapping[str, Sequence[Spent]],
     counting: Counting,
     now: datetime,
 ) -> tuple[Telling | None, int]:
-    """Return what to say of a cause, or None, and the hour of its last case, or 0."""
-    cases = [row for some in by_id.values() for row in some if counting.number(row, cause)]
+    """Return what to say of a cause, or None, and the hour of its last case, or 0. `found` are the
+    hours with a case of any cause.
+    """
+    cases = [row for row in found if counting.number(row, cause)]
     last = max((row.hour for row in cases), default=0)
     change = _change_of({row.memory_id for row in cases}, changes)
     if change is None:

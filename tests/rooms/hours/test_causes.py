@@ -11,15 +11,17 @@ from django.core.cache import cache
 from django.test import override_settings
 
 from benchmarks.first_screen import Clock
-from chatmemory import MessageWindow, ToolExecutionResultMessage, services
+from chatmemory import AiMessage, MessageWindow, ToolExecutionResultMessage, services
 from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory, Stay, Step
+from inspector.rooms.calls.call import NewCall, Source, Usage
+from inspector.rooms.calls.writes import store
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.hours.figures import refresh
 
 from ...conversations import call, keep, users
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.needs("evidence", "settings")]
 NOW = datetime(2026, 11, 28, 14, 30, tzinfo=UTC)
 FACT = "My order is A-1182."
 
@@ -326,3 +328,46 @@ def test_menus_offer_values_and_links_keep_them(page, operator_client):
     assert "tenant=a%2F" in link
     chips = {chip.label for chip in listed.context["query"].chips if chip.pressed}
     assert chips == {"Message window, limit 9", "a/"}
+
+
+def test_what_is_not_examined_yet_is_said_with_the_time_left(operator_client, clock):
+    for name in "abc":
+        services.create(name, MessageWindow(5))
+        say(name, "hi")
+    keep("a")
+    refresh()
+    strip = " ".join(operator_client.get("/over-time/").text.split())
+    assert "1 of 3 examined, about 2 min" in strip
+    keep()
+    assert "examined" not in " ".join(operator_client.get("/over-time/").text.split())
+
+
+def test_tokens_are_from_recorded_calls_or_estimated_and_the_page_says_so(page, clock):
+    for name in "ab":
+        services.create(name, MessageWindow(5))
+        services.add(name, [*users("one"), AiMessage("yes")])
+    assert "tokens at the input price, estimated" in page()
+    usage = Usage(input=2_000, cached=1_000)
+    asked = {"model": "gpt-4o", "messages": [{"role": "user", "content": "one"}]}
+
+    def record(name: str) -> None:
+        new = NewCall(
+            key=name,
+            source=Source.RECORDER,
+            format="openai_chat",
+            provider="openai",
+            model="gpt-4o",
+            request=asked,
+            at=NOW,
+            session=name,
+            usage=usage,
+        )
+        store(new)
+
+    record("a")
+    assert "tokens at the input price, from recorded calls, else estimated" in page()
+    record("b")
+    found = page()
+    assert "tokens at the input price, from recorded calls<" in found.replace(" </small>", "<")
+    assert "2,000</b>" in found
+    assert "1,500</b>" in found, "half of the prompt was read at half the price"

@@ -8,6 +8,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
@@ -15,16 +16,22 @@ from chatmemory import AiMessage, MessageWindow, TokenWindow, services
 from chatmemory.inserted import NewMessage
 from chatmemory.keeping import current, remade
 from chatmemory.messages.estimators import estimator_for
-from chatmemory.models import Message
+from chatmemory.models import Memory, Message
 from chatmemory.services import Rounds
+from inspector.overview.selection import OverviewQuery
 from inspector.rooms.calls.call import NewCall, Source, Usage
 from inspector.rooms.calls.writes import store
 from inspector.rooms.hours.clock import days_until, hour_of, hours_until
+from inspector.rooms.hours.figures import refresh
+from inspector.rooms.hours.filters import narrowing
+from inspector.rooms.hours.fleet import spent
 from inspector.rooms.hours.keeping import HoursKeeper
 from inspector.rooms.hours.models import Hour, KeptHours
+from inspector.rooms.hours.page import over_time
 
 from ...any_operations import Conversation
 from ...conversations import call, create_and_add, keep, users
+from ...plans.plans import plans_of
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -217,3 +224,26 @@ def test_continued_hours_equal_hours_made_anew(seed):
             current(HoursKeeper(), "m")
     current(HoursKeeper(), "m")
     assert remade("m") == []
+
+
+def test_hours_of_a_time_are_found_by_their_index():
+    if connection.vendor == "postgresql":  # whose tables are too small for it here
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    listed = narrowing("day", "2026-11-20")
+    first, last = hour_of(NOON), hour_of(NOON + timedelta(hours=3))
+    for rows in (
+        lambda: list(Memory.objects.filter(listed)),
+        lambda: list(spent(first, last)),
+    ):
+        (plan,) = plans_of(rows)
+        assert "hours_by_hour" in plan.indexes
+
+
+def test_the_kept_strip_takes_one_query(django_assert_num_queries):
+    create_and_add("a", MessageWindow(9), users("one"))
+    keep()
+    refresh()
+    for split in ("", "policy"):
+        with django_assert_num_queries(1):
+            assert over_time(OverviewQuery(split=split)) is not None
