@@ -30,8 +30,9 @@ def refused(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}
-    requests = _Requests(passage)
+    requests: _Requests | None = None  # rendered only if a request could follow a step
     for step, window in _examined(passage):
+        requests = requests or _Requests(passage)
         names = requests.refused_by(window)
         if new := names - known:
             detail = requests.marks(window, new)
