@@ -368,7 +368,7 @@ def pairs_in(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
             yield key, each
 
 
-_ESCAPES = declared_pattern(r"\\++[nrt]")
+_ESCAPES = declared_pattern(r"(?<!\\)\\++[nrt]")
 _DRIVE = declared_pattern(r"(?<![A-Za-z])[A-Za-z]:\\")
 
 # Facts as examples

@@ -28,7 +28,7 @@ _IRREGULAR = declared_pattern(
 )
 _HAS_SPACE = declared_pattern(rf"[{_SPACE}]")
 _IS_ZERO_WIDTH = declared_pattern(rf"\A[{_ZERO_WIDTH}]")
-_ESCAPE = declared_pattern(r"\\+u([0-9a-fA-F]{4})|\\([nrt\"/\\])")
+_ESCAPE = declared_pattern(r"(?<!\\)\\++u([0-9a-fA-F]{4})|\\([nrt\"/\\])")
 _STRAIGHT = str.maketrans("‘’‚‛“”„‟«»′", '\'\'\'\'""""""\'')
 
 
