@@ -22,7 +22,7 @@ _NO_VALUES = frozenset(("yes", "no", "true", "false", "none", "null", "on", "off
 SHORTEST_WORD = 3  # letters of a word of a key
 _WORD = declared_pattern(r"[^\W_]+")
 _WORD_OF_KEY = declared_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
-_SENTENCE = declared_pattern(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*")
+_SENTENCE = declared_pattern(r"[^.!?\n]++(?:[.!?](?=\S)[^.!?\n]*+)*+")
 
 
 class Pair(NamedTuple):

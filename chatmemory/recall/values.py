@@ -39,7 +39,7 @@ _MAIL = declared_pattern(
 )
 _LINK = declared_pattern(
     r"(?<![A-Za-z0-9_.@/\-])(?:https?://[^\s<>\"']+|www\.[^\s<>\"']+"
-    r"|[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[a-z]{2,12}(?:/[^\s<>\"']*)?(?![A-Za-z0-9@]))"
+    r"|[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+){0,20}\.[a-z]{2,12}(?:/[^\s<>\"']*)?(?![A-Za-z0-9@]))"
 )
 _SCHEME = declared_pattern(r"^(?:https?://)?(?:www\.)?")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - ")
