@@ -30,7 +30,8 @@ from inspector.rooms.recorder import record
 
 RECORDER = Path(__file__).parents[1] / "inspector/rooms/recorder"
 CALLS = 300 if QUICK else 2_000
-LIMIT = 2.0  # the aim on a quiet machine is 1.2
+LIMIT = 1.2  # on a quiet machine
+IN_PROCESS_LIMIT = 2.0
 STORED = 30 if QUICK else 150
 STORED_LIMIT = 1000 / 150  # milliseconds: 150 calls a second
 MESSAGES = 201
@@ -57,7 +58,7 @@ def figures(folder: str) -> Iterator[Figure]:
         yield Figure(f"{name} through the recorder", first / second, LIMIT, detail)
         first, second = (_within(each, share) for each in own.values())
         detail = f"with record(client) {first:.2f} ms, without {second:.2f} ms"
-        yield Figure(f"{name} recorded in the process", first / second, LIMIT, detail)
+        yield Figure(f"{name} recorded in the process", first / second, IN_PROCESS_LIMIT, detail)
     yield _storing(Path(folder))
 
 

@@ -141,8 +141,8 @@ def record_call(
     def change(recorder: Recorder) -> RecordedCall:
         memory = None if recorder.is_new else recorder.memory
         before = window if window is not None and window.put_into(recorder) else None
-        if before is None and not calls_decide(memory, run_of(memory_id)):
-            raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
+        if before is None:
+            _check_decision(memory_id, memory)
         known = [each.message for each in recorder.window.with_messages() if each.message]
         sent = _with_known_answers(request, known, same if before else 0)
         is_longer = _replace(recorder, known, sent)
@@ -163,6 +163,14 @@ def record_call(
         keep_last_step(memory_id, prefix, last_step)
     windows[-1].keep()
     return recorded
+
+
+def _check_decision(memory_id: str, memory: Memory | None) -> None:
+    """Raise OthersDecide if calls do not decide the memory of a conversation."""
+    with database.cursor() as cursor:
+        run = run_of(memory_id, cursor)
+    if not calls_decide(memory, run):
+        raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
 
 
 def _places(entries: Sequence[Entry], known: Sequence[Place]) -> list[Place]:

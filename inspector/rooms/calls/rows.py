@@ -27,11 +27,8 @@ def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:
     return next((n for (n,) in sql.rows(statement, [memory_id, key], cursor)), None)
 
 
-def run_of(memory_id: str, cursor: CursorWrapper | None = None) -> CallRun | None:
+def run_of(memory_id: str, cursor: CursorWrapper) -> CallRun | None:
     """Return the run of a conversation, or None."""
-    if cursor is None:
-        with database.cursor() as cursor:
-            return run_of(memory_id, cursor)
     return _RUNS.read(cursor, "memory_id = %(id)s", id=memory_id)
 
 

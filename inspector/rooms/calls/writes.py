@@ -202,7 +202,7 @@ def _placed_messages(
                 return _Placed(
                     record_call(memory_id, sent, answer, actor=new.actor, prefix=new.prefix)
                 )
-        return _Placed(beside=list_beside(memory_id, sent, run_of(memory_id)))
+        return _Placed(beside=list_beside(memory_id, sent, _run_of(memory_id)))
     except ChatMemoryError as error:
         if type(error).__name__ in _UNSTORABLE:
             raise _NotStorable from error
@@ -210,7 +210,12 @@ def _placed_messages(
 
 
 def _calls_decide(memory_id: str) -> bool:
-    return calls_decide(Memory.objects.filter(pk=memory_id).first(), run_of(memory_id))
+    return calls_decide(Memory.objects.filter(pk=memory_id).first(), _run_of(memory_id))
+
+
+def _run_of(memory_id: str) -> CallRun | None:
+    with database.cursor() as cursor:
+        return run_of(memory_id, cursor)
 
 
 # Errors of the messages themselves. Other errors, such as an unfinished import, may go away before

@@ -17,10 +17,6 @@ else:
 AT_ONCE = 2**16  # bytes that a decoder returns at a time
 
 
-class Undecodable(Exception):
-    """Raised for bytes that do not have the encoding named by their header."""
-
-
 class _Decoder(Protocol):
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """Yield what these bytes contain, in pieces of a bounded size."""
