@@ -23,6 +23,7 @@ from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
 from inspector.rooms.recorder.proxy.files import SpoolFile, Unwritten
+from inspector.rooms.recorder.proxy.handover import ANSWERING, HandOver
 from inspector.rooms.recorder.proxy.headers import RequestHead, narrowed
 from inspector.rooms.recorder.proxy.secrets import Cleaner, secrets
 from inspector.rooms.recorder.storing import Storing
@@ -421,6 +422,28 @@ def test_the_room_that_a_call_does_not_need_is_cut_off(tmp_path):
     file.close()
     (path,) = tmp_path.iterdir()
     assert path.read_bytes() == in_frames([(b"H", b"{}"), (b"Q", b"body"), (b"E", b"{}")])
+
+
+def test_a_proxy_that_has_been_replaced_is_not_asked_again(tmp_path):
+    listening = socket.create_server(("127.0.0.1", 0))
+    parent, child = os.pipe()
+    path = tmp_path / "heir"
+    hand_over = HandOver(listening, parent, path)
+    os.close(child)
+    hand_over.attend(parent)  # its parent has died
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(path))
+        hand_over.attend(hand_over.files[0])
+        _, numbers, _, _ = socket.recv_fds(asking, 1, 1)
+        os.close(numbers[0])
+        asking.sendall(ANSWERING)
+        hand_over.attend(hand_over.files[1])
+    assert hand_over.is_done
+    hand_over.end()
+    listening.close()
+    os.close(parent)
+    with socket.socket(socket.AF_UNIX) as asking, pytest.raises(ConnectionRefusedError):
+        asking.connect(str(path))
 
 
 def response_of(id: str, *output: dict) -> dict:

@@ -58,6 +58,12 @@ class HandOver:
             self._asking.close()
             self._asking = None
 
+    def end(self) -> None:
+        """Offer the socket no more, so that a later recorder does not ask in vain."""
+        for each in (self._offering, self._asking):
+            if each:
+                each.close()
+
     def _offer(self) -> None:
         """Offer the socket at the path, in place of an earlier proxy."""
         self._until = time.monotonic() + ORPHANED_SECONDS

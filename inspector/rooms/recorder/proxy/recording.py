@@ -6,8 +6,9 @@ A file has these frames:
     A  the status and some headers of the answer      B  a piece of its body
     E  how it ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
-Bodies are decoded, and have no secret of the headers. A request that passes unrecorded has a file
-without a body, and so have calls that could not be written: their number.
+Zeros follow the last frame of a call that was cut. Bodies are decoded, and have no secret of the
+headers. A request that passes unrecorded has a file without a body, and so have calls that could
+not be written: their number.
 """
 
 from __future__ import annotations

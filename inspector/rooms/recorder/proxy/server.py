@@ -67,6 +67,8 @@ class Proxy:
                         self._accept(listening)
                     elif hand_over and number != self._woken:
                         hand_over.attend(number)
+        if hand_over:
+            hand_over.end()
         self.finish(0 if self.is_stopping else IDLE_SECONDS)
 
     def _ready(self, listening: socket.socket, hand_over: HandOver | None) -> list[int]:
