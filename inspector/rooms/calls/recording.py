@@ -186,12 +186,14 @@ def _replace(
     recorder: Recorder, known: Sequence[ChatMessage], messages: Sequence[ChatMessage]
 ) -> bool:
     """Record the list of a call as the new window. One new message after all known ones is added,
-    as `replace_window` finds when it has compared them. Return whether all known ones stay.
+    as `replace_window` finds when it has compared them; but the add of a system message would
+    replace another one. Return whether all known ones stay.
     """
-    more = len(messages) - len(known)
-    is_longer = more in (0, 1) and all(map(is_, known, messages))
+    new = messages[len(known) :]
+    is_longer = len(known) <= len(messages) <= len(known) + 1 and all(map(is_, known, messages))
+    is_longer = is_longer and not any(isinstance(each, SystemMessage) for each in new)
     if is_longer:
-        for entry in counted_entries(recorder.memory, messages[len(known) :]):
+        for entry in counted_entries(recorder.memory, new):
             recorder.append(entry)
     else:
         replace_window(recorder, messages)

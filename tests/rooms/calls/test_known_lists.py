@@ -14,6 +14,7 @@ from chatmemory import AiMessage, UserMessage, services
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.codec import stored_json
+from chatmemory.messages.message import text_of
 from chatmemory.models import Message, Stay, Step
 from inspector.rooms.calls import known, newest, reads, recording, repeated
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, made_of, messages_in
@@ -248,6 +249,19 @@ def test_a_change_by_another_process_is_seen(db):
     store(a_call(2, OPENAI, {"model": "m", "messages": asked}))
     assert Step.objects.count() == before
     assert one_call("m", 2).seqs == [1, None]
+
+
+def test_a_system_message_at_the_end_takes_no_place_of_another(db):
+    """The add of one message to a memory would replace the other."""
+    asked = [
+        {"role": role, "content": role} for role in ("system", "user", "assistant", "developer")
+    ]
+    store(a_call(1, OPENAI, {"model": "m", "messages": asked[:3]}))
+    store(a_call(2, OPENAI, {"model": "m", "messages": asked}))
+    assert [text_of(row.message) for row in one_call("m", 2).rows] == [
+        each["content"] for each in asked
+    ]
+    assert ModelCall.objects.get(n=2).is_broken is False
 
 
 def test_a_deleted_conversation_is_not_known(db):
