@@ -17,7 +17,8 @@ from chatmemory.recall.phrases import Request, question_in, requests_in
 from chatmemory.recall.reminded import Reminded
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.user_texts import Said, UserText, place_in
-from chatmemory.recall.values import Search, Value, codes_in, longest_first, words_in
+from chatmemory.recall.value_search import Search
+from chatmemory.recall.values import Value, codes_in, longest_first, words_in
 
 _NO_KINDS: frozenset[str] = frozenset()
 

@@ -27,7 +27,8 @@ from chatmemory.recall.phrases import (
     reported,
     sign_fillers,
 )
-from chatmemory.recall.values import UNITS, Searched, Value, stem_of, values_in
+from chatmemory.recall.value_search import Searched, stem_of
+from chatmemory.recall.values import UNITS, Value, values_in
 
 _NEAR = 40  # signs before a value in which nouns name its kind
 _BEHIND = 32  # the same behind it

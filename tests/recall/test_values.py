@@ -7,7 +7,8 @@ import pytest
 from chatmemory import AiMessage, MessageWindow, UserMessage
 from chatmemory.recall.answers import Answers
 from chatmemory.recall.incidents import incidents_under
-from chatmemory.recall.values import MOST_VALUES, Search, Searched, values_in
+from chatmemory.recall.value_search import MOST_VALUES, Search, Searched
+from chatmemory.recall.values import values_in
 
 SAME = [
     ("a-1182", "It is A-1182."),
