@@ -194,9 +194,11 @@ def _is_proper(value: Value, text: UserText, given: Iterable[Given]) -> bool:
 
 
 def _is_loose(value: Value, request: Request) -> bool:
-    """Return whether words are an answer only if a message has nothing else: a number with words
-    that is no address, and a user name without digits.
+    """Return whether a value is an answer only if a message has nothing else: a number with words
+    that is no address, a user name without digits, and a code where words are usual.
     """
+    if value.shape == "code":
+        return all(shapes_of(kind)[0] == "words" for kind in request.kinds)
     if value.shape == "place":
         return "address" not in request.kinds
     worded = {kind for kind in request.kinds if "words" in shapes_of(kind)}
