@@ -35,6 +35,7 @@ from inspector.conversation import guide
 from . import processes
 from .a_program import LettersEstimator
 from .connecting import connected, connected_to
+from .failing_reader import FAILING
 from .images import Images, delete_rows
 from .needs import is_whole, missing_rooms, needs_what_is_missing
 from .properties import examples
@@ -161,6 +162,14 @@ def object_format() -> Iterator[str]:
     FORMATS.register(OBJECT.name, OBJECT)
     yield OBJECT.name
     FORMATS.unregister(OBJECT.name)
+
+
+@pytest.fixture
+def failing() -> Iterator[None]:
+    """A format whose reader fails for `{"lines": [{"said": "oops"}]}`."""
+    FORMATS.register(FAILING.name, FAILING)
+    yield
+    FORMATS.unregister(FAILING.name)
 
 
 @pytest.fixture

@@ -129,16 +129,27 @@ def _has_content(content: Any) -> bool:
 
 
 def _leaves(nodes: Sequence[Node], has_content: Callable[[Any], bool]) -> Iterator[Node]:
-    """Yield the last message of each path except the one that is shown."""
+    """Yield the last message of each path except the one that is shown. Messages that name each
+    other as their parents, and nobody follows, have such a path, too.
+    """
     saying = [node for node in nodes if has_content(node.value)]
     parents = {node.id: node.parent for node in nodes}
     followed: set[str] = set()
     for node in saying:
-        parent = node.parent
-        while parent is not None and parent not in followed:
-            followed.add(parent)
-            parent = parents.get(parent)
-    yield from (node for node in saying if not node.is_shown and node.id not in followed)
+        _walk(node.parent, parents, followed)
+    leaves = [node for node in saying if not node.is_shown and node.id not in followed]
+    reached = {node.id for node in nodes if node.is_shown}
+    for node in (*leaves, *reversed(saying)):
+        if node.id not in reached:
+            yield node
+            _walk(node.id, parents, reached)
+
+
+def _walk(id: str | None, parents: Mapping[str, str | None], reached: set[str]) -> None:
+    """Add a message and those before it, up to one that was reached already."""
+    while id is not None and id not in reached:
+        reached.add(id)
+        id = parents.get(id)
 
 
 def _branches(

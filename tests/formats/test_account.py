@@ -19,10 +19,6 @@ from hypothesis import strategies as st
 from chatmemory import MessageWindowChatMemory
 from chatmemory.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats import (
-    FORMATS,
-    Format,
-    RawTranscript,
-    Reader,
     Reading,
     read_transcripts,
     readable_formats,
@@ -30,7 +26,6 @@ from chatmemory.formats import (
     stream_transcripts,
     two_way_formats,
 )
-from chatmemory.messages.message import UserMessage
 from chatmemory.reports.files import opened
 
 from ..properties import examples
@@ -240,30 +235,15 @@ def test_a_branch_of_a_tree_ends_before_a_message_that_cannot_be_read():
     assert [len(each.messages) for each in reading.transcripts] == [6]
 
 
+def test_messages_that_name_each_other_as_parents_are_a_branch():
+    value, are_lines = json.loads(json.dumps(SAMPLES["librechat"][0]))
+    alone = {**value["messages"][0], "messageId": "x", "parentMessageId": "x", "text": UNHEARD}
+    value["messages"].append(alone)
+    value["messages"].append(value["messages"].pop(-2))
+    assert UNHEARD in stored_text(read_transcripts(written(value, are_lines)))
+
+
 # One failure
-
-
-class _Failing(Reader):
-    def read(self, turn: Any) -> Any:
-        yield UserMessage({"no": turn["said"]}[turn["said"]])
-
-
-FAILING = Format(
-    "failing",
-    find=lambda value: (
-        RawTranscript(None, value["lines"])
-        if isinstance(value, dict) and "lines" in value
-        else None
-    ),
-    parse=lambda turns, after: _Failing().read_all(turns, after),
-)
-
-
-@pytest.fixture
-def failing():
-    FORMATS.register("failing", FAILING)
-    yield
-    FORMATS.unregister("failing")
 
 
 def test_a_fault_of_a_reader_refuses_one_conversation(failing, caplog):

@@ -128,6 +128,34 @@ def test_the_report_lists_what_was_lost(operator_client):
     assert "<li>a blank system message, first at .[0] · 2 times</li>" in page
 
 
+def test_a_reader_that_fails_ends_one_conversation_and_the_next_file_is_imported(
+    operator_client, failing, caplog
+):
+    lines = [{"lines": [{"said": "no"}, {"said": said}]} for said in ("no", "oops", "no")]
+    page = unescape(post(operator_client, json.dumps(lines)).content.decode())
+    assert "2 conversations imported (failing)" in " ".join(page.split())
+    refused = page.partition("<h2>Refused</h2>")[2].partition("</section>")[0]
+    assert "conversation 2, .[1].lines[1]: chatmemory failed to read it (KeyError)" in refused
+    assert "please report" in refused
+    assert "Traceback" not in page
+    (logged,) = [each for each in caplog.records if each.exc_info]
+    assert logged.exc_info[0] is KeyError
+    assert "conversation 2, .[1].lines[1]" in logged.getMessage()
+    page = post(operator_client, json.dumps(CHAT[:1]), "next.json").content.decode()
+    assert "1 conversation imported" in page
+
+
+def test_a_file_in_which_a_reader_fails_to_find_conversations_is_refused(
+    operator_client, failing, caplog
+):
+    response = post(operator_client, json.dumps({"lines": 5}), format="failing")
+    assert response.status_code == 422
+    assert "please report" in response.content.decode()
+    assert "Traceback" in caplog.text
+    assert not any_memory()
+    assert post(operator_client, json.dumps(CHAT[:1])).status_code == 200
+
+
 def test_the_prefix_can_be_chosen(operator_client):
     post(operator_client, json.dumps(CHAT[:1]), begin="team/")
     assert conversations.memory("team/1").said_count == 1
