@@ -17,6 +17,8 @@ from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector.rooms.transfer.exports import archive_lines
 from inspector.rooms.transfer.forms import ExportForm, ImportForm
 
+from ...formats.test_agents import database
+
 pytestmark = pytest.mark.django_db
 
 URL = "/c/order-7741/export/"
@@ -154,6 +156,15 @@ def test_a_file_in_which_a_reader_fails_to_find_conversations_is_refused(
     assert "Traceback" in caplog.text
     assert not any_memory()
     assert post(operator_client, json.dumps(CHAT[:1])).status_code == 200
+
+
+def test_a_database_of_an_agent_is_imported(operator_client, tmp_path):
+    """A browser offers the files whose endings the page names."""
+    page = operator_client.get("/import/").content.decode()
+    assert ".db," in page.partition(' accept="')[2].partition('"')[0]
+    content = database(tmp_path / "opencode.db").read_bytes()
+    page = post(operator_client, content, "opencode.db").content.decode()
+    assert "imported (opencode)" in " ".join(page.split())
 
 
 def test_the_prefix_can_be_chosen(operator_client):
