@@ -2,12 +2,16 @@
 
 {"store": {"user-1": [message, …], …}, "class_name": "SimpleChatStore"}
 
-The messages are LlamaIndex's; older ones are like messages of chat completions.
+A buffer, such as ChatMemoryBuffer, writes its store under `chat_store`. The messages are
+LlamaIndex's; older ones are like messages of chat completions. Source of the shapes: llama_index,
+core/storage/chat_store/simple_chat_store.py, core/memory/types.py and chat_memory_buffer.py.
 """
 
 from __future__ import annotations
 
-from chatmemory.formats.conversion import dict_in
+from dataclasses import replace
+
+from chatmemory.formats.conversion import dict_in, unread
 from chatmemory.formats.exchanges import parse_any
 from chatmemory.formats.format import Format, Loss, RawTranscript
 from chatmemory.formats.words import strings_in
@@ -20,6 +24,12 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def find_each(value: JsonValue) -> list[RawTranscript]:
+    if buffered := dict_in(value, "chat_store"):
+        return _of_a_buffer(value, _of_a_store(buffered))
+    return _of_a_store(value)
+
+
+def _of_a_store(value: JsonValue) -> list[RawTranscript]:
     store = dict_in(value, "store")
     is_named = isinstance(value, dict) and value.get("class_name") == "SimpleChatStore"
     if not is_named and (not store or value.keys() != {"store"}):
@@ -35,5 +45,18 @@ def find_each(value: JsonValue) -> list[RawTranscript]:
         for n, (key, each) in enumerate(lists.items())
     ]
 
+
+def _of_a_buffer(value: JsonValue, found: list[RawTranscript]) -> list[RawTranscript]:
+    """Return the conversations of a buffer's store. What else it has is named with the first."""
+    if not found or not isinstance(value, dict):
+        return []
+    first, *others = found
+    losses = (*first.losses, *unread("conversation", value, _OF_A_BUFFER))
+    return [replace(first, losses=losses), *others]
+
+
+_OF_A_BUFFER = (
+    *("chat_store", "chat_store_key", "token_limit", "count_initial_tokens", "class_name"),
+)
 
 FORMAT = Format("llama_index_store", find, parse_any, find_each=find_each)

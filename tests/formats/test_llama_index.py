@@ -146,3 +146,21 @@ def test_an_unreadable_part_is_reported_with_its_place(turn):
     with pytest.raises(UnreadableTranscript) as refused:
         parse_objects([first, turn], "llama_index")
     assert refused.value.index == 1
+
+
+def test_the_store_of_a_buffer_is_read():
+    """What `ChatMemoryBuffer.to_string()` writes, and a buffer with summaries beside it."""
+    said = [ChatMessage(role="user", content="Wind the clock").model_dump(mode="json")]
+    store = {"store": {"chat_history": said}, "class_name": "SimpleChatStore"}
+    buffer = {"chat_store": store, "chat_store_key": "chat_history", "token_limit": 3000}
+    reading = read_transcripts(json.dumps({**buffer, "class_name": "ChatMemoryBuffer"}))
+    (read,) = reading.transcripts
+    assert (reading.format, read.name, read.losses) == ("llama_index_store", "chat_history", ())
+    assert [text_of(each) for each in read.messages] == ["Wind the clock"]
+    summarizing = {
+        **buffer,
+        "class_name": "ChatSummaryMemoryBuffer",
+        "summarize_prompt": "Be short",
+    }
+    (read,) = read_transcripts(json.dumps(summarizing)).transcripts
+    assert [each.what for each in read.losses] == ["the property 'summarize_prompt'"]
