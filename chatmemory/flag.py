@@ -48,7 +48,8 @@ class Line:
 
     - `title` is the title of the line; if it is empty, the flag's words are used.
     - `verb` is the text of a link, or a function that returns the text. The link leads to the
-      inspector's page `route`, and that page lists the same conversations.
+      inspector's page `route`, and that page lists the same conversations. For a single one, the
+      link leads to the page `route_of_one` of that conversation, if there is one.
     - `newest` returns a sentence about the latest case in the conversation with an id.
     - `began_at` is the column with the time at which a case began, in microseconds since 1970, and
       `began_step` the column with the step. If both are empty, the beginning is not known.
@@ -57,6 +58,7 @@ class Line:
     verb: str | Callable[[], str]
     route: str
     title: str = ""
+    route_of_one: str = ""
     newest: Callable[[str], str] | None = None
     began_at: str = ""
     began_step: str | Callable[[], str] = ""

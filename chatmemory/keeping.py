@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
 from itertools import chain
-from operator import or_
+from operator import and_, or_
 from time import monotonic
 
 from django.db import DatabaseError
@@ -30,6 +30,7 @@ from chatmemory.keeper import Keeper
 from chatmemory.kept import KeptPart, KeptRow
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.transaction import notify_followers, unless_changing
+from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Step
 from chatmemory.reading.conversations import is_writable
 from chatmemory.reading.feed import microseconds
@@ -246,6 +247,18 @@ class Rounds:
             each.keeper.after_round()
         return any(have_more)
 
+    def left(self) -> int:
+        """Count the conversations of which a row is not up to date."""
+        if not self._followers:
+            return 0
+        known = reduce(and_, (each.keeper.current() for each in self._followers))
+        return _followed().exclude(known).count()
+
+
+def _followed() -> MemoryQuerySet:
+    """Return the conversations of which rows are kept."""
+    return Memory.objects.filter(imported=None).exclude(last_step=0)
+
 
 class _Follower:
     """The progress of one keeper over the conversations."""
@@ -313,8 +326,8 @@ class _Follower:
 
     def _stale(self, when: Q) -> list[str]:
         """Return conversations whose row is stale, newest change first."""
-        rows = Memory.objects.filter(when, imported=None).exclude(self.keeper.current())
-        rows = rows.exclude(last_step=0).exclude(id__in=[*self._failed, *self._resting])
+        rows = _followed().filter(when).exclude(self.keeper.current())
+        rows = rows.exclude(id__in=[*self._failed, *self._resting])
         newest = rows.order_by("-updated_at", "-id").values_list("id", flat=True)
         return list(newest[:STALE_AT_ONCE])
 

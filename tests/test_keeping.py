@@ -301,6 +301,21 @@ def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
     assert len(caplog.records) == 1
 
 
+def test_what_is_left_are_the_conversations_with_a_row_that_is_not_current():
+    for name in ("a", "b", "c"):
+        create_and_add(name, MessageWindow(2), SAID[:1])
+    rounds = Rounds()
+    assert rounds.left() == 3
+    services.keep("a")
+    assert rounds.left() == 2
+    services.keep("b")
+    MODELS[0].objects.filter(memory="b").delete()
+    assert rounds.left() == 2
+    while rounds.keep_some(1):
+        pass
+    assert not rounds.left()
+
+
 @pytest.mark.parametrize("days", [0, 3])
 def test_the_command_keeps_all_that_has_changed(days):
     names = [f"c{n}" for n in range(STALE_AT_ONCE + 5)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory.advice.effects import Effect
-from chatmemory.advice.values import DEARER, Advice, LeftOut, Option, Scope, Verdict
+from chatmemory.advice.values import CLOSE, DEARER, Advice, LeftOut, Option, Scope, Verdict
 from chatmemory.messages.json_values import JsonDict
 from chatmemory.recall.cost import Prices
 from chatmemory.windows.option_words import varied_words
@@ -266,7 +266,22 @@ def _too_small(advice: Advice) -> str:
 def _nothing_saves(advice: Advice) -> str:
     share, saving = (f"{100 * each:.0f} %" for each in (advice.goals.share, advice.goals.saving))
     in_halves = " in each half of the conversations" if advice.measured.conversations > 1 else ""
-    return f"No window that holds {share}, and as much as today, saves {saving}{in_halves}."
+    nothing = f"No window that holds {share}, and as much as today, saves {saving}{in_halves}."
+    return f"{nothing} {_nearest(advice, saving)}".rstrip()
+
+
+def _nearest(advice: Advice, saving: str) -> str:
+    """Return why the cheapest window that loses nothing is not advised; empty if none costs less
+    than everything.
+    """
+    lossless = (each for each in advice.others if each.policy and not (each.lost or each.repeated))
+    nearest = next(lossless, None)
+    if nearest is None or cost_words(nearest.cost) >= cost_words(1):
+        return ""
+    is_enough = nearest.cost <= 1 - advice.goals.saving + CLOSE
+    half = " in one half of the conversations" if is_enough else ""
+    cost = f"{cost_name(advice.measured.prices)} {cost_words(nearest.cost)}"
+    return f"{name_of(nearest)} holds as much at {cost}, but saves less than {saving}{half}."
 
 
 def _kept(advice: Advice, today: Option) -> str:

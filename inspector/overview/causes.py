@@ -350,7 +350,7 @@ def _causes(
             flag.name,
             cases,
             words,
-            _address(flag.name, flag.line),
+            _address(flag.name, flag.line, cases),
             common,
             common.since or cases.since,
             told.get(flag.name, NOTHING_TOLD),
@@ -368,7 +368,9 @@ def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
     return replace(cases, begun=tuple(most.values()))
 
 
-def _address(name: str, line: Line) -> str:
+def _address(name: str, line: Line, cases: Cases) -> str:
     """Return the URL of a flag's verb, or "" if its room is not installed."""
+    is_one = cases.count == 1 and line.route_of_one
+    of_one = rooms.page_url(line.route_of_one, cases.newest) if is_one else ""
     address = rooms.page_url(line.route)
-    return address and f"{address}?{urlencode({'flagged': name})}"
+    return of_one or (address and f"{address}?{urlencode({'flagged': name})}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chatmemory import MessageWindow, TokenWindow
 from chatmemory.advice import Goals, advise, words
+from chatmemory.advice.options import is_of_first_half
 from chatmemory.advice.words import policy_long, policy_short
 from chatmemory.recall.tallies import Tally
 from tests.advice.fleets import PRICES, all_hold, conversation, window
@@ -82,3 +83,26 @@ def test_the_cheapest_limit_is_named_but_not_advised_if_nothing_was_needed():
     whole = advise([conversation("a", {}, Tally(tokens=1_400), window(8), recalls=0)])
     assert words.headline(whole) == "Send everything"
     assert "talk before" not in words.why(whole)
+
+
+def test_a_window_that_saves_too_little_is_named_beside_everything():
+    advice = advise([all_hold("a", [980, 990, 1_500], 1_430)])
+    assert words.headline(advice) == "Send everything"
+    assert words.why(advice) == (
+        "No window that holds 95 %, and as much as today, saves 10 %. "
+        "4 messages sliding holds as much at tokens 0.98, but saves less than 10 %."
+    )
+
+
+def test_a_window_that_saves_in_one_half_only_is_named_so():
+    first = next(f"c{n}" for n in range(9) if is_of_first_half(f"c{n}"))
+    second = next(f"c{n}" for n in range(9) if not is_of_first_half(f"c{n}"))
+    both = [all_hold(first, [500, 990, 990]), all_hold(second, [950, 990, 990])]
+    assert words.why(advise(both, prices=PRICES)).endswith(
+        "holds as much at cost 0.73, but saves less than 10 % in one half of the conversations."
+    )
+
+
+def test_no_window_is_named_that_loses_facts_or_costs_as_much():
+    lossless = advise([all_hold("a", [1_000, 1_100, 1_500], 1_430)])
+    assert words.why(lossless).endswith("saves 10 %.")

@@ -7,10 +7,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.management.progress import progress
 from chatmemory.reading.conversations import is_writable
 from chatmemory.services import Rounds
 
 SECONDS, PAUSE_SECONDS = 5.0, 1.0
+SECONDS_OF_BAR = 1.0
 
 
 class Command(DatabaseCommand):
@@ -29,10 +31,21 @@ class Command(DatabaseCommand):
         if not is_writable():
             raise CommandError("the database cannot be written, so nothing can be kept in it")
         rounds = Rounds()
+        if options["once"]:
+            _keep_all(rounds)
+            return
         while True:
-            has_more = rounds.keep_some(SECONDS)
-            if options["once"] and not has_more:
-                return
-            if not has_more:
+            if not rounds.keep_some(SECONDS):
                 connections.close_all()
                 sleep(PAUSE_SECONDS)
+
+
+def _keep_all(rounds: Rounds) -> None:
+    """Make all rows, with a bar of the conversations that are not examined yet."""
+    left = rounds.left()
+    with progress(left) as advance:
+        has_more = True
+        while has_more:
+            has_more = rounds.keep_some(SECONDS_OF_BAR)
+            before, left = left, rounds.left()
+            advance(max(0, before - left))

@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from chatmemory import search, services
 from chatmemory.contradictions import Contradiction
@@ -19,6 +16,7 @@ from chatmemory.ledger.lookup import StoredId, stored, stored_ids
 from chatmemory.ledger.validation import check_id
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
+from chatmemory.management.progress import progress
 from chatmemory.management.slices import Slice
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
@@ -62,17 +60,6 @@ def _contradiction(memory_id: StoredId) -> Contradiction | None:
     if not memory_id.is_readable:
         return Contradiction(memory_id.text, "the conversation", NO_ID)
     return verify(memory_id.text)
-
-
-@contextmanager
-def progress(total: int, is_quiet: bool) -> Iterator[Callable[[], None]]:
-    """Draw a bar with the time left on a terminal; yield what advances it by a conversation."""
-    columns = TextColumn("{task.completed:,} of {task.total:,}"), BarColumn(), TimeRemainingColumn()
-    console = Console(stderr=True)
-    hidden = is_quiet or not console.is_terminal
-    with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)
 
 
 class Command(DatabaseCommand):
@@ -188,7 +175,7 @@ class Command(DatabaseCommand):
                         raise CommandError(str(error)) from error
                     continue  # deleted, or being deleted
                 part.add(memory_id.text, found)
-                advance()
+                advance(1)
         part.left = 0 if ids else Memory.with_deleted.filter(id__gt=part.so_far.after).count()
         (part.keep if part.left else part.end)()
         return made_anew

@@ -44,6 +44,7 @@ FLAGS = (
             "Compare costs…",
             "lab",
             title="Costs at least 5 % more than sending everything",
+            route_of_one="compare",
             newest=_how_much_more,
             began_step=_began_step,
         ),

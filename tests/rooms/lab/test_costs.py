@@ -86,8 +86,13 @@ def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
     assert re.search(
         r"% more than sending everything at OpenAI’s prices of .*: \d+ of 30", line.words
     )
-    assert line.address == "/lab/?flagged=costly"
+    assert line.address == "/c/dear/compare/"
+    assert operator_client.get(line.address).status_code == 200
     assert line.cases.new_today == 1
     assert not line.flag.is_red
     rows = operator_client.get("/?flagged=costly").context["rows"]
     assert [row.memory.id for row in rows] == ["dear"]
+    create_and_add("dear too", WINDOW, TALK)
+    services.keep("dear too")
+    (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "costly")
+    assert line.address == "/lab/?flagged=costly"

@@ -1,0 +1,20 @@
+"""The bar of commands that go through many conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def progress(total: int, is_quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Draw a bar with the time left on a terminal; yield what advances it by some conversations."""
+    columns = TextColumn("{task.completed:,} of {task.total:,}"), BarColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    hidden = is_quiet or not console.is_terminal
+    with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda number: bar.advance(task, number)
