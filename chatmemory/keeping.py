@@ -257,7 +257,8 @@ class Rounds:
 
 def _followed() -> MemoryQuerySet:
     """Return the conversations of which rows are kept."""
-    return Memory.objects.filter(imported=None).exclude(last_step=0)
+    found: MemoryQuerySet = Memory.objects.filter(imported=None).exclude(last_step=0)
+    return found
 
 
 class _Follower:
