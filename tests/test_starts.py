@@ -13,6 +13,7 @@ OF_LIBRARY = [
     *("asyncio", "logging", "importlib.resources", "importlib.metadata", "tempfile", "hashlib"),
     *("imagesize", "tiktoken", "tomllib", "django"),
     *("chatmemory.formats", "chatmemory.lint.catalog", "chatmemory.recall.compactions"),
+    "chatmemory.messages.quotes",
 ]
 OF_A_LIST = [
     "rest_framework.fields",

@@ -34,7 +34,6 @@ from chatmemory.messages.message import (
     message_list,
     with_attributes,
 )
-from chatmemory.messages.quotes import Query, Quotes
 from chatmemory.recall.index import Left, given_way, indexed, is_for_index, is_index
 from chatmemory.recall.summary_plan import SummaryOptions, SummaryPlan
 from chatmemory.windows.clearing import clear_for
@@ -61,6 +60,7 @@ from chatmemory.windows.window import Entry, Window
 if TYPE_CHECKING:
     from chatmemory.formats import Loss
     from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
+    from chatmemory.messages.quotes import Query, Quotes
 
 Limit = int | Callable[[str], int]
 Transact = Callable[[str, Decide], Transition]

@@ -7,10 +7,10 @@ text that has `BW-583021`. Only the beginning of a long text is searched, here a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from unicodedata import normalize
 
@@ -25,25 +25,25 @@ AROUND = ".,;:!?\"'()[]{}\u2018\u2019\u201c\u201d\u2026#"  # what is no part of 
 _OTHERS = {"\u00df": "ss", "\u1e9e": "ss", "\u017f": "s", "\u0131": "i", "\u00b5": "\u03bc"}
 
 
-def _plain_letters() -> Iterator[tuple[int, str | None]]:
-    """Yield the replacement of each character that has accents or differs from its usual form."""
+@cache
+def _plain_letters() -> Mapping[int, str | None]:
+    """Return the replacement of each character that has accents or differs from its usual form."""
+    found: dict[int, str | None] = {}
     for code in range(0x80, 0x2130):
         parts = normalize("NFD", chr(code))
         if code in _MARKS:
-            yield code, None
+            found[code] = None
         elif parts != chr(code) and all(ord(mark) in _MARKS for mark in parts[1:]):
-            yield code, parts[0]
-    for letter, plain in _OTHERS.items():
-        yield ord(letter), plain
+            found[code] = parts[0]
+    return found | {ord(letter): plain for letter, plain in _OTHERS.items()}
 
 
-_PLAIN = dict(_plain_letters())
 _SQUASH = dict.fromkeys(map(ord, SEPARATORS))
 
 
 def folded(text: str) -> str:
     """Return a text without differences of case and accents. It can be shorter or longer."""
-    plain = text if text.isascii() else text.translate(_PLAIN).replace("ς", "σ")
+    plain = text if text.isascii() else text.translate(_plain_letters()).replace("ς", "σ")
     return plain.lower().replace("ς", "σ")
 
 
