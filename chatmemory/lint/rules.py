@@ -172,6 +172,14 @@ def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
     return sorted(found, key=lambda each: each.positions[:1])
 
 
+def refuses(sent: ProviderWindow, rule: Rule) -> bool:
+    """Return whether the provider of a window refuses it for a rule. No finding is written."""
+    law = rule.laws.get(sent.provider)
+    if law is None or law.severity_for(sent.model) != "refused":
+        return False
+    return any(True for _ in rule.check_of(law)(sent))
+
+
 def _found(sent: ProviderWindow, rule: Rule, law: Law) -> Iterator[Finding]:
     severity = law.severity_for(sent.model)
     if severity is None:

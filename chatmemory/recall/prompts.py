@@ -25,7 +25,7 @@ from chatmemory.lint import (
     Waiting,
     refusals_in,
 )
-from chatmemory.lint.rules import findings
+from chatmemory.lint.rules import refuses
 from chatmemory.lint.turns import RESPONSES
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
@@ -343,11 +343,9 @@ class _Faults:
 
     def _is_at_fault(self, place: int, rules: Sequence[Rule]) -> bool:
         turn = self._turns[place]
-        return any(
-            each.severity == "refused"
-            for model in self._models or (None,)
-            for each in findings(ProviderWindow([turn], self._provider, model=model), rules)
-        )
+        models = self._models or (None,)
+        windows = [ProviderWindow([turn], self._provider, model=model) for model in models]
+        return any(refuses(window, rule) for window in windows for rule in rules)
 
     def between(self, first: int, newest: int) -> bool:
         """Return whether a window from a message to another one is refused."""
