@@ -206,12 +206,11 @@ def _stored(split: str) -> str:
     return f"{RULES} {split}"
 
 
-def compute(split: str, which: MemoryQuerySet | None = None) -> Made:
-    """Compute the figures of a split for all conversations, or for some."""
+def compute(split: str, which: MemoryQuerySet) -> Made:
+    """Compute the figures of a split for some conversations."""
     now = timezone.now()
-    known = known_of(Memory.objects.all() if which is None else which)
-    ids = None if which is None else list(known)
-    rows = list(spent(days_until(now, DAYS)[0], memory_ids=ids))
+    known = known_of(which)
+    rows = list(spent(days_until(now, DAYS)[0], memory_ids=list(known)))
     split = usual_split(known) if split == TENANT else split
     return Made(now, Fleet(known, rows, now).by(split))
 

@@ -16,17 +16,15 @@ from inspector.shell.room import Fragment, Listed, OverTime, Told
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
     """Return the parts of the overview over time, from the kept figures.
 
-    Figures of a filter, or of a split that is not kept, are computed `at_once`. Otherwise the page
-    requests them afterwards.
+    Figures of a filter are computed `at_once`. Otherwise the page requests them afterwards.
     """
-    if at_once:
-        made = compute(listed.split or TENANT, None if listed.is_all else listed.which.rows())
-        return OverTime(_strip(listed, made))
     found = kept({TENANT, listed.split or TENANT})
     by_tenant = found.get(TENANT)
     if by_tenant is None or not by_tenant.values["groups"][EVERYTHING]["size"]:
         return None  # no conversation is examined yet
-    split = listed.split or by_tenant.values["usual"]
+    split = listed.split if listed.split in found else by_tenant.values["usual"]
+    if not listed.is_all and at_once:
+        return OverTime(_strip(listed, compute(split, listed.which.rows())))
     ready = (found | kept({split} - found.keys())).get(split) if listed.is_all else None
     later = Fragment("rooms/hours/_later.html", {"address": listed.link()})
     lines = [

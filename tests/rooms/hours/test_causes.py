@@ -339,6 +339,7 @@ def test_what_is_not_examined_yet_is_said_with_the_time_left(operator_client, cl
     strip = " ".join(operator_client.get("/over-time/").text.split())
     assert "1 of 3 examined, about 2 min" in strip
     keep()
+    refresh()
     assert "examined" not in " ".join(operator_client.get("/over-time/").text.split())
 
 

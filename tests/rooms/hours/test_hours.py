@@ -247,3 +247,13 @@ def test_the_kept_strip_takes_one_query(django_assert_num_queries):
     for split in ("", "policy"):
         with django_assert_num_queries(1):
             assert over_time(OverviewQuery(split=split)) is not None
+
+
+def test_only_the_splits_that_are_offered_are_shown():
+    create_and_add("a", MessageWindow(9), users("one"))
+    keep()
+    refresh()
+    for split in ("label:nonsense", "nonsense"):
+        found = over_time(OverviewQuery(split=split), at_once=True)
+        assert found is not None
+        assert found.strip.context["strip"].split == "tenant"
