@@ -215,9 +215,9 @@ def test_results_to_clear_next_are_named_in_advance(agent, operator_client):
     before = windows.outline(agent, step - 1)
     more = 300 - before.load + 1
     assert why_in(before, 3).detail == f"Its result is cleared after {more} more tokens."
-    html = operator_client.get(f"/c/{agent}/?at={step - 1}").text
+    html = operator_client.get(f"/c/{agent}/?at={step - 1}&open=sums").text
     assert "Result #3 is cleared when memory is full" in html
-    assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}").text
+    assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}&open=sums").text
     draft = {"role": "user", "text": "Where is it, and when will it come?", "at": step - 1}
     simulated = operator_client.post(f"/c/{agent}/simulate/", draft, follow=True)
     assert simulated.text.count("Tool result #3 would be cleared.") == 2, "caption and verdict"

@@ -22,6 +22,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import Erased
 from chatmemory.rooms import known_incidents, providers_in_use
+from inspector.conversation.keeping import SECTION
 from inspector.conversation.state import conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
@@ -76,7 +77,7 @@ def test_parts_are_in_the_order_of_the_page(operator_client):
     page = operator_client.get(PAGE).text
     of_page = ["Part fields", "Part top", "<h1", "Part flag", "Part link", "Part report"]
     of_panes = ['id="h-h"', "Part history", 'id="h-m"', "Part below_memory", 'id="h-w"']
-    of_panel = ["Part card", "Part above_step", "What happened", "Part below_step"]
+    of_panel = ["Part card", "Part above_step", ">Step 5</h2>", "Part below_step"]
     places = [page.index(words) for words in (*of_page, *of_panes, *of_panel)]
     assert places == sorted(places)
 
@@ -99,7 +100,7 @@ def test_without_marks_of_a_room_that_fails_the_page_is_shown(operator_client, r
 
 def test_a_room_selects_a_message_that_exists(operator_client):
     assert "Why did #2 leave?" in operator_client.get(f"{PAGE}?counted=%232").text
-    assert "What happened at this step?" in operator_client.get(f"{PAGE}?counted=%2399").text
+    assert ">Step 5</h2>" in operator_client.get(f"{PAGE}?counted=%2399").text
     assert operator_client.get(f"{PAGE}?msg=99").status_code == 404
 
 
@@ -119,7 +120,7 @@ def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
     page = operator_client.get(f"{PAGE}?counted=instead").text
     assert "A panel" in page
     assert "Shown instead" in page
-    assert "What happened at this step?" not in page
+    assert ">Step 5</h2>" not in page
     assert f"{PAGE}?at=4&amp;counted=instead" in page
     assert "A panel" not in operator_client.get(PAGE).text
 
@@ -135,7 +136,7 @@ def test_a_room_reports_facts_that_came_up_again(monkeypatch):
     monkeypatch.setattr(type(evidence), "next_need", lambda *_: None)
     found = {(each.again, each.kind) for each in known_incidents("m")}
     assert found == {(4, IncidentKind.USER_REPEATED)}
-    query = ConversationQuery(msg=1, room_parameters={"numbered": "4"})
+    query = ConversationQuery(msg=1, open=frozenset({SECTION}), room_parameters={"numbered": "4"})
     assert conversation_state("m", query).would_keep.known_until == 4
 
 

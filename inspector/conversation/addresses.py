@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from urllib.parse import urlencode
 
@@ -37,6 +38,12 @@ class Addresses:
     def marks(self) -> Highlights:
         return self.state.marks
 
+    @cached_property
+    def kept_parameters(self) -> dict[str, str]:
+        """The parameters that URLs keep beside the place: unfolded sections, and those of marks."""
+        opened = self.state.query.open
+        return {**({"open": opened_text(opened)} if opened else {}), **self.marks.kept}
+
     @property
     def selected_message(self) -> int | None:
         """The selected message, unless it is a draft."""
@@ -56,13 +63,15 @@ class Addresses:
     def stored_url(self) -> str:
         """The URL of the page at this step with a stored message, without the drafts."""
         at = None if self.is_live else self.at
-        return conversation_url(self.memory.id, at=at, msg=self.selected_message, **self.marks.kept)
+        return conversation_url(
+            self.memory.id, at=at, msg=self.selected_message, **self.kept_parameters
+        )
 
     @cached_property
     def live_url(self) -> str:
         """The URL of the live page with the drafts and the selection."""
         tried = self.tried if self.is_lasting else {}
-        return conversation_url(self.memory.id, **tried, **chosen(self.msg), **self.marks.kept)
+        return conversation_url(self.memory.id, **tried, **chosen(self.msg), **self.kept_parameters)
 
     @property
     def follows(self) -> bool:
@@ -72,12 +81,12 @@ class Addresses:
     @property
     def pinned_url(self) -> str:
         """The URL of the page at this step, which new messages do not move."""
-        return conversation_url(self.memory.id, at=self.at, msg=self.msg, **self.marks.kept)
+        return conversation_url(self.memory.id, at=self.at, msg=self.msg, **self.kept_parameters)
 
     @property
     def followed_url(self) -> str:
         """The URL of the live page with a stored message, without the drafts."""
-        return conversation_url(self.memory.id, msg=self.selected_message, **self.marks.kept)
+        return conversation_url(self.memory.id, msg=self.selected_message, **self.kept_parameters)
 
     def link(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
@@ -90,22 +99,28 @@ class Addresses:
     ) -> str:
         """Return the query of such a URL with its question mark, or "" for the live page.
 
-        It has the comparison, unless `with` is given, the drafts or the limit of a replay, and the
-        parameters of marks if it `keeps` them.
+        It has the comparison, unless `with` is given, the drafts or the limit of a replay, the
+        unfolded sections, and the parameters of marks if it `keeps` them.
         """
         stays_live = self.is_live and at == self.at
         place = {"at": None if stays_live else at} | chosen(msg)
         if "with" not in parameters:
             compared = {"with": self.state.query.other, "past": self.state.query.past}
             parameters = {**compared, **parameters}
-        marked = self.marks.kept if keeps else {}
-        marks = {name: parameters.pop(name, text) for name, text in marked.items()}
-        return query_of({**place, **parameters, **self.tried, **marks})
+        kept = self.kept_parameters
+        kept = kept if keeps else {name: kept[name] for name in ("open",) if name in kept}
+        kept_or_given = {name: parameters.pop(name, text) for name, text in kept.items()}
+        return query_of({**place, **parameters, **self.tried, **kept_or_given})
 
     @cached_property
     def _kept_query(self) -> str:
         """The common end of the queries of all cells."""
         return self.query(self.at + 1).partition("&")[2]
+
+    def fold_link(self, name: str) -> str:
+        """Return the URL of this page with a section unfolded, or folded again if it is not."""
+        opened = opened_text(self.state.query.open ^ {name})
+        return self.link(self.at, msg=self.msg, open=opened)
 
     def step_link(self, at: int) -> str:
         """Return the URL of a step with the selection and the comparison."""
@@ -123,3 +138,8 @@ class Addresses:
         parts = (at, f"msg={msg}" if msg else "", self._kept_query)
         query = "?" + "&".join(filter(None, parts))
         return self.url + query if self._is_posted else query
+
+
+def opened_text(names: Iterable[str]) -> str:
+    """Return the parameter that unfolds sections, always in the same order."""
+    return " ".join(sorted(names))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from chatmemory.models import Message
+from inspector.conversation.keeping import SECTION
 from inspector.conversation.links import conversation_url
 
 EXAMPLE = "order-7741"
@@ -37,7 +38,8 @@ class Stop:
 
     @property
     def address(self) -> str:
-        url = conversation_url(EXAMPLE, at=self.at, msg=self.msg)
+        unfolded = SECTION if self.pane == "why" else None
+        url = conversation_url(EXAMPLE, at=self.at, msg=self.msg, open=unfolded)
         return f"{url}&stop={self.number}"
 
 

@@ -18,14 +18,30 @@ from chatmemory.recall.loads import MOST_ADDS, Keeping, evicts_oldest_first, sma
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry
 from inspector.shell import rooms
-from inspector.shell.state import ConversationState, KeepingLimit
+from inspector.shell.state import ConversationQuery, ConversationState, KeepingLimit
 
 # The most messages that a page replays on its own if they are counted again, because the
 # conversation changed its estimator.
 COUNTED_AT_ONCE = 500
+SECTION = "kept"  # the name of the folded section
+QUESTION = "What would have kept it?"
+NOT_INSTALLED = Explanation(
+    QUESTION, "Not known.", "The policy that was in force is not installed here."
+)
 TRIED_TOO_LONG = (
     "For this policy, limits must be tried one by one, and this history is too long for that."
 )
+
+
+def asks_for_limit(query: ConversationQuery) -> bool:
+    """Return whether a page shows the limit: its section is unfolded, or a replay is requested."""
+    return SECTION in query.open or query.replay
+
+
+def left_for_room(view: ConversationState) -> bool:
+    """Return whether the selected message left because the limit was reached."""
+    row, left_by = view.selected, view.left_by
+    return row is not None and left_by is not None and _left_for_want_of_room(row, left_by)
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
@@ -84,7 +100,7 @@ def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
 
 def explain_keeping_limit(answer: KeepingLimit) -> Explanation:
     """Explain which limit would have kept a message. A higher limit set now comes too late."""
-    return Explanation("What would have kept it?", _cause(answer), " ".join(_details(answer)))
+    return Explanation(QUESTION, _cause(answer), " ".join(_details(answer)))
 
 
 def _cause(answer: KeepingLimit) -> str:

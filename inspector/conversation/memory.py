@@ -263,7 +263,8 @@ class MemoryPane:
     @property
     def refusal(self) -> str:
         """Why nothing can be added, or "" if the sentence about hidden messages already says so."""
-        return "" if self._window.over_limit else why_nothing_fits(self._window)
+        is_said = bool(self._window.over_limit or self.next_to_leave)
+        return "" if is_said else why_nothing_fits(self._window)
 
     @property
     def beyond(self) -> str:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from django.utils.safestring import SafeString
 
@@ -40,7 +41,12 @@ from inspector.conversation.budget import share_words
 from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.index import IndexTerms
-from inspector.conversation.keeping import explain_keeping_limit
+from inspector.conversation.keeping import (
+    NOT_INSTALLED,
+    asks_for_limit,
+    explain_keeping_limit,
+    left_for_room,
+)
 from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import OF_INDEX, STYLES
 from inspector.conversation.markdown import as_markdown
@@ -105,6 +111,13 @@ class Changes:
         self.load_now = load_words(state.window.policy, state.window.totals)
 
 
+class RawMessage(NamedTuple):
+    """A message as JSON of a format, and what the format does not keep."""
+
+    value: object
+    lost: list[str]
+
+
 class Why:
     """The explanation of the selected message. `tokens` count at the step, or did when it left."""
 
@@ -115,10 +128,6 @@ class Why:
         self.is_in = row.seq in state.in_window
         self.step = state.left_by.step if state.left_by else None
         self.covered = state.summaries.get(row.seq)
-        self.langchain4j = message_to_dict(row.message)
-        rendered = render_messages([row.message], "openai_chat")
-        self.openai = next(iter(rendered.value), None)
-        self.lost = [loss.what for loss in rendered.losses]
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -212,11 +221,31 @@ class Why:
         past = self._state.query.past or 0
         return Moved.after(past, self.covered.seqs) if self.covered else None
 
+    @property
+    def langchain4j(self) -> object:
+        """The message as LangChain4j's JSON."""
+        return message_to_dict(self.row.message)
+
+    @cached_property
+    def openai(self) -> RawMessage:
+        """The message in the format of OpenAI."""
+        rendered = render_messages([self.row.message], "openai_chat")
+        lost = [loss.what for loss in rendered.losses]
+        return RawMessage(next(iter(rendered.value), None), lost)
+
+    @property
+    def might_have_stayed(self) -> bool:
+        """Whether the message left for want of room, so that a higher limit may have kept it."""
+        state = self._state
+        return left_for_room(state) and not state.is_simulated and not state.is_replay
+
     @cached_property
     def would_keep(self) -> Explanation | None:
-        """The limit that would have kept the message."""
+        """The limit that would have kept the message; None while the section is folded."""
+        if not self.might_have_stayed or not asks_for_limit(self._state.query):
+            return None
         answer = self._state.would_keep
-        return explain_keeping_limit(answer) if answer else None
+        return explain_keeping_limit(answer) if answer else NOT_INSTALLED
 
     @property
     def compare_url(self) -> str:

@@ -37,7 +37,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
-from inspector.conversation.keeping import find_keeping_limit
+from inspector.conversation.keeping import asks_for_limit, find_keeping_limit
 from inspector.shell import rooms
 from inspector.shell.state import ConversationQuery, ConversationState
 
@@ -102,7 +102,7 @@ def _stored_state(
         index=index,
         read=read,
     )
-    return replace(view, would_keep=find_keeping_limit(view))
+    return replace(view, would_keep=find_keeping_limit(view)) if asks_for_limit(query) else view
 
 
 def _with_texts(state: ConversationState) -> ConversationState:

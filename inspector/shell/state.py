@@ -73,7 +73,8 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `other` is another step for comparison, from
     which messages above `past` are listed. `replay` asks for the limit that would have kept the
-    selected message even in a long history. `room_parameters` has the texts of the rooms'
+    selected message even in a long history. `open` has the names of the sections that are unfolded:
+    the others are neither computed nor rendered. `room_parameters` has the texts of the rooms'
     parameters, by name.
     """
 
@@ -84,6 +85,7 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
+    open: frozenset[str] = frozenset()
     room_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:

@@ -166,6 +166,13 @@ def to(
     return format_html(_LINK, page.link(page.at if at is None else at, keeps, **chosen))
 
 
+@register.inclusion_tag("inspector/conversation/_fold.html")
+def fold(page: Any, name: str, title: str) -> dict[str, object]:
+    """The heading of a section that is folded: a link that unfolds it, or folds it again."""
+    is_open = name in page.state.query.open
+    return {"name": name, "title": title, "href": page.fold_link(name), "is_open": is_open}
+
+
 @register.simple_tag(takes_context=True)
 def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
     """The items of the main menu, each with whether it is the current item."""

@@ -32,6 +32,7 @@ from inspector.shell.state import ConversationQuery
 
 PAGE = "inspector/conversation/conversation.html"
 NUMBER_DIGITS = 18
+OPEN_LENGTH = 100  # characters
 
 
 @require_safe
@@ -40,9 +41,9 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     `?with=` compares with another step and lists the messages above `?past=`, `?before=` and
     `?after=` page through the history, and `?replay=1` computes the limit that would have kept the
-    selected message in a long history. `?time=` leads to the step at a time, `?client_id=` to a
-    client's message. Rooms have parameters of their own, which may select a message or one of a
-    simulation's drafts (`?draft=`).
+    selected message in a long history. `?open=` names the unfolded sections. `?time=` leads to the
+    step at a time, `?client_id=` to a client's message. Rooms have parameters of their own, which
+    may select a message or one of a simulation's drafts (`?draft=`).
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -116,8 +117,15 @@ def _query(request: HttpRequest) -> ConversationQuery:
         other=_number(request, "with"),
         past=_number(request, "past"),
         replay="replay" in request.GET,
+        open=_unfolded(request),
         room_parameters=_room_parameters(request),
     )
+
+
+def _unfolded(request: HttpRequest) -> frozenset[str]:
+    """Return the names of the sections that an address unfolds."""
+    names = request.GET.get("open", "")[:OPEN_LENGTH].split()
+    return frozenset(name for name in names if name.isascii() and name.isalpha())
 
 
 def _room_parameters(request: HttpRequest) -> dict[str, str]:

@@ -82,7 +82,7 @@ def test_the_keyboard_moves_through_steps_and_messages(open_page):
     page.keyboard.press("k")
     expect(page.get_by_role("heading", name="Why is #43 still in memory?")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("heading", name="What happened at this step?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Step 43", exact=True)).to_be_visible()
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
     page.keyboard.press("Escape")
@@ -134,7 +134,8 @@ def test_a_phone_opens_what_was_asked(open_page):
 @pytest.mark.parametrize(
     ("query", "pane"),
     [
-        ("", "why"),
+        ("", "memory"),
+        ("?incident=1", "why"),
         ("?at=30", "memory"),
         ("?msg=2", "why"),
         ("?find=parcel", "why"),
@@ -288,6 +289,7 @@ def test_the_title_names_the_selected_message_on_each_way_to_it(open_page):
 
 def test_two_steps_are_compared(open_page):
     page = open_page("/c/order-7741/?at=43", javascript=False)
+    page.get_by_role("link", name="Compare steps").click()
     page.get_by_label("Compare with step").fill("30")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", name="Compared with step 30")).to_be_visible()

@@ -207,7 +207,8 @@ def test_a_long_window_is_shown_from_its_end_or_around_the_chosen_message(open_p
 
 
 def test_a_waiting_call_is_shown(operator_client, support):
-    assert "Tool call #3 is waiting for its results." in html(operator_client, "?at=3")
+    page = html(operator_client, "?at=3&open=providers")
+    assert "Tool call #3 is waiting for its results." in page
 
 
 def test_a_long_text_is_folded(operator_client, support):
@@ -259,7 +260,7 @@ def test_the_whole_history_is_the_same_number_on_the_page_and_in_the_api(policy,
 
 def test_one_turn_is_not_called_turns(operator_client):
     create_and_add("c", TurnWindow(2), numbered(1))
-    text = " ".join(markup.words(operator_client.get("/c/c/").content).split())
+    text = " ".join(markup.words(operator_client.get("/c/c/?open=sums").content).split())
     assert "In memory 1 turn ·" in text
     assert "Free: 1 turn." in text
     assert "1 / 2 turns" in text

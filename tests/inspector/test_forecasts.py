@@ -76,9 +76,9 @@ def test_where_turns_are_pinned_no_other_can_begin(pinned, operator_client):
     window = windows.outline(pinned)
     assert (window.next_to_leave, over_limit(window)) == ((), "")
     assert (
-        "Free: 0 turns. Beside the turns that are pinned no other can begin: unpin one, or raise "
-        "the limit."
+        "Beside the turns that are pinned no other can begin: unpin one, or raise the limit."
     ) in words(operator_client.get(f"/c/{pinned}/").content)
+    assert "Free: 0 turns." in words(operator_client.get(f"/c/{pinned}/?open=sums").content)
     pin = pinning(pin_preview(window, 7))
     assert pin == "Without this pin, nothing would be pinned. #7 and #8 would leave next."
 

@@ -122,9 +122,9 @@ def test_the_api_names_them(m, api):
 
 
 def test_the_doctor_finds_nothing_that_the_policy_leaves_out(m, operator_client):
-    assert "is waiting" not in words(operator_client.get("/c/m/?msg=3").content)
+    assert "is waiting" not in words(operator_client.get("/c/m/?msg=3&open=providers").content)
     services.change(m, policy=MessageWindow(9))
-    assert "#3 is waiting" in words(operator_client.get("/c/m/?msg=3").content)
+    assert "#3 is waiting" in words(operator_client.get("/c/m/?msg=3&open=providers").content)
 
 
 def test_the_command_shows_them(m, capsys):

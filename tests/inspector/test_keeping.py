@@ -15,6 +15,7 @@ from chatmemory import (
 from chatmemory.ledger import protocol
 from chatmemory.reading import history, windows
 from chatmemory.windows.policies import Policy
+from inspector.conversation.keeping import SECTION
 from inspector.conversation.state import conversation_state
 from inspector.shell.state import ConversationQuery
 
@@ -25,7 +26,7 @@ LONG_WORDS = [UserMessage("übergrößenträger " * n) for n in range(1, 7)]
 
 
 def would_keep(at: int | None, msg: int, memory_id: str = "c"):
-    query = ConversationQuery(at=at, msg=msg)
+    query = ConversationQuery(at=at, msg=msg, open=frozenset({SECTION}))
     return conversation_state(memory_id, query).would_keep
 
 
@@ -34,7 +35,7 @@ def limit(at: int | None, msg: int, memory_id: str = "c") -> int | None:
 
 
 def page_html(client, query: str, memory_id: str = "c") -> str:
-    return client.get(f"/c/{memory_id}/?{query}").content.decode()
+    return client.get(f"/c/{memory_id}/?open=kept&{query}").content.decode()
 
 
 def gpt_4(tokens: int) -> Policy:
@@ -148,7 +149,7 @@ def test_a_long_history_is_replayed_when_asked(operator_client, db):
     services.change("c", policy=gpt_4(20))
     html = page_html(operator_client, "msg=2")
     assert "It takes a replay of 519 messages." in html
-    assert "/c/c/?msg=2&amp;replay=1" in html
+    assert "/c/c/?msg=2&amp;replay=1&amp;open=kept" in html
     html = page_html(operator_client, "at=521&msg=2&replay=1")
     assert "tokens or more.</b>" in html
     assert "Replay</a>" not in html

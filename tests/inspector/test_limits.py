@@ -192,7 +192,7 @@ def test_where_no_message_fits_nothing_is_said_to_leave(
     services.change("c", policy=replace(policy, limit=limit))
     sentence = no_add[0].upper() + no_add[1:]
     html = operator_client.get("/c/c/?find=message+0")
-    live = said(operator_client.get("/c/c/"), "why")
+    live = said(operator_client.get("/c/c/?open=sums"), "why")
     why = said(operator_client.get("/c/c/?msg=2"), "why")
     hidden = f"3 messages over the limit are hidden; {no_add}"
     assert conversation(operator_client, "c").over_limit == hidden

@@ -169,7 +169,7 @@ def test_messages_that_leave_next_are_marked_and_named(
     create_and_add("c", policy, messages)
     assert next_to_leave(operator_client) == leaving
     tokens = sum(row.tokens for row in windows.outline("c").rows if row.seq in leaving)
-    why = said(operator_client.get("/c/c/"), "why")
+    why = said(operator_client.get("/c/c/?open=sums"), "why")
     assert words.format(tokens) in f"{why} {html_of(operator_client)}"
 
 

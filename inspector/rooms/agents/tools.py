@@ -32,6 +32,7 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import Part
 from chatmemory.reading.overview import overview_page
 from chatmemory.reading.rows import MessageDetail
+from inspector.conversation.keeping import SECTION as KEPT
 from inspector.conversation.keeping import explain_keeping_limit
 from inspector.conversation.state import conversation_state
 from inspector.shell import rooms
@@ -133,7 +134,7 @@ def why_did_it_leave(
 
     The answer has the arithmetic, and the limit that would have kept it. `step`: as of that step.
     """
-    query = ConversationQuery(at=step, msg=message)
+    query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)
     if state.left_by:
         why = why_left(state.left_by, message)

@@ -37,6 +37,8 @@ from inspector.rooms.doctor.using import InUse
 from inspector.shell.room import Badge, Fragment, Part, Place
 from inspector.shell.state import ConversationState
 
+SECTION = "providers"  # the name of the folded section
+
 
 def known(view: ConversationState) -> KnownDiagnosis:
     """Return the diagnosis of the window on a page. It is read once."""
@@ -68,14 +70,16 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the answers of the providers, and the flag of a window that a provider in use refuses,
-    once providers are chosen.
+    """Yield the answers of the providers, if they are unfolded, and the flag of a window that a
+    provider in use refuses, once providers are chosen.
     """
-    found, use = known(view), use_of(view)
     place = Place.BELOW_TEXT if view.selected else Place.BELOW_STEP
-    is_awaited = not found.is_current
-    yield Part("rooms/doctor/_providers.html", _answers(view), place, awaits=is_awaited)
-    refusing = found.under(use) if view.is_live and use.is_chosen else NOT_KNOWN
+    is_open, use = SECTION in view.query.open, use_of(view)
+    is_flagged = view.is_live and use.is_chosen
+    is_awaited = (is_open or is_flagged) and not known(view).is_current
+    context = _answers(view) if is_open else {}
+    yield Part("rooms/doctor/_providers.html", context, place, awaits=is_awaited)
+    refusing = known(view).under(use) if is_flagged else NOT_KNOWN
     if refusing.refused_by:
         context = {
             "refused": words.refused(refusing),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -145,16 +145,6 @@ class IncidentCard:
         about = incident.kind.value, fact, shown.message_count, why
         return copied_incident(self._state.memory.id, shown.policy, *about)
 
-    @cached_property
-    def dots(self) -> Mapping[int, str]:
-        """The CSS classes of the incident's dots on the timeline, by step."""
-        incident = self._incident
-        return {
-            self._shown.said_step: "cell__was",
-            incident.shown.left_step: "cell__gone",
-            incident.step: "cell__again",
-        }
-
 
 class UsedTerms:
     """The presenter of terms, and of values of calls, that the assistant used without a recorded
@@ -162,9 +152,14 @@ class UsedTerms:
     """
 
     def __init__(self, state: ConversationState, found: IncidentsAt) -> None:
-        said_count = state.detail.row.said_count if state.detail else 0
-        self.compare_url = comparison_url(state, (state.memory.policy,), said_count)
+        self._state = state
         self.words = words.used_words(found.used)
         self.has_values = found.used.pairs > 0
         self.listed = found.listed
         self.more = found.used.total - sum(len(each.facts) for each in found.listed)
+
+    @property
+    def compare_url(self) -> str:
+        state = self._state
+        said_count = state.detail.row.said_count if state.detail else 0
+        return comparison_url(state, (state.memory.policy,), said_count)

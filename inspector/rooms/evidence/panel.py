@@ -46,17 +46,18 @@ def _lost(view: ConversationState) -> Iterator[Part]:
 
 
 def _incidents(view: ConversationState) -> Iterator[Part]:
-    """Yield the card of the requested or the newest incident, and the card of unseen uses; a note
-    if nobody has looked for incidents yet.
+    """Yield the card of the requested incident, or of the one at the step; the report above names
+    the newest. Yield the card of unseen uses too, and a note if nobody has looked for incidents
+    yet.
     """
     found = incidents_shown(view)
     if not found:
         if view.memory.last_step:
             yield Part(f"{FOLDER}/_not_found_yet.html", {}, Place.BELOW_STEP, awaits=True)
         return
-    if found.shown:
-        card = IncidentCard(view, found.shown)
-        yield replace(_card("_incident", card=card), dots=card.dots, asks_to_be_seen=True)
+    shown = found.shown
+    if shown and ("incident" in view.query.room_parameters or shown.incident.step == view.at):
+        yield replace(_card("_incident", card=IncidentCard(view, shown)), asks_to_be_seen=True)
     if found.used.total:
         yield _card("_used", used=UsedTerms(view, found))
     if not found.is_current and (found.shown or found.used.total):

@@ -4,7 +4,7 @@ remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from chatmemory import CorruptRow
 from chatmemory.explain.reasons import how_it_left
@@ -42,8 +42,16 @@ def reports(view: ConversationState) -> Iterator[Part]:
     except CorruptRow:
         return  # a card shows the error
     if found and found.shown:
-        report = IncidentReport(view, found.shown)
-        yield Part("rooms/evidence/_report.html", {"report": report}, Place.REPORT)
+        context = {"report": IncidentReport(view, found.shown)}
+        dots = {} if view.selected else dots_of(found.shown)
+        yield Part("rooms/evidence/_report.html", context, Place.REPORT, dots=dots)
+
+
+def dots_of(shown: ShownIncident) -> Mapping[int, str]:
+    """Return the CSS classes of an incident's dots on the timeline, by step."""
+    left_step = shown.incident.shown.left_step
+    at_steps = (shown.said_step, left_step, shown.incident.step)
+    return dict(zip(at_steps, ("cell__was", "cell__gone", "cell__again"), strict=True))
 
 
 class IncidentReport:

@@ -128,7 +128,7 @@ def test_a_window_that_breaks_a_rule_is_listed_with_words_and_all_answers_agree(
     assert rule.title.lower() in page.lower()
     assert began in page
     # header and panel
-    page = operator_client.get("/c/m/").content.decode()
+    page = operator_client.get("/c/m/?open=providers").content.decode()
     names = words.provider_names(diagnosis.refused_by)
     assert (f"rejected by {names}" in page) == bool(refused)
     for answer in words.answers(diagnosis, use):
@@ -163,7 +163,7 @@ def test_a_rule_by_which_nothing_is_listed_is_in_the_panel_alone(name, operator_
     choose_providers("", use.written())
     store(name)
     assert name not in {each.rule for each in diagnosed("m").listed}
-    page = words_of(operator_client.get("/c/m/").content.decode()).lower()
+    page = words_of(operator_client.get("/c/m/?open=providers").content.decode()).lower()
     problems = [each for each in diagnosed("m").problems if each.rule == name]
     alarms = [each for each in problems if each.refused_by or each.mishandled_by]
     assert not alarms or words.problem_title(name).lower() in page

@@ -25,16 +25,18 @@ def make_incidents() -> None:
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_the_card_of_the_demo_is_one_click_away(open_page, demo_conversations, javascript):
+def test_the_report_of_the_demo_leads_to_its_card(open_page, demo_conversations, javascript):
     make_incidents()
     page = open_page("/", javascript=javascript)
     page.get_by_role("link", name="order-7741").first.click()
+    expect(page.locator(".report__say")).to_contain_text("The user had to say A-1182 again in #47")
+    page.get_by_role("link", name="Show incident").click()
     card = page.locator("#incident")
     expect(card).to_contain_text("A-1182 had to be said again")
     expect(card).to_contain_text("902 tokens would have kept it (800 today).")
     card.get_by_role("link", name="#25").click()
     expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_visible()
-    assert "at=" not in page.url
+    assert "at=47" in page.url
     page.go_back()
     page.locator("#incident").get_by_role("link", name="step 43").click()
     expect(page.locator("[data-step]")).to_contain_text("43")
@@ -69,12 +71,12 @@ def test_keys_leaf_and_the_focus_stays(open_page, demo_conversations):
 
 def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     make_incidents()
-    page = open_page("/c/order-7741/")
+    page = open_page("/c/order-7741/?incident=1")
     page.evaluate(KEEP)
     page.get_by_role("link", name="Copy link").click()
     expect(page.get_by_role("link", name="Copied")).to_be_visible()
     assert page.evaluate("copied").endswith("/c/order-7741/?at=47")
-    assert page.url.endswith("/c/order-7741/")
+    assert page.url.endswith("/c/order-7741/?incident=1")
     page.get_by_role("button", name="Copy as Markdown").click()
     expect(page.locator("[data-id='markdown incident'] button")).to_have_text("Copied")
     lines = page.evaluate("copied").splitlines()
@@ -96,7 +98,7 @@ def test_without_javascript_the_link_leads_to_the_card_and_the_markdown_can_be_r
     open_page, demo_conversations
 ):
     make_incidents()
-    page = open_page("/c/order-7741/", javascript=False)
+    page = open_page("/c/order-7741/?incident=1", javascript=False)
     page.locator("[data-id='markdown incident'] summary").click()
     text = page.get_by_label("Markdown")
     expect(text).to_have_value(re.compile(r"^\*\*A-1182 had to be said again\*\*"))

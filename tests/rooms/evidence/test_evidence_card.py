@@ -38,7 +38,7 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
         "B-2291 fetched again said in #3 · from find in #6 · used in #7",
         "Exact terms only",
         "a lower bound",
-        "What happened at this step?",
+        "Step 4",
     ):
         assert part in words
     assert "invented" not in words

@@ -31,7 +31,7 @@ from chatmemory.recall.facts import facts_of
 from chatmemory.recall.incidents import IncidentKind, incident_to_dict
 from chatmemory.recall.loads import Keeping
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation.keeping import explain_keeping_limit
+from inspector.conversation.keeping import SECTION, explain_keeping_limit
 from inspector.conversation.state import conversation_state
 from inspector.rooms.evidence import tools
 from inspector.rooms.evidence.card import IncidentCard
@@ -60,7 +60,7 @@ def create_and_keep(memory_id: str, policy, messages) -> None:
     services.keep(memory_id)
 
 
-def page_html(client, query: str = "", memory_id: str = "c") -> str:
+def page_html(client, query: str = "?incident=1", memory_id: str = "c") -> str:
     return client.get(f"/c/{memory_id}/{query}").content.decode()
 
 
@@ -74,29 +74,29 @@ def text_of(page: str) -> str:
 def card_at(memory_id: str, at: int | None = None, incident: int = 1) -> IncidentCard:
     query = ConversationQuery(at=at, room_parameters={"incident": str(incident)})
     shown = cards(conversation_state(memory_id, query))
-    return next(each.context["card"] for each in shown if each.dots)
+    return next(each.context["card"] for each in shown if "card" in each.context)
 
 
 @pytest.fixture
 def order(operator_client):
-    def get(query: str = "") -> str:
+    def get(query: str = "?incident=1") -> str:
         return page_html(operator_client, query, "order-7741")
 
     return get
 
 
-def test_it_is_shown_from_its_step_on_where_nothing_else_is_asked(order):
-    assert 'id="incident"' not in order("?at=46")
-    for query in ("?at=47", "?at=50", "?with=3", "?find=A-1182"):
+def test_it_is_shown_at_its_step_and_where_it_is_asked_for(order):
+    assert 'id="incident"' not in order("?at=46&incident=1")
+    for query in ("?at=47", "?at=50&incident=1", "?incident=1&with=3", "?at=47&find=A-1182"):
         assert 'id="incident"' in order(query)
-    for query in ("?msg=47", "?at=47&limit=902"):
+    for query in ("", "?at=50", "?find=A-1182", "?msg=47&incident=1", "?at=47&limit=902"):
         assert 'id="incident"' not in order(query)
     trial = services.keep_trial("order-7741", users("more"), None)
     assert 'id="incident"' not in order(f"?trial={trial}")
 
 
 def test_a_click_on_a_message_stays_at_the_step(order):
-    page = order("?at=50")
+    page = order("?at=50&incident=1")
     card = page[page.index('id="incident"') : page.index("</section>", page.index('id="incident"'))]
     links = set(re.findall(r'href="([^"]+)"', card))
     own = "/c/order-7741/"
@@ -254,7 +254,7 @@ def test_uses_are_one_line_that_unfolds(operator_client):
     assert "1 term used without a recorded mention" in text_of(page)
     assert "A-1182 #4" not in text_of(page)
     unfolded = text_of(page_html(operator_client, "?at=4&used=1"))
-    line = "1 term used without a recorded mention in memory"
+    line = "1 term used without a recorded mention"
     assert f"{line} Fold A-1182 #4, said in #1, left at step 3" in unfolded
     assert "used without" not in text_of(page_html(operator_client, "?at=3"))
 
@@ -326,17 +326,17 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
     services.change("c", policy=TokenWindow(20))
     services.add("c", SAID[3:])
     services.keep("c")
-    query = ConversationQuery(at=3, msg=1)
+    query = ConversationQuery(at=3, msg=1, open=frozenset({SECTION}))
     answer = conversation_state("c", query).would_keep
     assert (answer.step, answer.policy) == (5, TokenWindow(20))
     assert explain_keeping_limit(answer).cause == f"{card_at('c').enough} or more."
 
 
 def test_a_message_that_was_not_needed_is_answered_for_the_step(order):
-    words = text_of(order("?at=43&msg=20"))
+    words = text_of(order("?at=43&msg=20&open=kept"))
     assert "would still be in memory at step 43. Up to step 58, it was not needed again." in words
     KeptIncidents.objects.all().delete()
-    words = text_of(order("?at=43&msg=25"))
+    words = text_of(order("?at=43&msg=25&open=kept"))
     assert "would still be in memory at step 43. A higher limit now" in words
 
 
@@ -414,7 +414,7 @@ def assert_card_and_message_agree(memory_id: str) -> int:
     compared = 0
     for incident in incidents(memory_id).incidents:
         for part in (*incident.facts, *filter(None, [incident.result])):
-            query = ConversationQuery(at=part.left_step, msg=part.last)
+            query = ConversationQuery(at=part.left_step, msg=part.last, open=frozenset({SECTION}))
             answer = conversation_state(memory_id, query).would_keep
             if answer and answer.needed == incident and answer.fact == part and part.keeping:
                 compared += 1
@@ -475,7 +475,7 @@ def changed_row(row: list, **changes) -> list:
     return list(KeptIncident(*row)._replace(**changes))
 
 
-def test_the_demo_opens_with_its_incident(order):
+def test_the_card_of_the_demo(order):
     words = text_of(order())
     assert words.startswith("Why? A-1182 had to be said again 1 of 1 said #25 Yes, my order number")
     assert "left step 43, when #43 arrived: 55 tokens over the limit" in words
@@ -483,7 +483,7 @@ def test_the_demo_opens_with_its_incident(order):
     assert "said again #47 A-1182. Two saucers, please." in words
     assert "902 tokens would have kept it (800 today)." in words
     assert re.search(r"limit would cost 1\.\d\d, today’s 1\.\d\d, relative to .* Copy link", words)
-    assert words.index("Copy link") < words.index("What happened at this step?")
+    assert words.index("Copy link") < words.index("Step 58")
 
 
 def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
@@ -521,7 +521,7 @@ def test_try_shows_what_memory_would_have_held(order):
     assert 'href="/c/order-7741/?at=46"' in page  # back to what happened
     assert "/c/order-7741/?at=47&amp;limit=902" in page  # a step further in the replay
     assert "Why is #26 still in memory?" in order("?at=46&limit=902&msg=26")
-    gone = text_of(order("?at=46&limit=902&msg=25"))
+    gone = text_of(order("?at=46&limit=902&msg=25&open=kept"))
     assert "No. With 902 tokens from the first message on, memory would not hold it" in gone
     assert "What would have kept it?" not in gone
 
@@ -552,24 +552,24 @@ def test_one_leafs_through_several(operator_client):
             assert (link in page) is (other in (1, 2))
     assert heads == ["7", "4"]
     assert "2 of 2" in text_of(page_html(operator_client, "?incident=9"))
-    assert "1 of 1" in text_of(page_html(operator_client, "?at=5"))
+    assert "1 of 1" in text_of(page_html(operator_client, "?at=5&incident=1"))
 
 
 def test_a_link_of_a_card_keeps_the_incident_for_which_its_message_answers(operator_client):
     create_and_keep("c", MessageWindow(2), TWICE)
     for number, again in ((1, 7), (2, 4)):
-        words = text_of(page_html(operator_client, f"?at=8&msg=1&incident={number}"))
+        words = text_of(page_html(operator_client, f"?at=8&msg=1&incident={number}&open=kept"))
         assert f"just before #{again}, in which A-1182 came up again" in words
 
 
 def test_a_message_is_answered_for_when_it_was_next_needed(order):
-    words = text_of(order("?at=43&msg=25"))
+    words = text_of(order("?at=43&msg=25&open=kept"))
     assert "925 tokens or more. With that limit from the first message on, #25 would still" in words
     assert "in memory just before #47, in which A-1182 came up again." in words
     assert "A-1182 itself needed 902 tokens: #28 mentions it too." in words
-    assert "902 tokens or more." in text_of(order("?msg=28"))
+    assert "902 tokens or more." in text_of(order("?msg=28&open=kept"))
     compared = "policy=token_window%3A925&amp;at=46&amp;phrase=A-1182"
-    assert compared in order("?at=43&msg=25")
+    assert compared in order("?at=43&msg=25&open=kept")
 
 
 def test_no_message_of_the_tau_bench_runs_contradicts_its_card(data_file):
