@@ -72,6 +72,19 @@ def test_it_prints_the_terms_of_compactions_by_their_names(tmp_path):
     assert sorted(lines) == ["cmd/hooks10.go, HAT0000", "order_id: A-11000"]
 
 
+def test_the_output_is_byte_for_byte_what_the_client_reads(tmp_path, monkeypatch, capfdbinary):
+    """The client's documentation has this object, with these names in this order."""
+    path = written(session(), tmp_path)
+    lines = [hook.TITLE, "cmd/hooks10.go, HAT0000", "order_id: A-11000"]
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given(path))))
+    call_command("hook", "session-start")
+    assert capfdbinary.readouterr().out == (
+        b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"'
+        + "\\n".join(lines).encode()
+        + b'"}}\n'
+    )
+
+
 def test_a_long_session_is_read_around_its_newest_summary(tmp_path, monkeypatch):
     path = written(session(30), tmp_path)
     whole = hook.answer("session-start", given(path))

@@ -107,7 +107,7 @@ def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
     if not text or event == "pre-compact":
         return text
     own = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": own}, ensure_ascii=False)
+    return json.dumps({"hookSpecificOutput": own}, ensure_ascii=False, separators=(",", ":"))
 
 
 def lost_terms(session: Session) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from chatmemory.reading.rows import MemoryRow
-from inspector.conversation.links import chosen, conversation_url, query_of
+from inspector.conversation.links import chosen, query_of
 from inspector.shell.highlights import Highlights
 from inspector.shell.room import View
 
@@ -59,19 +59,20 @@ class Addresses:
         """The URL of the live page; links add the step, the message and what a room keeps."""
         return reverse("inspector:conversation", args=[self.memory.id])
 
+    def _with_query(self, **parameters: int | str | None) -> str:
+        return self.url + query_of(parameters)
+
     @property
     def stored_url(self) -> str:
         """The URL of the page at this step with a stored message, without the drafts."""
         at = None if self.is_live else self.at
-        return conversation_url(
-            self.memory.id, at=at, msg=self.selected_message, **self.kept_parameters
-        )
+        return self._with_query(at=at, msg=self.selected_message, **self.kept_parameters)
 
     @cached_property
     def live_url(self) -> str:
         """The URL of the live page with the drafts and the selection."""
         tried = self.tried if self.is_lasting else {}
-        return conversation_url(self.memory.id, **tried, **chosen(self.msg), **self.kept_parameters)
+        return self._with_query(**tried, **chosen(self.msg), **self.kept_parameters)
 
     @property
     def follows(self) -> bool:
@@ -81,12 +82,12 @@ class Addresses:
     @property
     def pinned_url(self) -> str:
         """The URL of the page at this step, which new messages do not move."""
-        return conversation_url(self.memory.id, at=self.at, msg=self.msg, **self.kept_parameters)
+        return self._with_query(at=self.at, msg=self.msg, **self.kept_parameters)
 
     @property
     def followed_url(self) -> str:
         """The URL of the live page with a stored message, without the drafts."""
-        return conversation_url(self.memory.id, msg=self.selected_message, **self.kept_parameters)
+        return self._with_query(msg=self.selected_message, **self.kept_parameters)
 
     def link(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None

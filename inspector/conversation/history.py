@@ -23,7 +23,7 @@ from chatmemory.reading.rows import MessageDetail, StayDetail
 from chatmemory.reading.windows import MessageView
 from chatmemory.windows.eviction import Eviction
 from inspector.conversation.links import chosen
-from inspector.conversation.looks import STYLES, css_of, pairings
+from inspector.conversation.looks import STYLES, CssClass, css_of, pairings
 from inspector.conversation.state import TEXT_SIZE
 from inspector.shell.state import ConversationState
 from inspector.shell.times import written
@@ -47,7 +47,7 @@ class MessageLine:
         self,
         state: ConversationState,
         message: MessageDetail | MessageView | Eviction,
-        *classes: str | bool,
+        *classes: CssClass,
     ) -> None:
         seq = message.seq
         self.seq, self.name = seq, named(seq)
@@ -81,7 +81,7 @@ class HistoryRow(MessageLine):
         state: ConversationState,
         row: MessageDetail,
         link: Callable[[int], str],
-        *classes: str | bool,
+        *classes: CssClass,
         is_horizon: bool = False,
     ) -> None:
         self.row, self.is_horizon = row, is_horizon

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import urlencode
 
 from django.urls import reverse
-from django.utils.http import urlencode
 
 from chatmemory import Policy, text_of_policy
 from chatmemory.reading.recall import COMPARED_MAX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from chatmemory import MessageType
 from chatmemory.explain.wording import role
@@ -48,9 +48,13 @@ def glyph(type: MessageType, has_calls: bool = False) -> str:
     return STYLES[type, has_calls].glyph
 
 
-def css_of(*names: str | bool) -> str:
+# A CSS class of a row, or False if the row does not have it.
+CssClass = str | Literal[False]
+
+
+def css_of(*names: CssClass) -> str:
     """Return the CSS classes of a row, without empty and false ones."""
-    return " ".join([name for name in names if isinstance(name, str) and name])
+    return " ".join([name for name in names if name])
 
 
 def with_ends(lives: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from chatmemory.windows.eviction import Eviction
 from inspector.conversation.forecasts import beyond_limit, what_is_hidden, why_nothing_fits
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.index import IndexRow
-from inspector.conversation.looks import pairings
+from inspector.conversation.looks import CssClass, pairings
 from inspector.conversation.measures import Measure, unit_of
 from inspector.conversation.state import WINDOW_SIZE
 from inspector.shell.state import ConversationState
@@ -43,7 +43,7 @@ class MemoryPaneRow(MessageLine):
         self,
         state: ConversationState,
         message: MessageView | Eviction,
-        *classes: str | bool,
+        *classes: CssClass,
         amount: int,
         note: str,
         past: int = 0,
@@ -141,25 +141,35 @@ class MemoryPane:
         self.bar_width = measure.limit or max(1, self._load)
 
     @property
-    def system(self) -> list[MemoryPaneRow]:
-        """The row at the top of the pane: the leading system message; empty without one."""
+    def top(self) -> list[MemoryPaneRow]:
+        """The rows at the top of the pane, in the order of the window: the leading system message,
+        and above an index the pins and summaries before it.
+        """
         first = self._window.system_at_head
-        return self._rows((first,), self._measure.overhead, is_system=True) if first else []
+        places = [*([first] if first else []), *self._above_index]
+        return self._rows(places, self._measure.overhead, is_on_top=True)
+
+    @cached_property
+    def _above_index(self) -> list[MessageView]:
+        """The rows between the system message and the index; empty without an index."""
+        rows = self._window.rows[self._state.part]
+        place = next((n for n, row in enumerate(rows) if self._is_index(row)), 0)
+        return list(rows[:place])
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below the system message and the index, or a part of them in a long window.
-        Interrupted tool calls are in their places.
+        """The rows below those at the top, or a part of them in a long window. Interrupted tool
+        calls are in their places.
         """
-        rows, part = self._window.rows, self._state.part
-        above = [*rows[: part.start], *filter(self._is_index, rows[part])]
+        rows, part, on_top = self._window.rows, self._state.part, len(self._above_index)
+        above = [*rows[: part.start + on_top], *filter(self._is_index, rows[part])]
         past = self._measure.overhead + self._measure.cost_of_all(above)
-        shown = self._rows(self._without_index(rows[part]), past)
+        shown = self._rows(self._without_index(rows[part])[on_top:], past)
         return self._with_unseen(shown, past) if self._window.interrupted else shown
 
     @cached_property
     def index(self) -> IndexRow | None:
-        """The row of the index below the system message; None without an index."""
+        """The row of the index, below what always stays; None without an index."""
         shown = self._state.index
         place = next(filter(self._is_index, self._window.rows), None)
         return IndexRow(self._state, shown.index, place) if shown and place else None
@@ -298,7 +308,7 @@ class MemoryPane:
         return JustEvicted(self._state, change) if change and is_leaving else None
 
     def _rows(
-        self, places: Sequence[MessageView], past: int, is_system: bool = False
+        self, places: Sequence[MessageView], past: int, is_on_top: bool = False
     ) -> list[MemoryPaneRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
         state, limit, width = self._state, self._measure.limit, self.bar_width
@@ -312,7 +322,7 @@ class MemoryPane:
             row = MemoryPaneRow(
                 state,
                 place,
-                is_system and "led--sys",
+                is_on_top and "led--sys",
                 paired,
                 state.at > 0 and place.entered_step == state.at and "is-new",
                 seq < 0 and "is-draft",
@@ -326,7 +336,7 @@ class MemoryPane:
                 this=max(0, min(load, width - past)),
                 soon=self.next_words if is_next else "",
                 is_over=is_over,
-                width=width if is_system else 0,
+                width=width if is_on_top else 0,
             )
             rows.append(row)
             past += load

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import cache, lru_cache
+from html import escape
 from operator import attrgetter
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.template import Context
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain.receipts import shortened
@@ -103,8 +104,13 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
     for name, gap in _GAPS.items():
         if hasattr(rows[0], name):
             pairs = zip(drawn, map(attrgetter(name), rows), strict=True)
-            drawn = [markup.replace(gap, conditional_escape(value)) for markup, value in pairs]
+            drawn = [markup.replace(gap, _escaped(value)) for markup, value in pairs]
     return SafeString("".join(drawn))
+
+
+def _escaped(text: str) -> str:
+    """A text as markup. A page has hundreds, and `conditional_escape` asks each for more."""
+    return text if isinstance(text, SafeString) else escape(text)
 
 
 @lru_cache(maxsize=2_000)

@@ -66,7 +66,7 @@ def html(client, query: str = "") -> str:
 
 def test_history_is_beside_memory_with_reasons_for_leaving(open_page, support):
     history, memory = open_page().history_pane.rows, open_page().memory_pane
-    assert [row.seq for row in [*memory.system, *memory.messages]] == [1, 5, 6]
+    assert [row.seq for row in [*memory.top, *memory.messages]] == [1, 5, 6]
     assert [row.row.seq for row in history if row.is_horizon] == [5]
     assert {row.row.seq: row.tag for row in history} == {
         1: "",
@@ -195,7 +195,7 @@ def test_a_long_window_is_shown_from_its_end_or_around_the_chosen_message(open_p
     said = [SystemMessage("Be brief."), *numbered(300)]
     create_and_add("support", MessageWindow(1_000), said)
     pane = open_page().memory_pane
-    assert [row.text for row in pane.system] == ["Be brief."]
+    assert [row.text for row in pane.top] == ["Be brief."]
     assert [row.seq for row in pane.messages] == list(range(202, 302))
     assert (pane.messages[0].past, pane.messages[-1].past) == (201, 300)
     assert (pane.earlier.count, pane.later) == (200, None)

@@ -119,3 +119,14 @@ def test_an_answer_of_the_assistant_is_no_index(page):
     begin("order: A-1182", *CITIES)
     services.add("m", [AiMessage("[Exact terms of earlier messages that are no longer shown]")])
     assert page().count('class="led led--index') == 1
+
+
+def test_rows_stand_in_the_order_of_the_window(page):
+    begin("order: A-1182", "flight: HAT001", "A-1182 again", *CITIES[:2])
+    services.pin("m", windows.window("m").rows[-1].seq)
+    services.add("m", said(*CITIES[2:]))
+    window = windows.window("m")
+    assert sum(row.pinned for row in window.rows) == 2  # the index counts as pinned
+    memory = part(page(), 'id="memory-head"', 'id="over-limit"')
+    shown = re.findall(r'<li class="led [^"]*" id="(?:pinned|kept|index)-(\d+)"', memory)
+    assert [int(seq) for seq in shown] == window.seqs

@@ -94,6 +94,7 @@ def cells(
     head = max(at + len(drafts) - columns[0].step, 0)
     room = strip_width(len(columns)) / len(columns) - INSET
     shows_tokens = measure.unit == TOKENS.unit
+    unanswered = frozenset(state.window.interrupted_seqs)
     drawn = []
     for i, (column, ends) in enumerate(zip(columns, with_ends(lives), strict=True)):
         seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
@@ -107,7 +108,7 @@ def cells(
             not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
             state.query.msg in seqs and "is-sel",
             not state.marks.seqs.isdisjoint(seqs) and "is-hit",
-            not _unanswered(state).isdisjoint(seqs) and UNANSWERED,
+            not unanswered.isdisjoint(seqs) and UNANSWERED,
             lives[i] == "is-out" and not state.indexed.keys().isdisjoint(seqs) and "is-indexed",
             pairs[i],
         )
@@ -116,7 +117,7 @@ def cells(
             seq=arrival.seq if arrival else None,
             glyph=glyph,
             css=css,
-            words=_words(state, column, lives[i], is_draft[i], shows_tokens),
+            words=_words(state, column, lives[i], is_draft[i], shows_tokens, unanswered),
             mark=_mark(count, room) if count > 1 else "",
             href=link(column.step, arrival.seq if arrival else None),
             dot=dots.get(column.step, ""),
@@ -126,11 +127,6 @@ def cells(
         )
         drawn.append(cell)
     return tuple(drawn)
-
-
-def _unanswered(state: ConversationState) -> frozenset[int]:
-    """Return the messages of interrupted tool calls that memory still holds."""
-    return frozenset(state.window.interrupted_seqs)
 
 
 def flag_of(state: ConversationState) -> str:
@@ -158,7 +154,12 @@ def _mark(count: int, width: float) -> str:
 
 
 def _words(
-    state: ConversationState, column: StepSample, life: str, is_draft: bool, shows_tokens: bool
+    state: ConversationState,
+    column: StepSample,
+    life: str,
+    is_draft: bool,
+    shows_tokens: bool,
+    unanswered: frozenset[int],
 ) -> str:
     seqs, arrival, is_later = column.seqs, column.arrival, life == "is-later"
     if not seqs:
@@ -170,7 +171,7 @@ def _words(
     name = "Draft" if is_draft else f"#{arrival.seq:,}"
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
     status = "not said yet" if is_draft or is_later else "in memory"
-    if not _unanswered(state).isdisjoint(seqs):
+    if not unanswered.isdisjoint(seqs):
         status = "not answered"
     elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"

@@ -14,7 +14,7 @@ from chatmemory.explain.causes import choice, reason_of
 from chatmemory.explain.receipts import ReceiptLine, receipt
 from chatmemory.explain.wording import counted
 from chatmemory.services import ChangeResult
-from inspector.conversation.looks import STYLES, MessageStyle, css_of, pairing
+from inspector.conversation.looks import STYLES, CssClass, MessageStyle, css_of, pairing
 from inspector.rooms.lessons.rehearsal import Line
 from inspector.rooms.lessons.stage import Happening, Verbs
 
@@ -218,7 +218,7 @@ class Board:
 
     # One message
 
-    def _message(self, line: Line, note: str, *css: str | bool) -> BoardMessage:
+    def _message(self, line: Line, note: str, *css: CssClass) -> BoardMessage:
         is_gone = line.seq in self.gone
         return BoardMessage(line, css_of(*css), note, self._is_next(line), is_gone)
 
