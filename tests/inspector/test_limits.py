@@ -83,7 +83,7 @@ def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
     assert page.over_limit == (
         "the system message alone is larger than the limit: nothing else can stay"
     )
-    (system,) = page.memory_pane.system
+    (system,) = page.memory_pane.top
     assert "is-over" in system.css
     assert system.past + system.this <= page.memory_pane.bar_width
     assert (page.gauge.load, page.gauge.fill, page.gauge.over) == (68, 44.1, 55.9)
@@ -110,7 +110,7 @@ def test_messages_that_cannot_leave_are_named(operator_client, db, messages, wor
     page = conversation(operator_client, "kept")
     assert page.over_limit == words
     pane = page.memory_pane
-    rows = [*pane.system, *pane.messages]
+    rows = [*pane.top, *pane.messages]
     assert all(row.past + row.this <= pane.bar_width for row in rows), "no bar leaves its column"
 
 
