@@ -178,6 +178,8 @@ class UserText:
         """
         before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)
+        if behind and behind[0] in ":：":
+            return False  # `Question:` is a label, and no answer
         first, last = (before or [0])[-1], behind.start() if behind else len(self.text)
         return self._has_only((first, last), (start, end), besides, most) and self._has_only(
             (0, first), (0, 0), besides, most

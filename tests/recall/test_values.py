@@ -79,6 +79,7 @@ def answers(*texts):
         ("It was on 14 March.", "When was it?", "14/03", True),
         ("No hazelnuts, please.", "Any allergies?", "hazelnut", True),
         ("My rent is 1150.", "What is it?", "He asked me what I pay, I said 1150", False),
+        ("Question: does it run?", "Tell me which one.", "question: does it stop", False),
         ("I had the menu 12.", "Which menu?", "The menu 12 again", False),
         ("It is in Camden.", "Shall I look in Camden?", "Camden", False),
         ("My name is Wiesner.", "What runs there?", "I don't know, ask Wiesner", False),
