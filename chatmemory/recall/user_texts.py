@@ -77,6 +77,11 @@ class UserText:
         return _without(self.text, self.reminders)
 
     @cached_property
+    def values(self) -> list[Value]:
+        """Everything in the text that may be the value of an answer, the longest first."""
+        return values_in(self.text)
+
+    @cached_property
     def searched(self) -> Searched:
         return Searched(self.text)
 
@@ -290,7 +295,7 @@ def place_in(text: UserText, value: Value) -> tuple[int, int]:
     start = text.text.find(value.text)
     if start >= 0:
         return start, start + len(value.text)
-    same = (each for each in values_in(text.text) if each.name == value.name)
+    same = (each for each in text.values if each.name == value.name)
     found = next(same, None)
     if found is not None:
         return found.start, found.end
