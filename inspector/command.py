@@ -55,13 +55,13 @@ COMMANDS = {
     ),
     "incidents": Named("incidents", "facts that left memory and came up again", "reports"),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost", "reports"),
-    "hook": Named("hook", "put back what a summary lost, as a hook of an agent's client"),
-    "doctor": Named("doctor", "windows that a provider would refuse, and why", "reports"),
-    "check": Named("check", "recorded conversations against a policy and a baseline", "testing"),
+    "hook": Named("hook", "put back what a summary lost, as a hook of a coding agent"),
+    "doctor": Named("doctor", "windows that a provider would reject, and why", "reports"),
+    "check": Named("check", "test a policy on recorded conversations", "testing"),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
     "record": Named("record", "record the calls between programs and their providers"),
     "calls": Named("calls", "list the calls of models, or show one as it was sent"),
-    "mcp": Named("mcp", "answer a coding agent's questions over stdin and stdout"),
+    "mcp": Named("mcp", "serve coding agents by MCP over stdin and stdout"),
 }
 COMPLETION = "print a script that completes commands in bash, zsh or fish"
 
@@ -88,9 +88,8 @@ def overview() -> str:
             "",
             *(f"  {name:<{width}}  {words}" for name, words in rows.items()),
             "",
-            "Every other command of manage.py is one, too: chatmemory create_token NAME.",
-            "Exit codes: 0 it is done; 1 it failed, or found what it looks for; 2 its arguments",
-            "cannot be used.",
+            "All other commands of manage.py work here, too: chatmemory create_token NAME.",
+            "Exit codes: 0 done; 1 failed, or found problems; 2 the arguments cannot be used.",
         )
     )
 

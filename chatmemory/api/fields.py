@@ -43,7 +43,7 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class TextField(serializers.CharField):
-    """A string of JSON only: REST framework would read the number 5 as "5"."""
+    """A field that accepts only strings: REST framework would read the number 5 as "5"."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

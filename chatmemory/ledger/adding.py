@@ -311,7 +311,9 @@ class Recount:
 
     @classmethod
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
-        """Count a window; None if its tokens can stay, or if there is no such conversation."""
+        """Return a window, counted anew by this estimator. None if the stored counts stay valid
+        because its family is the same, or if there is no such conversation.
+        """
         try:
             with one_snapshot():
                 memory = find_memory(memory_id)

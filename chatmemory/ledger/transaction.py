@@ -185,7 +185,8 @@ class Planned(Generic[Result]):
         raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
 
     def again(self) -> Planned[Result]:
-        """Make the change from one state of the conversation, without a lock.
+        """Return the plan with a change that is prepared anew, from the present state of the
+        conversation and without a lock. Nothing is written.
 
         Raises MemoryNotFound, VersionConflict, ImportUnfinished and the exceptions of `change`.
         """

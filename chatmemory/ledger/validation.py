@@ -151,9 +151,8 @@ def check_bounds(messages: int, size: int) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return labels if they are up to 64 storable strings by name. Raises InvalidValue.
-
-    Callers cannot use the name of the label that identifies an import.
+    """Return labels as a dictionary. Raises InvalidValue unless they are up to 64 storable strings,
+    each with a storable name other than the one that identifies an import.
     """
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")

@@ -143,12 +143,12 @@ def unknown(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """The message is at fault by itself."""
+    """Return the step at which the message came: it is at fault by itself."""
     return past.entered_at(seqs[0])
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """The messages are at fault in any place."""
+    """Return the step at which the last of the messages came: they are at fault in any place."""
     return max(map(past.entered_at, seqs))
 
 

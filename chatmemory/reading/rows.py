@@ -352,9 +352,9 @@ def _with_its_stays(
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
     """Return the stays of some messages, in the order in which they began.
 
-    Each has `is_left_out`: a step of a client ended it. With an EXISTS, PostgreSQL might read all
-    steps. They are sorted here, because with an ORDER BY SQLite might read all stays of the
-    conversation.
+    `is_left_out` is True if a step of a client ended the stay. It is a subquery, because with an
+    EXISTS PostgreSQL might read all steps. The stays are sorted here, because with an ORDER BY
+    SQLite might read all stays of the conversation.
     """
     seqs = list(seqs)
     if not seqs:

@@ -20,10 +20,10 @@ from chatmemory.reports.laws import print_laws
 from chatmemory.reports.refused import print_refused
 
 HELP = (
-    "Tell which windows providers would refuse, and why: those of the stored conversations, or "
-    "of transcript files, each of whose conversations is taken as one window; or, with --error, "
-    "which rule an error is about. Exits with 1 if any would be refused, else with 3 if something "
-    "of a file could not be read."
+    "Tell which windows providers would reject, and why. Without FILE: the windows of the stored "
+    "conversations. With FILE: each conversation of the file is one window. With --error: which "
+    "rule an error is about. Exits with 1 if any would be rejected, else with 3 if a part of a "
+    "file could not be read."
 )
 
 
@@ -55,13 +55,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--policies",
         default="",
-        help="which prompts would be refused if these policies had made the windows of the files, "
+        help="replay the files under these policies, and tell which prompts would be rejected; "
         "such as message_window:10,message_window:10,snap_to_user=true",
     )
     parser.add_argument(
         "--laws",
         action="store_true",
-        help="print each law, and what the linter says of its two examples as they are rendered",
+        help="print each rule of a provider, and what is found in its bad and its good example",
     )
     add_json_argument(parser, "finding")
 

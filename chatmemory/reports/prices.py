@@ -22,7 +22,7 @@ def add_price_arguments(parser: ArgumentParser) -> None:
         "--provider",
         default="",
         choices=["", *providers()],
-        help="whose cache it is: its least length, its steps and its life; default: no bounds",
+        help="use the cache rules of this provider: least length, steps, lifetime; default: none",
     )
 
 

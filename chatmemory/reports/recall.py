@@ -59,8 +59,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         const="token_window",
         choices=sorted(KINDS),
         metavar="KIND",
-        help="try limits, low waters and beginnings of a kind of policy, by default token_window, "
-        "and print those that no other one beats",
+        help="try limits and trim settings of a kind of policy, by default token_window, and print "
+        "those for which no other one holds as much for less",
     )
     parser.add_argument("--today", default="", metavar="POLICY", help="the policy in force")
     add_price_arguments(parser)
@@ -68,13 +68,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--share",
         type=float,
         default=Goals.share,
-        help="of the facts that a policy must hold to be recommended; default: %(default)s",
+        help="a recommended policy holds this share of the needed facts; default: %(default)s",
     )
     parser.add_argument(
         "--saving",
         type=float,
         default=Goals.saving,
-        help="of the cost of everything that it must save; default: %(default)s",
+        help="and saves this share of the cost of sending everything; default: %(default)s",
     )
     parser.add_argument(
         "--model",
@@ -88,7 +88,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--recorded",
         action="store_true",
-        help="print what the cache is predicted to save beside the usage that files recorded",
+        help="print the predicted savings of the cache beside the usage that files recorded",
     )
     add_json_argument(parser, "policy")
 

@@ -102,7 +102,7 @@ class TextIndex:
     def condition(self, words: str) -> Q:
         """Return the condition for conversations with the words in their names or messages.
 
-        The database examines all places that have them.
+        The database looks up all matches; it does not stop at the first one of a conversation.
         """
         return self.named(words) | Q(id__in=self.matching_messages(words).values("memory_id"))
 

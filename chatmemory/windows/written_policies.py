@@ -70,8 +70,10 @@ def policy_from_text(text: str) -> Policy:
 def _policy(written: str, *options: str) -> Policy:
     name, _, limit = written.partition(":")
     kind = KINDS.get(name)
-    if kind is None or not limit.isascii() or not limit.isdigit():
+    if kind is None or not limit:
         raise _no_policy(",".join([written, *options]))
+    if not (limit.isascii() and limit.isdigit()):
+        raise InvalidValue(f"the limit of {name} must be a whole number, but is: {limit!r:.60}")
     if len(limit) > LIMIT_DIGITS:
         raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
     values: JsonDict = {}

@@ -26,7 +26,7 @@ LABELS = {
     "meters_only": "Only measure: evict and refuse nothing",
 }
 _OVERSIZED = {
-    Oversized.EVICT: "leaves at once, after all others",
+    Oversized.EVICT: "leaves after all other messages have left",
     Oversized.REJECT: "is refused",
     Oversized.KEEP: "stays while it is the newest",
 }

@@ -152,7 +152,9 @@ def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
 
 
 def groups_in(times: Times, values: Values, everywhere: Everywhere) -> list[Group]:
-    """Return the cases by tenant, those with the most cases first; none without tenants."""
+    """Return a group of cases for each tenant, the one with the most cases first. Conversations
+    whose id names no tenant are in no group.
+    """
     by_tenant: dict[str, list[str]] = {}
     for memory_id in times:
         by_tenant.setdefault(tenant_of(memory_id), []).append(memory_id)

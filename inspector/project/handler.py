@@ -10,11 +10,11 @@ from django.core.handlers.asgi import ASGIHandler
 
 
 class Handler(ASGIHandler):
-    """Answers each request by one call in its thread, because all views are synchronous, and so is
-    all middleware after static files.
+    """Runs all middleware and the view of a request by one call in a thread.
 
-    Django's handler changes the thread for each middleware that supports both modes, a dozen times
-    a request. These changes take longer than a short answer.
+    All views are synchronous, and so is all middleware after static files. Django's handler would
+    change to another thread for each middleware that supports both modes, a dozen times a request,
+    which takes longer than a short answer.
     """
 
     _middleware_chain: Callable[..., Any]

@@ -226,7 +226,9 @@ def sort_link(query: Any, key: str) -> str:
 
 @register.simple_tag
 def message_choice(seq: int) -> SafeString:
-    """The name and the value by which a button chooses a message or a draft."""
+    """The HTML attributes `name` and `value` of a button that selects a message; a negative `seq`
+    selects a draft.
+    """
     ((name, number),) = chosen(seq).items()
     return mark_safe(f'name="{name}" value="{number}"')  # noqa: S308
 

@@ -71,7 +71,7 @@ OWN = [
     ),
     Rule(
         rendered.blanks_at_the_end,
-        "A last answer that ends with a blank",
+        "A last answer that ends with a space",
         {
             ANTHROPIC: Law(
                 "refused",
@@ -185,7 +185,7 @@ OWN = [
     ),
     Rule(
         rendered.other_media_type,
-        "An image of another kind than is declared",
+        "An image that is not of its declared type",
         {
             ANTHROPIC: Law(
                 "refused",
@@ -413,7 +413,7 @@ OWN = [
     ),
     Rule(
         rendered.long_window,
-        "A window longer than the context",
+        "A window larger than the context of the model",
         {
             OPENAI: Law(
                 "conditional",

@@ -598,7 +598,7 @@ SHAPE = [
     ),
     Rule(
         checks.equal_roles,
-        "Two messages in a row of one role",
+        "Two messages of the same role in a row",
         {
             ANTHROPIC: mishandled(
                 f"{RECORDED}test_anthropic_mid_conversation_system/"

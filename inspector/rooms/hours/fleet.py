@@ -35,11 +35,11 @@ MINUTE = 60
 
 
 class Spent(NamedTuple):
-    """The turns, tokens, cost and cases of a conversation in an hour. `cost` is in thousandths of a
-    token at the input price.
+    """The turns, tokens, cost and cases of a conversation in an hour.
 
-    `is_counted` is True if the tokens are those of recorded model calls. `cases` are pairs of a
-    flag and a detail.
+    A `cost` of 1,000 is the price of one input token. `is_counted` is True if the tokens are those
+    of recorded model calls. Each of the `cases` has the name of a flag (a reason for attention) and
+    a detail.
     """
 
     memory_id: str

@@ -97,7 +97,9 @@ class SearchResult:
 
     @property
     def consequence(self) -> str:
-        """The consequence for the phrase, if its last mention left with the selected message."""
+        """The sentence that memory no longer mentions the phrase, if the selected message was among
+        the last mentions to leave; otherwise "".
+        """
         state, phrase, matches = self._search
         step, left_at = state.left_by and state.left_by.step, matches.left_at
         if state.selected is None or step is None or matches.present:

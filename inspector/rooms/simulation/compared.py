@@ -36,7 +36,9 @@ HEIGHT = 100
 
 
 class LostFact(NamedTuple):
-    """A lost recall: `follow` follows the fact, just before it was needed."""
+    """A fact that had left memory before it was needed. `follow` is the address of a comparison
+    that searches for the fact, just before it was needed.
+    """
 
     text: str
     follow: str
@@ -254,12 +256,12 @@ class ComparePage:
         policies, ranked = self.found.policies, self._ranked
         recalls, calls = policies[0].recalls, policies[0].prompts.calls
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
-        note = "terms that had left before they were needed; values of calls are not counted"
+        note = "terms that had left before they were needed; values in calls are not counted"
         yield ranked("Facts lost", note, lambda p: len(p.lost))
         if any(each.departures.indexes for each in policies):
             named = "of the lost ones: the index has the term, and not what is true of it"
             yield ranked("Facts named by the index", named, lambda p: p.by_index, max)
-        again = "messages, of what was forgotten"
+        again = "messages that repeat what was forgotten"
         yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):
             yield ranked(
@@ -327,7 +329,7 @@ class ComparePage:
         ]
         is_priced = prices.prices.priced == "cache"
         name = "Cost of the prompts" if is_priced else "Tokens of the prompts"
-        note = f"of sending everything; {prices.words}" if is_priced else "of sending everything"
+        note = "relative to sending everything" + (f"; {prices.words}" if is_priced else "")
         return ValueRow(name, note, cells)
 
     def _remembered(self) -> ValueRow:

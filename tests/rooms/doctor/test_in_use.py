@@ -25,7 +25,7 @@ def pages(operator_client):
 def test_pages_ask_all_providers_or_those_of_the_lessons_until_some_are_chosen(pages):
     assert providers_in_use() is None
     compared, played = pages(COMPARE), pages(PLAY)
-    assert "No providers chosen: all of them are asked." in compared
+    assert "No providers chosen: the rules of all are applied." in compared
     assert "Mistral would accept each prompt?" in compared
     assert "OpenAI" in played
     assert "Mistral" not in played
