@@ -75,5 +75,5 @@ export function showLine(badge, isLost) {
   if (!badge) return;
   badge.hidden = false;
   badge.classList.toggle("is-lost", isLost);
-  say(badge, isLost ? "connection lost, trying again" : "live");
+  say(badge, isLost ? "reconnecting" : "live");
 }
