@@ -56,4 +56,4 @@ def _days(rows: Sequence[Spent], now: datetime) -> list[Facet]:
             local = there(row.hour)
             assert isinstance(local, datetime)
             found.setdefault(local.date(), set()).add(row.memory_id)
-    return [(f"{day:%Y-%m-%d}", len(found[day]), "") for day in sorted(found, reverse=True)]
+    return [(day.isoformat(), len(found[day]), "") for day in sorted(found, reverse=True)]
