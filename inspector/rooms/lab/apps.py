@@ -29,9 +29,8 @@ class Lab(room.SiteRoom):
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming
-        from inspector.rooms.lab.writes import forget_old_figures
 
-        vacuuming.connect(forget_old_figures, dispatch_uid="inspector.rooms.lab.figures")
+        vacuuming.connect(_forget_old_figures, dispatch_uid="inspector.rooms.lab.figures")
 
     def parts(self, view: ConversationState) -> Iterable[room.Part]:
         from inspector.rooms.lab.parts import parts
@@ -62,3 +61,9 @@ class Lab(room.SiteRoom):
         from inspector.rooms.lab.models import Figures
 
         Figures.objects.filter(memory_id=erased.memory_id).delete()
+
+
+def _forget_old_figures(**_: object) -> None:
+    from inspector.rooms.lab.writes import forget_old_figures
+
+    forget_old_figures()

@@ -94,7 +94,7 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
         return Figures(is_unreadable=True)
 
 
-def forget_old_figures(**_: object) -> None:
+def forget_old_figures() -> None:
     """Delete the figures of old questions, and all but the newest questions."""
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))

@@ -24,9 +24,8 @@ class Simulation(room.SiteRoom):
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming
-        from inspector.rooms.simulation.trials import forget_old_trials
 
-        vacuuming.connect(forget_old_trials, dispatch_uid="inspector.rooms.simulation.trials")
+        vacuuming.connect(_forget_old_trials, dispatch_uid="inspector.rooms.simulation.trials")
 
     def erasing(self, erased: Erased) -> None:
         from inspector.rooms.simulation.models import Trial
@@ -42,3 +41,9 @@ class Simulation(room.SiteRoom):
         from inspector.rooms.simulation.shown import parts
 
         return parts(view)
+
+
+def _forget_old_trials(**_: object) -> None:
+    from inspector.rooms.simulation.trials import forget_old_trials
+
+    forget_old_trials()

@@ -89,7 +89,7 @@ def keep_trial(
     return row.key
 
 
-def forget_old_trials(**_: object) -> None:
+def forget_old_trials() -> None:
     """Delete the trials that nobody has tried for some weeks."""
     Trial.objects.filter(tried_at__lt=timezone.now() - KEPT_FOR).delete()
 
