@@ -8,15 +8,16 @@ asks for. Whether memory had lost it is not known here: a replay or the ledger s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, text_of
-from chatmemory.recall.asked import Given, answers_openly, asks_for
+from chatmemory.recall.asked import AllGiven, Given, answers_openly, asks_for
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
 from chatmemory.recall.phrases import Request, question_in, requests_in
 from chatmemory.recall.reminded import Reminded
 from chatmemory.recall.sessions import is_by_program
-from chatmemory.recall.user_texts import Said, UserText, place_in
+from chatmemory.recall.user_texts import Said, UserText
 from chatmemory.recall.value_search import Search
 from chatmemory.recall.values import Value, codes_in, longest_first, words_in
 
@@ -81,21 +82,21 @@ class _Rules:
     def phrases(self) -> list[Value]:
         return self._reminded.phrases()
 
-    def by_kind(self, value: Value, given: Sequence[Given]) -> Answer:
+    def by_kind(self, value: Value, given: Iterable[Given]) -> Answer:
         """Return a value with whether it is of a requested kind, and bound to a reminder."""
         is_requested = any(asks_for(each, value, self._text, given) for each in self._requests)
         is_answer = bool(self._requests)
         return Answer(value, is_requested, self._reminded.binds(value, given, is_answer=is_answer))
 
-    def openly(self, value: Value, given: Sequence[Given]) -> Answer:
+    def openly(self, value: Value, given: Iterable[Given]) -> Answer:
         """Return a value with whether it answers a question that names no kind."""
         question = self._question
         is_requested = question is not None and answers_openly(question, value, self._text, given)
         return Answer(value, is_requested, self._reminded.tells(value))
 
-    def as_phrase(self, value: Value, given: Sequence[Given]) -> Answer:
+    def as_phrase(self, value: Value, given: Iterable[Given]) -> Answer:
         """Return words with whether a reminder binds them."""
-        return Answer(value, is_reminded=bool(given) and self._reminded.tells(value))
+        return Answer(value, is_reminded=self._reminded.tells(value))
 
 
 class _Reader:
@@ -105,15 +106,15 @@ class _Reader:
         self._messages, self._words = messages, words
         self._said = Said()
         self._requests: dict[int, list[Request]] = {}
+        self._asked: dict[int, frozenset[str]] = {}
 
     def read(self, position: int) -> list[Answer]:
         text = UserText(text_of(self._messages[position]), self._words.reminders)
-        codes = codes_in(text.text)
         rules = _Rules(text, self._text_before(position), self.requests_before(position))
-        values = [*codes, *words_in(text.plain)] if rules.take_words else codes
+        values = [*text.codes, *words_in(text.plain)] if rules.take_words else text.codes
         known = self._known(position, longest_first(values))
         found = [*_answers(rules, known, self._known(position, rules.phrases()))]
-        self._said.add(position, text, codes)
+        self._said.add(position, text)
         return found
 
     def requests_before(self, position: int) -> list[Request]:
@@ -132,20 +133,25 @@ class _Reader:
         """Return the values that earlier texts hold, and that the assistant has not just named, the
         longest first.
         """
-        held = {value: at for value in values if (at := self._said.holding(value))}
+        held = [value for value in dict.fromkeys(values) if self._said.has(value)]
         offered = Search(held).found_in(self._text_before(position)) if held else ()
         new = longest_first(value for value in held if value.name not in offered)
-        return [(value, [*self._given(value, held[value])]) for value in new]
+        return [(value, AllGiven(partial(self._given, value))) for value in new]
 
-    def _given(self, value: Value, at: Iterable[int]) -> Iterator[Given]:
-        """Yield the earlier texts with a value, at these positions."""
-        for position in at:
-            text = self._said.texts[position]
-            asked = _NO_KINDS.union(*(each.kinds for each in self.requests_before(position)))
-            yield Given(text, place_in(text, value), asked)
+    def _given(self, value: Value) -> Iterator[Given]:
+        """Yield the earlier texts with a value."""
+        for position in self._said.holding(value):
+            yield Given(self._said.texts[position], value, self._asked_before(position))
+
+    def _asked_before(self, position: int) -> frozenset[str]:
+        """Return the kinds for which the assistant asks directly before a position."""
+        if position not in self._asked:
+            kinds = (each.kinds for each in self.requests_before(position))
+            self._asked[position] = _NO_KINDS.union(*kinds)
+        return self._asked[position]
 
 
-_Known = tuple[Value, Sequence[Given]]
+_Known = tuple[Value, Iterable[Given]]
 
 
 def _answers(rules: _Rules, known: Sequence[_Known], phrases: Sequence[_Known]) -> Iterator[Answer]:

@@ -7,8 +7,9 @@ only a text is an answer that has nothing but one value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.phrases import (
@@ -20,7 +21,7 @@ from chatmemory.recall.phrases import (
     fillers,
     shapes_of,
 )
-from chatmemory.recall.user_texts import UserText, is_inside
+from chatmemory.recall.user_texts import UserText, is_inside, place_in
 from chatmemory.recall.values import Value, is_amount, signs_of
 
 _LONG_NOUN = 5  # letters of a word that is hardly a verb or a filler
@@ -48,21 +49,40 @@ _NATURAL = {"mail": frozenset({"email"}), "link": frozenset({"url"}), "date": fr
 _NO_KINDS: frozenset[str] = frozenset()
 
 
-class Given(NamedTuple):
+@dataclass(eq=False)
+class Given:
     """An earlier text of the user with a value, which is at `place`. `asked` are the kinds for
     which the assistant had asked directly before it.
     """
 
     text: UserText
-    place: tuple[int, int]
+    value: Value
     asked: frozenset[str]
+
+    @cached_property
+    def place(self) -> tuple[int, int]:
+        return place_in(self.text, self.value)
 
     @property
     def kinds(self) -> frozenset[str]:
         return self.text.kinds_of(*self.place)
 
 
-def asks_for(request: Request, value: Value, text: UserText, given: Sequence[Given]) -> bool:
+class AllGiven(Iterable[Given]):
+    """The earlier texts with a value, which are found when a rule first asks for them."""
+
+    def __init__(self, find: Callable[[], Iterable[Given]]) -> None:
+        self._find = find
+
+    @cached_property
+    def _found(self) -> list[Given]:
+        return [*self._find()]
+
+    def __iter__(self) -> Iterator[Given]:
+        return iter(self._found)
+
+
+def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Given]) -> bool:
     """Return whether a request asks for a value of a text, which earlier texts gave for the kind
     that is asked for.
     """
@@ -90,7 +110,7 @@ def asks_for(request: Request, value: Value, text: UserText, given: Sequence[Giv
 
 
 def answers_openly(
-    question: Question, value: Value, text: UserText, given: Sequence[Given]
+    question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
     """Return whether a text, or its first clause, answers a question with nothing but a value that
     nobody says by chance, and that is of no other kind than the one that the question names.

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from chatmemory.data_files import toml_beside
@@ -234,6 +235,7 @@ class Language:
     asking: re.Pattern[str]
     between: frozenset[str]
     until: re.Pattern[str]
+    reminders: re.Pattern[str]
     fillers: frozenset[str]
 
     @classmethod
@@ -257,6 +259,7 @@ class Language:
             _any_of(name, data["asking"]),
             frozenset(map(folded, data["between"])),
             _any_of(name, data["until"]),
+            _any_of(name, map(_written, chain(data["reminders"], data["rhetorical"]))),
             frozenset(map(folded, data["fillers"].split())),
         )
 
@@ -375,9 +378,9 @@ class Phrases:
         return self.all if HAS_CJK.search(text) else self.with_spaces
 
 
-def _in_all_languages(*parts: str, own: Iterable[str] = (), behind: str = _NO_LETTER) -> Phrases:
-    """Return the phrases of parts of phrases.toml, and the project's `own`. `behind` must follow
-    each of them, in languages with spaces.
+def _in_all_languages(*parts: str, behind: str = _NO_LETTER) -> Phrases:
+    """Return the phrases of parts of phrases.toml. `behind` must follow each of them, in languages
+    with spaces.
     """
     words: list[str] = []
     signs: list[str] = []
@@ -385,7 +388,6 @@ def _in_all_languages(*parts: str, own: Iterable[str] = (), behind: str = _NO_LE
         found = signs if name in _WITHOUT_SPACES else words
         data = _data()[name]
         found += [_written(each) for part in parts for each in data.get(part, ())]
-    words += [re.escape(folded(each)) for each in own]
     with_spaces = rf"(?<![^\W_])(?:{_either(words)}){behind}"
     patterns = (with_spaces, f"{with_spaces}|{_either(signs)}")
     return Phrases(*(declared_pattern(each, family="phrases") for each in patterns))
@@ -394,12 +396,6 @@ def _in_all_languages(*parts: str, own: Iterable[str] = (), behind: str = _NO_LE
 def _written(phrase: str | Sequence[str]) -> str:
     """Return the pattern of a phrase, which may have an example."""
     return phrase if isinstance(phrase, str) else phrase[0]
-
-
-@cache
-def reminders(own: tuple[str, ...] = ()) -> Phrases:
-    """Return all reminders, and the project's `own`."""
-    return _in_all_languages("reminders", "rhetorical", own=own)
 
 
 @cache
@@ -445,10 +441,11 @@ def introductions_behind() -> Phrases:
 
 
 @cache
-def _own_requests(phrases: tuple[str, ...]) -> re.Pattern[str]:
+def _own(phrases: tuple[str, ...]) -> re.Pattern[str]:
     return _any_of("", (re.escape(folded(each)) for each in phrases))
 
 
+@lru_cache(maxsize=64)
 def spoken_in(text: str) -> Sequence[Language]:
     """Return the languages in which a folded text may be written.
 
@@ -463,7 +460,20 @@ def spoken_in(text: str) -> Sequence[Language]:
         if each.name not in _WITHOUT_SPACES
     }
     most = max(counts.values())
-    return [each for each, count in counts.items() if most < _TELLING or 2 * count >= most]
+    return tuple(each for each, count in counts.items() if most < _TELLING or 2 * count >= most)
+
+
+def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
+    """Return where a folded text reminds of something in its languages, in order; `own` are phrases
+    of the project.
+    """
+    patterns = [*(each.reminders for each in spoken_in(text)), _own(own)]
+    spans = [found.span() for each in patterns for found in each.finditer(text)]
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=itemgetter(0)):
+        if not found or start >= found[-1][1]:
+            found.append((start, end))
+    return found
 
 
 def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
@@ -471,7 +481,7 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
     found: list[Request] = []
     is_listing = False
     whole = folded(text)
-    spoken, phrases = spoken_in(whole), _own_requests(own)
+    spoken, phrases = spoken_in(whole), _own(own)
     for sentence in sentences_of(whole):
         read = sentence[:_LONGEST_SENTENCE]
         words = frozenset(_WORD.findall(read))

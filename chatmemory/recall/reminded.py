@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.asked import Given
@@ -40,7 +40,7 @@ class Reminded:
         parts = dict.fromkeys([*self._parts, *short])
         return [each for part in parts for each in _phrases_in(self._text.plain, *part)]
 
-    def binds(self, value: Value, given: Sequence[Given], *, is_answer: bool) -> bool:
+    def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
         """Return whether the text reminds the assistant of a value. An answer is the whole text.
 
         A short number has the same word beside it as before, or a noun of the same kind, as in
@@ -59,7 +59,7 @@ class Reminded:
         is_here = any(start <= value.start and value.end <= end for start, end in self._parts)
         return is_here or (bool(self._parts) and self._text.stands_alone(*value.place))
 
-    def _is_alike(self, value: Value, given: Sequence[Given]) -> bool:
+    def _is_alike(self, value: Value, given: Iterable[Given]) -> bool:
         own = self._text.kinds_of(*value.place)
         beside = self._text.words_beside(*value.place)
         return any(

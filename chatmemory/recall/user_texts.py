@@ -23,12 +23,19 @@ from chatmemory.recall.phrases import (
     introductions_behind,
     narrow,
     refusals,
-    reminders,
+    reminders_in,
     reported,
     sign_fillers,
 )
 from chatmemory.recall.value_search import Searched, stem_of
-from chatmemory.recall.values import UNITS, Value, values_in
+from chatmemory.recall.values import (
+    UNITS,
+    Value,
+    addresses_in,
+    codes_in,
+    longest_first,
+    names_like,
+)
 
 _NEAR = 40  # signs before a value in which nouns name its kind
 _BEHIND = 32  # the same behind it
@@ -68,8 +75,8 @@ class UserText:
     @cached_property
     def reminders(self) -> list[tuple[int, int]]:
         """Where the text reminds the assistant that something was given."""
-        found = reminders(self._own_reminders).finditer(self.lowered)
-        return [(self.places[each.start()], self.places[each.end()]) for each in found]
+        found = reminders_in(self.lowered, self._own_reminders)
+        return [(self.places[start], self.places[end]) for start, end in found]
 
     @cached_property
     def plain(self) -> str:
@@ -77,9 +84,21 @@ class UserText:
         return _without(self.text, self.reminders)
 
     @cached_property
-    def values(self) -> list[Value]:
-        """Everything in the text that may be the value of an answer, the longest first."""
-        return values_in(self.text)
+    def codes(self) -> list[Value]:
+        return codes_in(self.text)
+
+    @cached_property
+    def _addresses(self) -> list[Value]:
+        return addresses_in(self.text)
+
+    def same_as(self, value: Value) -> Value | None:
+        """Return the longest value of the text that is the same as one of another text."""
+        if value.shape == "words":
+            known = names_like(self.text, value) if self.searched.has_words_of(value) else []
+        else:
+            known = self._addresses if value.shape == "place" else self.codes
+        same = [each for each in known if each.name == value.name]
+        return next(iter(longest_first(same)), None)
 
     @cached_property
     def searched(self) -> Searched:
@@ -236,24 +255,25 @@ class Said:
         self.texts: dict[int, UserText] = {}
         self._cut: dict[int, frozenset[str]] = {}  # names of parts of longer codes
 
-    def add(self, position: int, text: UserText, values: Sequence[Value]) -> None:
+    def add(self, position: int, text: UserText) -> None:
         self.texts[position] = text
-        whole = {each.name for each in values if not each.is_cut}
-        self._cut[position] = frozenset({each.name for each in values} - whole)
-        for anchor in {*_anchors(text.lowered), *(_anchor(each) for each in values)}:
+        whole = {each.name for each in text.codes if not each.is_cut}
+        self._cut[position] = frozenset({each.name for each in text.codes} - whole)
+        for anchor in {*_anchors(text.lowered), *map(_anchor, text.codes)}:
             self._at[anchor].append(position)
 
-    def holding(self, value: Value) -> list[int]:
-        """Return the latest positions whose texts hold a value. A part that two longer codes share
+    def has(self, value: Value) -> bool:
+        """Return whether one of the latest texts holds a value."""
+        return next(self.holding(value), None) is not None
+
+    def holding(self, value: Value) -> Iterator[int]:
+        """Yield the latest positions whose texts hold a value. A part that two longer codes share
         is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
         """
-        known = self._at.get(_anchor(value), [])
-        return [
-            each
-            for each in known[-_LATEST:]
-            if self.texts[each].searched.holds(value)
-            and not (value.is_cut and value.name in self._cut[each])
-        ]
+        for position in self._at.get(_anchor(value), [])[-_LATEST:]:
+            is_cut = value.is_cut and value.name in self._cut[position]
+            if not is_cut and self.texts[position].searched.holds(value):
+                yield position
 
 
 def _anchors(lowered: str) -> Iterator[str]:
@@ -295,10 +315,8 @@ def place_in(text: UserText, value: Value) -> tuple[int, int]:
     start = text.text.find(value.text)
     if start >= 0:
         return start, start + len(value.text)
-    same = (each for each in text.values if each.name == value.name)
-    found = next(same, None)
-    if found is not None:
-        return found.start, found.end
+    if same := text.same_as(value):
+        return same.place
     first = text.lowered.find(value.key.split()[0]) if value.key else len(text.lowered)
     place = text.places[first] if 0 <= first < len(text.places) else len(text.text)
     return place, place

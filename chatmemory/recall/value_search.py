@@ -6,23 +6,29 @@ grouping of digits do not matter, nor do the ending of a plural and a unit behin
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import compress, count, pairwise
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.days import days_in
 from chatmemory.recall.phrases import CJK, HAS_CJK, folded
-from chatmemory.recall.values import UNIT, Value, signs_of
+from chatmemory.recall.values import UNIT, Value, signs_in, signs_of
 
 MOST_VALUES = 200  # of a conversation; texts are searched for all of them
-_BETWEEN_WORDS = 2  # words that may stand between two words of an address
-_BETWEEN_SIGNS = r"[ \u00a0\-‐–./()_:,+#]{0,2}"
-_SIGN = rf"[^\W_{CJK}]"  # of a language with spaces
-_BEHIND = r"(?![0-9a-z])(?![\-_.@+:][0-9a-z])"
+_MOST_BETWEEN = 2  # words that may stand between two words of an address
 _ENDINGS = "ens"  # letters of the endings of plurals and cases
-_SHORTEST_STEM = 6
+_LONGEST_ENDING, _SHORTEST_STEM = 4, 6
 _WORD = declared_pattern(r"[^\W_]+")
+_WORD_OF_LETTERS = declared_pattern(rf"[^\W_{CJK}]+")  # of a language with spaces
+_BETWEEN_WORDS = declared_pattern(r"[\W_]{1,3}")
+_CODE = declared_pattern(r"[^\W_]++(?:[ \u00a0\-‐–./()_:,+#]{1,2}[^\W_]++)*+")
+_BEFORE_CODE = declared_pattern(r"(?<![0-9a-z])(?<![0-9a-z][\-_.@+])")
+_BEHIND = r"(?![0-9a-z])(?![\-_.@+:][0-9a-z])"
+_BEHIND_CODE = declared_pattern(_BEHIND)
+_BEHIND_NUMBER = declared_pattern(rf"{_BEHIND}|(?={UNIT}(?![0-9a-z]))")
+_BEFORE_ADDRESS = declared_pattern(r"(?<![0-9a-z_.+\-@])|(?<=www\.)")
+_BEHIND_ADDRESS = declared_pattern(r"(?![0-9a-z_@]|[.\-][0-9a-z])")
 
 
 class Search:
@@ -53,7 +59,11 @@ class Search:
 
 
 class Searched:
-    """A text in which many values are looked for, one after the other."""
+    """A text in which many values are looked for, one after the other.
+
+    Values are compared with the words and the signs of the text: a pattern for each value would
+    take longer to compile than to search.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -64,11 +74,30 @@ class Searched:
 
     @cached_property
     def signs(self) -> str:
-        return signs_of(self.lowered)
+        return signs_in(self.lowered)
 
     @cached_property
     def days(self) -> set[str]:
         return {each.key for each in days_in(self._text)}
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Where the signs are in the lowered text."""
+        return [*compress(count(), map(str.isalnum, self.lowered))]
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return _WORD.findall(self.lowered)
+
+    @cached_property
+    def _spelled(self) -> list[tuple[str, int, int]]:
+        """The words of languages with spaces, each with its place."""
+        return [(each[0], *each.span()) for each in _WORD_OF_LETTERS.finditer(self.lowered)]
+
+    @cached_property
+    def _begins(self) -> dict[int, int]:
+        """The numbers of these words by where they begin."""
+        return {start: number for number, (_, start, _) in enumerate(self._spelled)}
 
     def holds(self, value: Value) -> bool:
         """Return whether the text holds a value."""
@@ -76,19 +105,83 @@ class Searched:
             return False
         if value.shape == "date":
             return value.key in self.days
-        return _holds(value, self.lowered, self.signs)
+        if value.shape in ("mail", "link"):
+            return self._has_address(value.key)
+        if value.shape == "place":
+            return self._has_place(value.key.split())
+        if HAS_CJK.search(value.key):
+            return _signs(value) in self.signs
+        return self._has_code(value.key) if value.shape == "code" else self._has_words(value.key)
 
+    def has_words_of(self, value: Value) -> bool:
+        """Return whether the text has the words of a value, whatever stands between them."""
+        return f" {value.key} " in self._spaced
 
-def _holds(value: Value, lowered: str, signs: str) -> bool:
-    if value.shape == "place":
-        words = value.key.split()
-        return all(word in lowered for word in words) and _has_words(lowered, words)
-    if value.shape == "words" and not HAS_CJK.search(value.key):
-        if not all(stem_of(word) in lowered for word in value.key.split()):
-            return False
-    elif _signs(value) not in signs:
+    @cached_property
+    def _spaced(self) -> str:
+        return f" {' '.join(self._words)} "
+
+    def _has_address(self, key: str) -> bool:
+        return any(
+            _BEFORE_ADDRESS.match(self.lowered, at)
+            and _BEHIND_ADDRESS.match(self.lowered, at + len(key))
+            for at in _found(key, self.lowered)
+        )
+
+    def _has_code(self, key: str) -> bool:
+        """Return whether the signs of a code stand together, not as a part of a longer one."""
+        behind = _BEHIND_NUMBER if key.isdecimal() else _BEHIND_CODE
+        for at in _found(key, self.signs):
+            start, end = self._places[at], self._places[at + len(key) - 1] + 1
+            is_whole = _BEFORE_CODE.match(self.lowered, start) and behind.match(self.lowered, end)
+            if is_whole and _CODE.fullmatch(self.lowered, start, end):
+                return True
         return False
-    return _pattern(value.shape, value.key).search(lowered) is not None
+
+    def _has_words(self, key: str) -> bool:
+        """Return whether words follow each other directly, with any endings of plurals and
+        cases.
+        """
+        words, stems = key.split(" "), [*map(stem_of, key.split(" "))]
+        return all(stem in self.lowered for stem in stems) and any(
+            self._follow_at(self._begins[at], words)
+            for at in _found(stems[0], self.lowered)
+            if at in self._begins
+        )
+
+    def _follow_at(self, number: int, words: Sequence[str]) -> bool:
+        here = self._spelled[number : number + len(words)]
+        return (
+            len(here) == len(words)
+            and all(
+                _is_inflected(said, word) for (said, _, _), word in zip(here, words, strict=True)
+            )
+            and all(
+                _BETWEEN_WORDS.fullmatch(self.lowered, end, start)
+                for (_, _, end), (_, start, _) in pairwise(here)
+            )
+        )
+
+    def _has_place(self, words: Sequence[str]) -> bool:
+        """Return whether the text has the words of an address in order, with at most two others
+        between them.
+        """
+        if not all(word in self.lowered for word in words):
+            return False
+        if any(map(HAS_CJK.search, words)):
+            return "".join(words) in self.signs
+        return any(
+            word == words[0] and _follow(self._words, start + 1, words[1:])
+            for start, word in enumerate(self._words)
+        )
+
+
+def _found(part: str, text: str) -> Iterator[int]:
+    """Yield where a text has a part."""
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
 
 
 def _signs(value: Value) -> str:
@@ -101,47 +194,13 @@ def _without_others(key: str) -> str:
     return signs_of(key)
 
 
-def _has_words(lowered: str, words: Sequence[str]) -> bool:
-    """Return whether a text has the words of an address in order, with at most two others between
-    them.
-    """
-    if any(map(HAS_CJK.search, words)):
-        return _pattern("words", " ".join(words)).search(lowered) is not None
-    said = _WORD.findall(lowered)
-    return any(
-        word == words[0] and _follow(said, start + 1, words[1:]) for start, word in enumerate(said)
-    )
-
-
 def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
     for word in words:
-        near = said[at : at + _BETWEEN_WORDS + 1]
+        near = said[at : at + _MOST_BETWEEN + 1]
         if word not in near:
             return False
         at += near.index(word) + 1
     return True
-
-
-@lru_cache(maxsize=1024)
-def _pattern(shape: str, key: str) -> re.Pattern[str]:
-    """Return the pattern that finds a value in a folded text. Its first sign stands before the test
-    of what is before it, for which a search is fast.
-    """
-    first, rest = re.escape(key[:1]), key[1:]
-    if HAS_CJK.search(key):
-        pattern = r"[\W_]*".join(map(re.escape, key.replace(" ", "")))
-    elif shape == "code":
-        before = rf"{first}(?<![0-9a-z]{first})(?<![0-9a-z][\-_.@+]{first})"
-        behind = rf"(?:{_BEHIND}|(?={UNIT}(?![0-9a-z])))" if key.isdecimal() else _BEHIND
-        pattern = before + _BETWEEN_SIGNS.join(["", *rest]) + behind
-    elif shape in ("mail", "link"):
-        begins = rf"{first}(?:(?<![0-9a-z_.+\-@]{first})|(?<=www\.{first}))"
-        pattern = rf"{begins}{re.escape(rest)}(?![0-9a-z_@]|[.\-][0-9a-z])"
-    else:
-        begin, *others = key.split(" ")
-        words = r"[\W_]{1,3}".join([_inflected(begin)[len(first) :], *map(_inflected, others)])
-        pattern = f"{first}(?<!{_SIGN}{first}){words}(?!{_SIGN})"
-    return declared_pattern(pattern, family="a value")
 
 
 @lru_cache(maxsize=4096)
@@ -151,7 +210,14 @@ def stem_of(word: str) -> str:
     return stem if len(stem) >= _SHORTEST_STEM else word
 
 
-def _inflected(word: str) -> str:
+def _is_inflected(said: str, word: str) -> bool:
+    """Return whether a word is the same as another one, or, if that is long, but for the ending of
+    a plural or a case.
+    """
+    if said == word:
+        return True
     stem = stem_of(word)
-    is_long = len(stem) >= _SHORTEST_STEM and stem.isalpha()
-    return re.escape(stem) + f"[{_ENDINGS}]{{0,4}}" if is_long else re.escape(word)
+    if len(stem) < _SHORTEST_STEM or not said.startswith(stem) or not stem.isalpha():
+        return False
+    ending = said[len(stem) :]
+    return len(ending) <= _LONGEST_ENDING and not ending.strip(_ENDINGS)

@@ -101,7 +101,12 @@ class Value(NamedTuple):
 
 def signs_of(text: str) -> str:
     """Return the letters and digits of a text, in small letters without accents."""
-    return _NOT_SIGNS.sub("", folded(text))
+    return signs_in(folded(text))
+
+
+def signs_in(lowered: str) -> str:
+    """Return the letters and digits of a folded text."""
+    return _NOT_SIGNS.sub("", lowered)
 
 
 # Values of a message
@@ -132,8 +137,16 @@ def codes_in(text: str) -> list[Value]:
 
 def words_in(text: str) -> list[Value]:
     """Return the words of a message that may be a name, a whole short answer or an address."""
-    text = narrow(text)
-    return [*_words(text), *_places(text)]
+    return [*_words(narrow(text)), *addresses_in(text)]
+
+
+def names_like(text: str, value: Value) -> list[Value]:
+    """Return the names and short answers in a text that have the key of a value."""
+    return [each for each in _words(narrow(text), value.key) if each.key == value.key]
+
+
+def addresses_in(text: str) -> list[Value]:
+    return [*_places(narrow(text))]
 
 
 def _mails(text: str) -> Iterator[Value]:
@@ -260,15 +273,20 @@ def _dates(text: str) -> Iterator[Value]:
         yield Value(each.start, each.end, text[each.start : each.end], "date", each.key)
 
 
-def _words(text: str) -> Iterator[Value]:
-    parts = [_stripped(text, *span) for span in _clauses(text)]
+def _words(text: str, key: str = "") -> Iterator[Value]:
+    """Yield the words that may be a name or a whole short answer: with a key, only those that may
+    have it.
+    """
+    part = key.partition(" ")[0]
+    clauses = [span for span in _clauses(text) if part in folded(text[slice(*span)])]
+    parts = [_stripped(text, *span) for span in clauses]
     spans = [span for span in parts if span]
     for span in spans:
         yield from _words_at(text, *span, is_whole=len(spans) == 1)
     for span in _behind_introductions(text):
         yield from _words_at(text, *span, is_whole=False)
     for each in _NAME.finditer(text):
-        if name := _stripped(text, *each.span()):
+        if part in folded(each[0]) and (name := _stripped(text, *each.span())):
             yield from _words_at(text, *name, is_whole=False)
 
 
@@ -398,7 +416,7 @@ def _places(text: str) -> Iterator[Value]:
     counted = [each.span() for each in _COUNTED.finditer(text)]
     spans = [whole, *sentences, *parts, *_clauses(text), *counted] if has_digit else []
     for span in dict.fromkeys(spans):
-        stripped = _stripped(text, *span)
+        stripped = _stripped(text, *span) if _DIGIT.search(text, *span) else None
         if stripped is None:
             continue
         written = text[slice(*stripped)]

@@ -20,7 +20,7 @@ from chatmemory.lint import limits, recognition
 from chatmemory.lint.catalog import RULES
 from chatmemory.patterns import DECLARED, Declared
 from chatmemory.reading import history
-from chatmemory.recall import cost, facts, phrases, term_search, values
+from chatmemory.recall import cost, facts, phrases, term_search
 from inspector.rooms.evidence_file import masking
 from inspector.rooms.live import stream
 
@@ -36,7 +36,6 @@ SIZES = [
 
 ALL = [*SHAPES, *(pytest.param(each, marks=pytest.mark.long) for each in MORE)]
 
-CJK = SHAPES["CJK"]
 AnyPattern = re.Pattern[str] | re.Pattern[bytes]
 
 
@@ -69,15 +68,11 @@ def of_facts() -> Iterator[AnyPattern]:
     yield pattern
 
 
-def of_values() -> Iterator[AnyPattern]:
-    shown = ("code", "1a"), ("mail", "a@a.a"), ("link", "a/a"), ("name", "a a"), ("name", CJK)
-    for shape, key in shown:
-        yield values._pattern(shape, key)
-
-
 def of_phrases() -> Iterator[AnyPattern]:
-    found = (phrases.reminders(("as i said",)), phrases.refusals(), phrases.introductions())
-    yield from (each.all for each in (*found, phrases.introductions_behind()))
+    found = phrases.refusals(), phrases.introductions(), phrases.introductions_behind()
+    yield from (each.all for each in found)
+    yield from (each.reminders for each in phrases.languages())
+    yield phrases._own(("as i said",))
     yield phrases.all_nouns()._sign_pattern
 
 
@@ -91,7 +86,6 @@ EXAMPLES: dict[str, Callable[[], Iterator[AnyPattern]]] = {
     "a part of a phrase": lambda: (history._part(each) for each in ("a", "a a", "1-")),
     "a term": lambda: (term_search._alone(each) for each in ("a", "-", "1.1", "a@a")),
     "an answer": lambda: (recognition._pattern(each)[0] for each in answers()),
-    "a value": of_values,
     "facts": of_facts,
     "names of models": of_models,
     "phrases": of_phrases,

@@ -7,7 +7,14 @@ from importlib.resources import files
 
 import pytest
 
-from chatmemory.recall.phrases import LANGUAGES, Request, examples, folded, reminders, requests_in
+from chatmemory.recall.phrases import (
+    LANGUAGES,
+    Request,
+    examples,
+    folded,
+    reminders_in,
+    requests_in,
+)
 
 EXAMPLES = list(examples())
 
@@ -43,13 +50,21 @@ reminding = of("reminders", "rhetorical")
 
 @pytest.mark.parametrize("example", reminding, ids=names(reminding))
 def test_a_reminder(example):
-    assert reminders().search(folded(example[2]))
+    assert reminders_in(folded(example[2]))
+
+
+def test_a_text_reminds_in_its_own_language():
+    assert reminders_in("zoals gezegd, it goes to lyon", ("Zoals gezegd",)) == [(0, 12)]
+    said = "as i said, it is a gift for my brother, and i would like to have it on monday"
+    assert reminders_in(said) == [(0, 9)]
+    assert reminders_in("wie gesagt: lyon") == [(0, 10)]
+    assert reminders_in(f"{said}, wie gesagt") == [(0, 9)]
 
 
 @pytest.mark.parametrize("example", of("controls"), ids=names(of("controls")))
 def test_neither_a_request_nor_a_reminder(example):
     assert not any(each.kinds or each.is_again for each in requests_in(example[2]))
-    assert not reminders().search(folded(example[2]))
+    assert not reminders_in(folded(example[2]))
 
 
 def test_every_language_of_the_file_is_read():

@@ -29,12 +29,18 @@ SAME = [
     ("20 May 2024", "on 2024-05-20"),
     ("田中太郎", "私は田中太郎です"),
     ("09012345678", "電話番号は０９０-1234-5678です"),
+    ("17", "It weighs 17kg."),
+    ("Oakridge Branches", "the Oakridge branch"),
 ]
 OTHERS = [
     ("A-1182", "A-11820 and XA-1182 and A-1182-B"),
     ("149", "149.99"),
     ("anna@example.org", "joanna@example.org"),
     ("Lee", "Leeds"),
+    ("A-1182", "A-11   82"),
+    ("17", "at 17mph"),
+    ("Anna Lee", "Anna. -- Lee"),
+    ("Oakridge Branches", "the Oakridge branching"),
     ("12 rue des Lilas", "12 quai, puis une grande belle rue des Lilas"),
     ("A-1182", ""),
 ]
