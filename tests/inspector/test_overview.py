@@ -485,7 +485,7 @@ def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_clien
     page = operator_client.get("/").text
     cause = page[page.index('class="cause') :]
     assert "repeated in #47" in cause
-    assert "2 new today" in " ".join(cause.split())
+    assert "3 new today" in " ".join(cause.split())
     assert 'href="/lab/?flagged=user_repeated"' in cause
 
 

@@ -139,7 +139,7 @@ def test_prices_can_be_given_by_the_user(page):
     ("query", "words"),
     [
         ("?policy=nonsense", "is not a policy"),
-        ("?policy=token_window:30OO", "the limit of token_window must be a whole number"),
+        ("?policy=token_window:30OO", "limit of token_window must be a whole number"),
         ("?policy=message_window:0", "greater than zero"),
         ("?policy=everything&limit=5&kind=token_window&options=colour=red", "no option"),
         (
