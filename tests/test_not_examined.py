@@ -36,7 +36,18 @@ SAID = [
     UserMessage(f"Well, {FACT}?"),
     AiMessage(f"{FACT} it is."),
 ]
-VALUES = {"step": 5, "memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1, "n": 1}
+VALUES = {
+    "step": 5,
+    "memory_id": "m",
+    "seq": 1,
+    "slug": "x",
+    "token": "x",
+    "key": 1,
+    "n": 1,
+    "place": 1,
+}
+# What opens the folded sections of a conversation, of its last step, its incident and a message
+UNFOLDED = ("open=sums+compare+providers", "incident=1", "msg=1&open=kept+raw+providers")
 # What the tools of agents are asked that want more or less than a conversation
 ASKED: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("doctor", "find_conversations", "recall")},
@@ -58,6 +69,7 @@ def pages() -> Iterator[str]:
         if isinstance(each, URLPattern) and each.name not in ("live", "live-overview", "tokens"):
             known = {name: VALUES[name] for name in each.pattern.converters}
             yield reverse(f"inspector:{each.name}", kwargs=known)
+    yield from (f"/c/m/?{query}" for query in UNFOLDED)
 
 
 def addresses(patterns: Any, before: str = "/") -> Iterator[str]:
@@ -74,9 +86,10 @@ def _value(found: re.Match[str]) -> str:
 
 
 def texts_in(page: str) -> set[str]:
+    """Return the texts between tags, and the items of lists in Markdown, each by itself."""
     page = re.sub(r"<(script|style|template|svg)\b.*?</\1>", "", page, flags=re.DOTALL)
     page = re.sub(r"</?(?:span|a|b|strong|em|code|time|data|small)\b[^>]*>", "", page)
-    return {" ".join(html.unescape(each).split()) for each in re.split(r"<[^>]+>", page)}
+    return {" ".join(html.unescape(each).split()) for each in re.split(r"<[^>]+>|\n(?=- )", page)}
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:

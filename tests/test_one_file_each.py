@@ -27,7 +27,7 @@ def test_a_rule(operator_client, api, monkeypatch):
     create_and_add("calm", MessageWindow(9), [UserMessage("Where is it?")])
     for memory_id in ("m", "calm"):
         services.keep(memory_id)
-    assert "A message that shouts (#1)" in operator_client.get(PAGE).text
+    assert "A message that shouts (#1)" in operator_client.get(f"{PAGE}?open=providers").text
     listed = operator_client.get("/doctor/?rule=shouting").text
     assert f'href="{PAGE}' in listed
     assert "/c/calm/" not in listed

@@ -152,7 +152,7 @@ def test_shares_on_the_page_add_up(db, operator_client):
     demo.load()
     for at in (3, 43, 58):
         words = operator_client.get(f"/c/order-7741/?at={at}").text
-        key = words.partition('<p class="budget__key">')[2].partition("</p>")[0]
+        key = words.partition('<div class="budget__key">')[2].partition("</div>")[0]
         found = re.findall(r"(\d+) %", key.replace("<1 %", "").replace("&lt;1 %", ""))
         assert sum(map(int, found)) == 100, (at, found)
 

@@ -26,7 +26,7 @@ PLACES = [
     ("at=47", "order_7741_keeps_a_1182"),
     ("at=45&find=A-1182", "order_7741_remembers_a_1182"),
     ("at=43&msg=25", "order_7741_costs_no_more_than_everything"),
-    ("", "order_7741_is_accepted"),
+    ("open=providers", "order_7741_is_accepted"),
 ]
 
 
@@ -76,7 +76,7 @@ def test_where_no_test_can_be_copied(order, operator_client):
         assert not [name for name in copied(operator_client, query) if "remembers" in name]
     services.create("free", None)  # the client decides, so nothing can be replayed
     DjangoChatMemoryStore().update_messages("free", [UserMessage("A-1182")])
-    assert "Copy as test" not in operator_client.get("/c/free/?find=A-1182").text
+    assert "Copy as test" not in operator_client.get("/c/free/?find=A-1182&open=providers").text
 
 
 def test_the_page_about_tests_runs_as_it_says(
