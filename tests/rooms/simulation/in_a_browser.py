@@ -29,7 +29,7 @@ def test_from_a_lost_order_number_to_the_limit_in_two_clicks(
 ):
     make_conversation()
     page = open_page("/c/m/", javascript=javascript)
-    page.get_by_role("link", name="Compare").click()
+    page.get_by_role("link", name="Compare", exact=True).click()
     page.locator("#lost").get_by_role("link", name="A-1182").first.click()
     expect(page.locator(".lab__big")).to_have_text("3 messages still hold “A-1182” at #3.")
     page.get_by_role("link", name="One message on").click()
