@@ -256,7 +256,7 @@ class ComparePage:
         policies, ranked = self.found.policies, self._ranked
         recalls, calls = policies[0].recalls, policies[0].prompts.calls
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
-        note = "terms that had left before they were needed; values in calls are not counted"
+        note = "terms that had left before they were needed; values of calls are not counted"
         yield ranked("Facts lost", note, lambda p: len(p.lost))
         if any(each.departures.indexes for each in policies):
             named = "of the lost ones: the index has the term, and not what is true of it"
