@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -27,6 +28,22 @@ def migrated() -> Iterator[str]:
             django.setup()
             call_command("migrate", verbosity=0)
             yield folder
+
+
+def prepare_empty() -> None:
+    """Set up Django with the database of DATABASE_URL, and migrate it. The command ends if it has
+    conversations.
+    """
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    from chatmemory.models import Memory
+
+    call_command("migrate", verbosity=0)
+    if Memory.objects.exists():
+        sys.exit("the database has conversations: give DATABASE_URL of an empty one")
 
 
 @contextmanager

@@ -10,13 +10,14 @@ some days, so that nobody has to repeat a number.
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from unittest.mock import patch
+
+from benchmarks.database import prepare_empty
 
 AGES = 20  # days
 TENANTS = {
@@ -142,18 +143,11 @@ class _Saying:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    import django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-    django.setup()
+    prepare_empty()
     from django.core.management import call_command
 
-    from chatmemory.models import Memory
     from inspector.rooms.doctor.choosing import choose_providers
 
-    call_command("migrate", verbosity=0)
-    if Memory.objects.exists():
-        sys.exit("the database has conversations: give DATABASE_URL of an empty one")
     choose_providers("", ["openai", "anthropic"])
     print(f"{fill():,} conversations")
     call_command("keep", once=True)

@@ -10,7 +10,6 @@ three times as long as its rounds, so that all keepers together use a quarter of
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +17,8 @@ from datetime import timedelta
 from functools import partial
 from time import process_time
 from typing import Any
+
+from benchmarks.database import prepare_empty
 
 CONVERSATIONS, AT_ONCE = 100_000, 5_000
 ADDS, ACTIVE, LENGTH = 100, 200, 60
@@ -120,17 +121,7 @@ def derivation() -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    import django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-    django.setup()
-    from django.core.management import call_command
-
-    from chatmemory.models import Memory
-
-    call_command("migrate", verbosity=0)
-    if Memory.objects.exists():
-        sys.exit("the database has conversations: give DATABASE_URL of an empty one")
+    prepare_empty()
     derivation()
     fill(int(arguments[0]) if arguments else CONVERSATIONS)
     strip()

@@ -35,6 +35,7 @@ from chatmemory.recall.values import (
     codes_in,
     longest_first,
     names_like,
+    spans_between,
 )
 
 _NEAR = 40  # signs before a value in which nouns name its kind
@@ -294,11 +295,7 @@ def _anchor(value: Value) -> str:
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for found in _SENTENCE_END.finditer(text):
-        yield start, found.start()
-        start = found.end()
-    yield start, len(text)
+    return spans_between(_SENTENCE_END, text)
 
 
 def is_inside(text: str, part: str) -> bool:

@@ -112,13 +112,6 @@ def signs_in(lowered: str) -> str:
 # Values of a message
 
 
-def values_in(text: str) -> list[Value]:
-    """Return everything in a user's message that may be the value of an answer, the longest
-    first.
-    """
-    return longest_first([*codes_in(text), *words_in(text)])
-
-
 def longest_first(found: Iterable[Value]) -> list[Value]:
     return sorted(found, key=lambda each: (each.start - each.end, each.start))[:MOST_CANDIDATES]
 
@@ -278,7 +271,7 @@ def _words(text: str, key: str = "") -> Iterator[Value]:
     have it.
     """
     part = key.partition(" ")[0]
-    clauses = [span for span in _clauses(text) if part in folded(text[slice(*span)])]
+    clauses = [span for span in spans_between(_CLAUSE, text) if part in folded(text[slice(*span)])]
     parts = [_stripped(text, *span) for span in clauses]
     spans = [span for span in parts if span]
     for span in spans:
@@ -319,9 +312,10 @@ _PARTICLES = frozenset(
 )
 
 
-def _clauses(text: str) -> Iterator[tuple[int, int]]:
+def spans_between(ends: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a text between the matches of a pattern, such as ends of sentences."""
     start = 0
-    for found in _CLAUSE.finditer(text):
+    for found in ends.finditer(text):
         yield start, found.start()
         start = found.end()
     yield start, len(text)
@@ -410,11 +404,13 @@ def _is_sign_of_name(part: str) -> bool:
 def _places(text: str) -> Iterator[Value]:
     """Yield what may be an address: words with a number."""
     has_digit = any(map(str.isdecimal, text))
-    sentences = [*_sentences(text)] if has_digit else []
+    sentences = [*spans_between(_SENTENCE_END, text)] if has_digit else []
     whole = (0, len(text))
     parts = [part for span in (whole, *sentences) for part in _parts_of(text, *span)]
     counted = [each.span() for each in _COUNTED.finditer(text)]
-    spans = [whole, *sentences, *parts, *_clauses(text), *counted] if has_digit else []
+    spans = (
+        [whole, *sentences, *parts, *spans_between(_CLAUSE, text), *counted] if has_digit else []
+    )
     for span in dict.fromkeys(spans):
         stripped = _stripped(text, *span) if _DIGIT.search(text, *span) else None
         if stripped is None:
@@ -424,14 +420,6 @@ def _places(text: str) -> Iterator[Value]:
         has_both = any(map(str.isdecimal, key)) and any(map(str.isalpha, key))
         if has_both and (2 <= len(key.split()) <= _MOST_OF_PLACE or HAS_CJK.search(key)):
             yield Value(*stripped, written, "place", key)
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for found in _SENTENCE_END.finditer(text):
-        yield start, found.start()
-        start = found.end()
-    yield start, len(text)
 
 
 def _parts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

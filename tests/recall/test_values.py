@@ -8,7 +8,7 @@ from chatmemory import AiMessage, MessageWindow, UserMessage
 from chatmemory.recall.answers import Answers
 from chatmemory.recall.incidents import incidents_under
 from chatmemory.recall.value_search import MOST_VALUES, Search, Searched
-from chatmemory.recall.values import values_in
+from chatmemory.recall.values import Value, codes_in, longest_first, words_in
 
 SAME = [
     ("a-1182", "It is A-1182."),
@@ -44,6 +44,10 @@ OTHERS = [
     ("12 rue des Lilas", "12 quai, puis une grande belle rue des Lilas"),
     ("A-1182", ""),
 ]
+
+
+def values_in(text: str) -> list[Value]:
+    return longest_first([*codes_in(text), *words_in(text)])
 
 
 @pytest.mark.parametrize(("value", "text"), SAME)

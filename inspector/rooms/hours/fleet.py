@@ -24,6 +24,7 @@ from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.stored_policies import stored_policy
+from inspector.overview.common import tenant_of
 from inspector.rooms.hours.models import Hour, KeptHours
 
 NO_GROUP = ""
@@ -96,12 +97,6 @@ def _cases(text: str) -> Sequence[Sequence[str]]:
         for each in found
     )
     return found if is_known else ()
-
-
-def tenant_of(memory_id: str) -> str:
-    """Return the beginning of an id up to its first slash or colon, or "" if it has none."""
-    ends = [place for sign in "/:" if (place := memory_id.find(sign)) > 0]
-    return memory_id[: min(ends) + 1] if ends else NO_GROUP
 
 
 @dataclass(frozen=True)
