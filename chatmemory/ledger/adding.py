@@ -1,6 +1,7 @@
-"""Adding messages to a conversation one by one, stored or in a simulation, and counting.
+"""Adds messages to a conversation, stored or in a simulation, and counts their tokens.
 
-Tokens are counted by the conversation's estimator, before the lock, and kept with the message.
+Counting can be slow, so messages are counted before the conversation is locked. Each message object
+remembers its count.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ class _StoredMessage(NamedTuple):
 
 
 def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Add messages under the conversation's policy; return one result per message.
+    """Add messages under the conversation's policy. Returns one result per message.
 
-    A message with a known client id and the same content changes nothing, whatever its attributes;
-    for a redacted message only the type can be compared. Raises PolicyRequired,
-    PolicyUnavailable, EstimatorUnavailable, DuplicateClientId, and OversizedMessage,
-    NoRoomBesidePins and WindowTooLarge with the index of the message.
+    A message with a known client id and the same content changes nothing, even if its attributes
+    differ. A redacted message has no content left, so only its type is compared. Raises
+    PolicyRequired, PolicyUnavailable, EstimatorUnavailable and DuplicateClientId. OversizedMessage,
+    NoRoomBesidePins and WindowTooLarge name the index of the message.
     """
     policy = required_policy(recorder.memory.id, recorder.policy)
     known = _stored_messages(recorder.memory, messages)
@@ -97,7 +98,11 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
 
 
 def admitted(recorder: Recorder, arrival: Entry, policy: Policy) -> Transition:
-    """Return the transition of an add. If there is no room beside the index, the index leaves."""
+    """Return the transition that adds a message.
+
+    If pinned messages and the index message leave no room, the index message (the list of evicted
+    terms) is evicted first.
+    """
     try:
         return admit(recorder.window, arrival, policy)
     except NoRoomBesidePins:
@@ -107,17 +112,19 @@ def admitted(recorder: Recorder, arrival: Entry, policy: Policy) -> Transition:
 
 
 def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
-    """Clear old tool results, as a step, if the window has no room for an arrival beside them."""
+    """Replace old tool results by placeholders if the window has no room for a new message
+    otherwise. The replacement is a step of its own.
+    """
     estimator = estimator_for(policy.estimator)
     count = partial(count_tokens, estimator)
     recorder.record(clear_for(recorder.window, arrival, policy, count))
 
 
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Add each message of another conversation's history to this conversation.
+    """Copy messages from another conversation's history into this conversation.
 
-    An add of a message that equals the system message in force would be ignored. In the other
-    conversation, memory was cleared or set before this message, so memory is cleared here, too.
+    An added system message equal to the current one is ignored. The source has the message twice
+    only because its memory was cleared or replaced in between, so memory is cleared here, too.
     """
     results = []
     for message in messages:
@@ -132,10 +139,11 @@ def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[Chang
 def add_recorded(
     recorder: Recorder, messages: Sequence[NewMessage], compactions: Mapping[int, Compaction]
 ) -> list[ChangeResult]:
-    """Add messages of a session as its agent saw them; return one result per message.
+    """Add messages of an agent's session, with the windows that the agent saw. Returns one result
+    per message.
 
-    `compactions` are all compactions of the session, by the positions of their summaries. The
-    message at position p has the seq p + 1.
+    `compactions` maps the position of each summary in the session to its compaction. The message at
+    position p gets the seq p + 1.
     """
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
@@ -158,7 +166,7 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
 
 
 def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
-    """Return the transition by which a summary with this text comes into the recorder's window.
+    """Return the transition that puts a summary with this text into the recorder's window.
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
@@ -189,7 +197,11 @@ def _check_length(summary: str) -> None:
 
 
 def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
-    """Return the number of terms that the transition appends to the text of the summary."""
+    """Return how many of the terms the stored summary lists after its text.
+
+    `transition` is the compaction with this summary. Terms are appended in order as long as there
+    is room.
+    """
     arrival = transition.evictions[0].because
     assert arrival is not None
     assert arrival.message is not None
@@ -203,7 +215,9 @@ def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -
 def required_policy(
     memory_id: str, policy: Policy | None, advice: str = "set a policy before adding to it"
 ) -> Policy:
-    """Return a conversation's policy. Raises PolicyRequired if the client decides the window."""
+    """Return the policy. Raises PolicyRequired, with `advice` in its text, if it is None: then the
+    client decides what is in the window.
+    """
     if policy is None:
         raise PolicyRequired(f"the client decides the window of {memory_id!r}: {advice}")
     return policy
@@ -252,7 +266,8 @@ def counter(estimator_name: str) -> Callable[[ChatMessage], int]:
 
 
 def count_all(messages: Iterable[ChatMessage], estimator_name: str) -> None:
-    """Count messages, before anything is locked. Each message keeps its count.
+    """Count the tokens of messages before the conversation is locked. Each message object remembers
+    its count.
 
     Raises UnknownEstimator, UnsupportedMessage.
     """
@@ -262,7 +277,8 @@ def count_all(messages: Iterable[ChatMessage], estimator_name: str) -> None:
 
 
 def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Entry]:
-    """Return entries counted by the conversation's estimator, with the counts of `count_ahead`.
+    """Return the messages as window entries with token counts by the conversation's estimator.
+    Counts that `count_ahead` made are reused.
 
     Raises EstimatorUnavailable.
     """
@@ -274,18 +290,21 @@ def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Ent
 
 
 def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> str | None:
-    """Count messages outside the lock, because counting is slow. Each message keeps its count.
+    """Count the tokens of messages before the conversation is locked, because counting is slow.
+    Each message object remembers its count.
 
     If the policy's estimator changes before the lock is taken, the messages are counted again.
-    Return the name of the conversation's estimator; None for an unknown id.
+    Returns the name of the conversation's estimator; None for an unknown id.
     """
     name, _ = counted_ahead(memory_id, messages)
     return name
 
 
 def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str | None, int]:
-    """Count messages as `count_ahead` does. Return the name of the conversation's estimator, and
-    how many messages its window has; None and 0 for an unknown id.
+    """Count the tokens of messages as `count_ahead` does.
+
+    Returns the name of the conversation's estimator and the number of messages in its window; None
+    and 0 for an unknown id.
     """
     name, count = sql.estimator_and_count(memory_id) or (None, 0)
     count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
@@ -293,17 +312,20 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
 
 
 def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
-    """Return whether counting is faster than a query for the conversation's estimator.
+    """Return whether counting these messages takes less time than a query for the conversation's
+    estimator.
 
-    It is for short texts, if only our own estimators are installed.
+    This is so for short texts, unless the project has installed estimators of its own.
     """
     return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 
 
 @dataclass(frozen=True)
 class Recount:
-    """A window whose messages another estimator counted before the lock. `memory` is the
-    conversation's row at that time.
+    """The messages of a window, counted by a new estimator before the conversation is locked.
+
+    `entries` are the messages with their stored counts; each message object remembers the new
+    count. `memory` is the conversation's row at that time.
     """
 
     memory: Memory
@@ -311,8 +333,10 @@ class Recount:
 
     @classmethod
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
-        """Return a window, counted anew by this estimator. None if the stored counts stay valid
-        because its family is the same, or if there is no such conversation.
+        """Count a conversation's window by this estimator.
+
+        Returns None if the stored counts stay valid because both estimators are of one family, or
+        if there is no such conversation.
         """
         try:
             with one_snapshot():
@@ -326,13 +350,15 @@ class Recount:
         return recount
 
     def put_into(self, recorder: Recorder) -> None:
-        """Put the counted messages into the recorder's window, unless it was changed meanwhile."""
+        """Put the counted messages into the recorder's window, unless the conversation has changed
+        since they were counted.
+        """
         if is_unchanged(recorder.memory, self.memory):
             recorder.window.refill(self.entries)
 
 
 def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = None) -> None:
-    """Count the window by the policy's estimator and put the policy in force."""
+    """Put a policy in force, and count the window by the estimator of the policy."""
     if recount is not None:
         recount.put_into(recorder)
     recorder.window.count_with(family_named(policy.estimator), counter(policy.estimator))
@@ -340,10 +366,11 @@ def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = 
 
 
 def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None:
-    """Remove a policy whose estimator is not installed, so that the client decides.
+    """Remove a policy whose estimator is not installed: from then on, the client decides what is in
+    the window.
 
-    A list from the client is stored even then. The next memory with that estimator puts its policy
-    back in force.
+    This lets a client's list be stored although nobody can count it by that estimator. The next
+    memory with that estimator puts its policy back in force.
     """
     name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):

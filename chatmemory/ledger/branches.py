@@ -1,8 +1,7 @@
-"""Branches: conversations that copied the messages of another one up to a step.
+"""Finds branches: conversations that were saved as a copy of another one, up to a step.
 
-A branch belongs to the conversation that had the source's id when the branch was saved, not to a
-later one with the same id: deleting a conversation leaves its branches, which may be on other
-nodes.
+Deleting a conversation leaves its branches, which may be on other nodes of a cluster. A later
+conversation with the same id does not inherit these branches.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from chatmemory.models import Memory
 
 
 def branches_of(memory_ids: Iterable[str]) -> list[str]:
-    """Return the ids of the branches of some conversations, and of their branches in turn."""
+    """Return the ids of the branches of these conversations, including branches of branches."""
     ids = list(dict.fromkeys(memory_ids))
     rows = Memory.objects.filter(id__in=ids)
     found = sources = dict(rows.values_list("id", "created_at"))
@@ -26,6 +25,8 @@ def branches_of(memory_ids: Iterable[str]) -> list[str]:
 
 
 def source_of(branch: Memory) -> Memory | None:
-    """Return the conversation that a branch was saved from, unless it is deleted."""
+    """Return the conversation that a branch was copied from. None if the source is deleted, or if
+    `branch` is no branch.
+    """
     rows = Memory.objects.filter(pk=branch.branched_from, created_at__lte=branch.created_at)
     return next(iter(rows), None) if branch.branched_from else None

@@ -1,4 +1,4 @@
-"""The results of changes. Stored and simulated changes have the same results."""
+"""Defines the result of a change. Stored and simulated changes have the same kind of result."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def totals_before(
     arrived: Iterable[Entry],
     evicted: Iterable[Eviction],
 ) -> Totals:
-    """Return the totals before a change, with the costs of the policy in force after it.
+    """Return the totals before a change, with costs by the policy in force after the change.
 
-    They are the totals after it, minus the arrivals, plus the evictions.
+    The cost is the cost after the change, minus the arrivals, plus the evictions. It is left out if
+    the policy cannot decide.
     """
     if not can_decide(policy):
         return Totals(before.count, before.tokens)
@@ -32,20 +33,22 @@ def totals_before(
 
 @dataclass(unsafe_hash=True)
 class ChangeResult:
-    """The result of one change of a conversation. `step` is None if nothing was changed.
+    """The result of one change of a conversation. `step` is its number, or None if nothing was
+    changed.
 
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
-    redacted. `arrived` and `evicted` do not contain messages that only changed their position;
-    arrivals up to `last_seq` were known before. `before` and `after` are the totals of the stays;
-    `policy` is the policy in force after the change. An add first trims under `policy_before`,
-    because LangChain4j reads the limit twice. If a message left at once, `pinned` is the part of
-    `after` that pinned messages hold. `passed_pins` is True if pinned messages are older than some
-    that left for want of room. A change `by_client` is a list of a client that decides its memory:
-    no policy decided it, even if one is in force. A stored change of the policy has the policy that
-    it `replaced`, if an earlier step recorded it.
+    redacted. `arrived` and `evicted` do not contain messages that only changed their position. An
+    arrival with a seq up to `last_seq` was in the history before. `before` and `after` are the
+    totals of the window; `policy` is the policy in force after the change. An add first trims under
+    `policy_before`, because LangChain4j reads the limit twice. If an added message left at once,
+    `pinned` are the totals of the pinned messages in `after`. `passed_pins` is True if pinned
+    messages are older than some that left because there was no room. With `by_client`, the change
+    is a list of a client that decides its memory: no policy decided it, even if a policy is in
+    force. `replaced` is the previous policy after a stored change of the policy, if an earlier step
+    recorded it.
 
-    A result is never changed. It is not frozen, as an import makes one of each message, and a
-    frozen one takes four times as long.
+    A result is never changed. The class is not frozen, because an import makes a result for each
+    message, and a frozen class takes four times as long.
     """
 
     kind: str
@@ -65,33 +68,41 @@ class ChangeResult:
 
     @property
     def is_of_draft(self) -> bool:
-        """Whether it is the change of a draft: the seqs of drafts are counted down from -1."""
+        """Whether the change adds a message of a simulation. Simulated messages get the seqs -1, -2
+        and so on.
+        """
         return self.seq is not None and self.seq < 0
 
     def eviction_of(self, seq: int) -> Eviction | None:
-        """Return the eviction of a message, or None if it stayed."""
+        """Return the eviction of a message in this change, or None if the message was not
+        evicted.
+        """
         return next((each for each in self.evicted if each.seq == seq), None)
 
     @cached_property
     def misfit(self) -> Eviction | None:
-        """The eviction of an oversized message in the step that added this message; None without
-        one.
+        """The eviction of a message that was larger than the limit, in the step that added this
+        message; None if there is none.
         """
         return next((each for each in self.evicted if each.misfit), None)
 
     @property
     def clears(self) -> bool:
-        """Whether the change replaces tool results by stubs, so that no message leaves."""
+        """Whether the change replaces tool results by placeholders, so that no message leaves."""
         return self.kind == Change.CLEAR_RESULTS
 
     @property
     def only_replaces(self) -> bool:
-        """Whether each message that left has another one in its place: a stub, or an index."""
+        """Whether each message that left was replaced at its position: a tool result by a
+        placeholder, or an index message by a new one.
+        """
         return self.clears or (self.kind == Change.INDEX and bool(self.arrived))
 
     @property
     def said_count(self) -> int:
-        """The number of messages that are also new in the history."""
+        """The number of arrived messages that are also new in the history, without summaries and
+        other inserted messages.
+        """
         return sum(each.seq > self.last_seq and each.origin == SAID for each in self.arrived)
 
     @property

@@ -1,22 +1,23 @@
-"""The replacement of the window by a whole new list, as a numbered transition.
+"""Turns a client's whole new list into a numbered transition from the current window.
 
-Messages that stay in order keep their stays. The others arrive, return after they had left, or
-move. The stay of a moved message ends with the reason MOVED and a new one begins in the same step,
-so that the order of past windows does not change. Messages that are not in the new list leave with
-the reason SET. A message that returns begins a new stay, and the history does not change.
+A stay is one period of a message in memory. Messages that remain in the same order keep their
+stays. All other messages arrive, return from the history, or move. The stay of a moved message ends
+with the reason MOVED and a new stay begins in the same step, so that the order of past windows does
+not change. Messages that are not in the new list leave with the reason SET. A message that returns
+begins a new stay, and the history does not change.
 
-The window becomes what the list says: that a message is a known one is a guess, which serves the
-history. If a list has other attributes for the message in a place, or none, the stay of that
-message ends (MOVED), and a new stay of the same message begins with the new attributes (see
-`overrides`). A message with open attributes keeps those of the known one, and a redacted message
-stays as it is.
+The window becomes exactly the list. Whether a listed message is one that is already stored can only
+be guessed; the guess decides the history. If the list has other attributes for a known message, or
+none, the stay of that message ends (MOVED). A new stay of the same message begins with the new
+attributes (see `overrides`). A message whose class cannot say whether attributes were left out
+keeps the known ones, and a redacted message stays as it is.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
-of its own changes: if one add explains it, it is that add (see `windows.lists`). The caller of
-`set_messages` means the list as a whole.
+of its own changes: if a single add explains the list, an add is recorded (see `windows.lists`). The
+caller of `set_messages` means the list as a whole.
 
-A message that is inserted gets a rank between those of its neighbours (see `ranks`). If none is
-free between them, the following stays end (MOVED) and begin again with appended ranks.
+An inserted message gets a rank between the ranks of its neighbours (see `numbers.place_ranks`). If
+no rank is free there, the following stays end (MOVED) and begin again with appended ranks.
 """
 
 from __future__ import annotations
@@ -107,10 +108,10 @@ class _DepartedMessage(NamedTuple):
 class Replacement:
     """The replacement of the window `old` by a new list.
 
-    `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
-    arrivals of `transition` are the whole list, and its evictions the messages that the policy
-    trims. `before` and `payloads` are the payloads of both lists; redacted messages have no
-    attributes in them.
+    `by_client` is True for a list of the bare store protocol. The entries of `old` have their
+    messages. The arrivals of `transition` are the whole list, and its evictions are the messages
+    that the policy trims. `before` and `payloads` are the comparable contents of the old and the
+    new list; redacted messages have no attributes there.
     """
 
     old: Sequence[Entry]
@@ -135,9 +136,9 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return the replacement in which the messages that stay keep their pins and tokens.
+        """Return the replacement in which messages that remain keep their pins and token counts.
 
-        A redacted message keeps the tokens of its erased words. The evictions are decided again,
+        A redacted message keeps the count of its erased text. The evictions are decided again,
         because pinned messages do not leave.
         """
         arrivals = self.transition.arrivals
@@ -187,9 +188,10 @@ class Replacement:
         )
 
     def as_add(self, memory: Memory) -> Transition | None:
-        """Return the add that explains a client's list; None if no single add does.
+        """Return the single add that turns the old list into the client's list; None if there is no
+        such add.
 
-        The client's window has no pins. It may drop the attributes of known messages.
+        The client knows no pins. It may drop the attributes of known messages.
         """
         if not self.by_client:
             return None
@@ -202,13 +204,13 @@ class Replacement:
 
     @cached_property
     def has_marked_summary(self) -> bool:
-        """Whether a message at the head of the list is marked as a summary."""
+        """Whether one of the first two messages of the new list is marked as a summary."""
         return any(is_marked(entry.message) for entry in self.transition.arrivals[:2])
 
     def as_compaction(self, memory: Memory) -> Transition | None:
         """Return the compaction that explains a client's list; None if the list has no new summary.
 
-        Messages that the client also appended are not part of it.
+        Messages that the client also appended are not part of the compaction.
         """
         if not self.by_client:
             return None
@@ -229,7 +231,9 @@ class Replacement:
         return align_payloads(self.before, self.payloads, self.by_client)
 
     def is_changed(self, position: int, i: int) -> bool:
-        """Return whether the list has other attributes for a message of the old list."""
+        """Return whether the message at `position` of the new list has other attributes than the
+        message at index `i` of the old list.
+        """
         return self.payloads[position].changes(self.before[i])
 
     @cached_property
@@ -239,7 +243,8 @@ class Replacement:
         return [position for position in range(len(self.payloads)) if position not in matched]
 
     def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
-        """Return the positions whose message may have left earlier, with the possible reasons.
+        """Return the positions of the new list whose message may come back from the history, each
+        with the reasons for which it may have left.
 
         In a list for `set_messages`, these are all unmatched positions. For a client's list, see
         `_returns_after`.
@@ -249,7 +254,7 @@ class Replacement:
         return {j: self._returns_after(j) if self.by_client else ANY for j in self.unmatched}
 
     def numbered(self, memory: Memory, window: Window) -> Transition:
-        """Return the transition with numbers for all messages and stays."""
+        """Return the transition with a number for each new message (seq) and each new stay."""
         returning = returning_messages(memory, self)
         as_they_left = self._as_they_left(returning, window)
         return Numbering(as_they_left, memory, returning).transition()
@@ -271,9 +276,10 @@ class Replacement:
 
     @cached_property
     def last_known(self) -> int:
-        """The last position that matches an entry of the old list; -1 if none does.
+        """The last position of the new list that matches an entry of the old list; -1 if there is
+        none.
 
-        System messages do not count: messages before them may be new, wherever they are.
+        System messages do not count: messages before a system message may be new, wherever it is.
         """
         known = (*self.alignment.kept, *self.alignment.moved)
         return self.last_of(known)
@@ -287,8 +293,10 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Numbering:
-    """The numbers of a list's messages and stays, in a conversation, with the messages of its
-    history that return.
+    """Numbers the messages and stays of a client's list.
+
+    `of` is the list as a replacement of the window. `returning` maps positions of the list to the
+    messages of the history that come back there.
     """
 
     of: Replacement
@@ -296,7 +304,7 @@ class Numbering:
     returning: Mapping[int, Entry]
 
     def transition(self) -> Transition:
-        """Return the transition of the list with these numbers."""
+        """Return the transition to the new list, with these numbers."""
         old, alignment, unnumbered = self.of.old, self.of.alignment, self.of.transition
         entries = self._entries()
         departures = (Eviction(old[i], Reason.SET) for i in alignment.left(len(old)))
@@ -313,11 +321,11 @@ class Numbering:
         )
 
     def origins(self) -> dict[int, str]:
-        """Return the origin of each new message: SAID or SYNTHETIC.
+        """Return the origin of each new message, SAID or SYNTHETIC, by its position in the list.
 
         A conversation grows at its end. An unknown message before the last known one was therefore
-        not said in the conversation, but put in by the client, such as a summary or injected
-        context. It is stored as SYNTHETIC and is not part of the history.
+        not said in the conversation. The client inserted it, such as a summary or injected context.
+        Such a message is stored as SYNTHETIC and is not part of the history.
         """
         is_first, last = self.memory.last_seq == 0, self.of.last_known
         if not self.of.by_client:
@@ -417,8 +425,8 @@ def _payload(message: ChatMessage) -> Payload:
 
 
 def remember_payload(message: ChatMessage) -> None:
-    """Store the payload of a message with the message, so that comparisons of lists do not compute
-    it again.
+    """Compute the comparable content of a message once and keep it in the message object, because
+    lists are compared often.
     """
     if "_payload" not in message.__dict__:
         message.__dict__["_payload"] = _payload(message)
@@ -429,8 +437,8 @@ def _is_system(entry: Entry) -> bool:
 
 
 def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Entry]:
-    """Return the message of the history that returns at each position of a new list, as an entry
-    with its seq, its origin and the overrides of its stay.
+    """Return, by position of the new list, the message of the history that comes back there. Each
+    entry has its seq, its origin and the overrides of its last stay.
 
     Of several equal messages the latest is used first, and each only once. Messages with the same
     attributes are matched before messages with other attributes.

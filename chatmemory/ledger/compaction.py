@@ -1,4 +1,4 @@
-"""The service that puts a summary in the place of messages that are in memory."""
+"""The service that replaces messages in memory by a summary."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def compact(
 
         services.compact("order-7741", "They ask for their parcel.", keep_last=4)
 
-    The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
-    messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
-    terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
-    the step, such as "auto", which a redaction keeps. Raises InvalidValue, InvalidMessage,
-    MessageTooLarge, MemoryNotFound, MessageNotFound (not in memory), NotCompactable,
-    VersionConflict.
+    The summary replaces the messages with the seqs `covering`, or all but the last `keep_last`
+    messages or `keep_tokens` tokens. A tool call stays with its results. Up to `append_terms` exact
+    terms that the summary would lose are appended to its text, if there is room. `trigger` is the
+    note of the step, such as "auto"; a redaction does not erase the note. Raises InvalidValue,
+    InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound (not in memory),
+    NotCompactable, VersionConflict.
     """
     return plan_compaction(
         memory_id,
@@ -58,7 +58,9 @@ def plan_compaction(
     expected_version: int | None = None,
     **options: Unpack[SummaryOptions],
 ) -> Planned[ChangeResult]:
-    """Plan `compact` before anything is locked. Raises its exceptions."""
+    """Prepare a compaction without locking the conversation; the result's `write` stores it. Takes
+    the arguments of `compact` and raises its exceptions.
+    """
     plan, words = SummaryPlan(**options), fact_words()
     storable_messages([summary_message(summary)])
     return planned(
@@ -72,9 +74,12 @@ def plan_compaction(
 
 @dataclass(frozen=True)
 class CompactionPreview:
-    """A preview of a compaction: the messages that leave, the sums, and the exact terms that the
-    summary alone would lose. The first `appended` terms would be appended to it. `beside` is the
-    number of terms that messages which stay mention, too: memory does not lose these.
+    """A preview of a compaction: what would change, and which exact terms would be lost.
+
+    `covered` are the seqs of the messages that leave, and `change` has the totals. `terms` are the
+    exact terms that the summary text does not contain; the first `appended` of them would be
+    appended to it. `beside` is the number of such terms that remaining messages also mention, so
+    that memory keeps them.
     """
 
     covered: tuple[int, ...]

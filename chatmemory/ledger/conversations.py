@@ -33,10 +33,11 @@ def create(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> Memory:
-    """Create an empty conversation without a step.
+    """Create an empty conversation. Its creation is not a step.
 
-    Without a policy it gets the default policy of its id; with None, the client decides its window.
-    Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
+    By default the conversation gets the default policy of its id; with `policy=None`, the client
+    decides what is in the window. Raises MemoryExists, DeletionUnfinished, InvalidValue,
+    PolicyUnavailable.
     """
     check_id(memory_id)
     policy = check_policy(chosen_policy(memory_id, policy))
@@ -48,9 +49,10 @@ def create(
 def created(
     memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
 ) -> Iterator[Recorder]:
-    """Create a conversation, and write the changes of the block at its end.
+    """Create a conversation, yield its recorder, and write the changes that the block records.
 
-    The policy and the labels must be checked, or the labels are an import's own.
+    The caller has checked the policy and the labels; an import may pass labels that users cannot
+    set.
     """
     create = partial(unsaved_memory, memory_id, labels, policy)
     with locked_new(memory_id, create, actor=actor, note=note) as recorder:
@@ -67,13 +69,14 @@ def change(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Memory:
-    """Change the policy, the labels or both, one step each. An equal value makes no step.
+    """Change the policy, the labels or both of a conversation, one step each. An equal value makes
+    no step.
 
-    A lower limit evicts nothing by itself: the messages over it are hidden until the next add
-    evicts them, and a higher limit before that shows them again (LangChain4j trims on reading). The
-    label that identifies an import is kept. A `recount` for the policy may be passed; otherwise it
-    is made here, before the lock. Raises MemoryNotFound, InvalidValue, UnknownEstimator,
-    VersionConflict.
+    A lower limit evicts nothing by itself: the messages over the limit are hidden until the next
+    add evicts them. A higher limit before that add shows them again (LangChain4j trims on reading).
+    The label that identifies an import is kept. `recount` is the window counted by the new policy's
+    estimator; if missing, it is counted here, before the lock. Raises MemoryNotFound, InvalidValue,
+    UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
@@ -89,10 +92,10 @@ def change(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Add a label to some conversations, in short transactions. Conversations that are deleted in
-    between are left out.
+    """Add a label to some conversations, in short transactions. Conversations that are deleted
+    meanwhile are skipped.
 
-    Raises MemoryNotFound, InvalidValue and ImportUnfinished before any is changed.
+    Raises MemoryNotFound, InvalidValue and ImportUnfinished before any conversation is changed.
     """
     sizes = sizes_of(memory_ids)
     for row in Memory.objects.filter(id__in=list(sizes)):

@@ -1,7 +1,8 @@
-"""Default policies of conversations that are created without one, chosen by their ids.
+"""Chooses the policy of a conversation that is created without one, by the prefix of its id.
 
-The project names them in CHATMEMORY["DEFAULT_POLICIES"], and operators on the page. The one with
-the longest prefix applies; if two have the same prefix, the page's applies.
+The project sets default policies in CHATMEMORY["DEFAULT_POLICIES"], and operators set them on the
+policies page. The policy with the longest matching prefix applies. If both sources have the same
+prefix, the page's policy applies.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ Default = Literal["default"]
 
 @dataclass(frozen=True)
 class NamedDefault:
-    """A default policy. `set_by` and `set_at` are empty if it comes from the settings.
+    """The default policy of conversations whose ids begin with `prefix`.
 
-    `is_overridden` is True for a policy of the settings if the page has one for the same prefix.
+    `set_by` (the actor) and `set_at` are empty if the policy comes from the settings.
+    `is_overridden` is True for a policy of the settings if the page has a policy for the same
+    prefix.
     """
 
     prefix: str
@@ -42,7 +45,9 @@ class NamedDefault:
 
 
 def default_policies() -> list[NamedDefault]:
-    """Return all default policies by prefix, the settings' first."""
+    """Return all default policies, sorted by prefix. For the same prefix, the policy of the
+    settings comes before the page's.
+    """
     of_page = list(_of_page(DefaultPolicy.objects.all()))
     overridden = {default.prefix for default in of_page}
     of_settings = (
@@ -53,7 +58,8 @@ def default_policies() -> list[NamedDefault]:
 
 
 def default_policy(memory_id: str) -> Policy | None:
-    """Return the policy of a new conversation with this id, or None if no prefix begins it.
+    """Return the default policy of a new conversation with this id, or None if no configured prefix
+    matches.
 
     Raises InvalidValue unless the id is a string, UnstorableText.
     """
@@ -87,7 +93,9 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
 
 
 def metering_policy(memory_id: str) -> Policy | None:
-    """Return the policy that measures the window of a client and never trims it, or None."""
+    """Return the policy that only measures a window whose messages the client decides, without
+    trimming; None without a default policy.
+    """
     policy = default_policy(memory_id)
     return policy.metering() if can_decide(policy) else None
 
@@ -115,7 +123,8 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
 
 
 def remove_default_policy(prefix: str, actor: str = "") -> None:
-    """Remove a default policy. Conversations keep theirs. A second call changes nothing.
+    """Remove the default policy of a prefix, set on the page. Existing conversations keep their
+    policies. Removing a missing policy changes nothing.
 
     Raises InvalidValue, UnstorableText.
     """

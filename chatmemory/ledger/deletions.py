@@ -1,4 +1,4 @@
-"""The deletions of conversations, from their audit entries."""
+"""Reads the deletions of conversations from their audit entries."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from chatmemory.models import AuditEntry, Memory
 
 
 class Deletion(NamedTuple):
-    """A deletion in an audit entry: the number of the conversation's steps, and the digest of the
-    last step.
+    """What an audit entry says about a deleted conversation: `steps` is its number of steps, and
+    `head` the digest of the last step in hexadecimal.
     """
 
     steps: int | str | None
     head: int | str | None
 
     def covers(self, step: int, head: str) -> bool:
-        """Return whether the deleted conversation may have had this head after this step.
+        """Return whether the deleted conversation may have had this digest after this step.
 
-        The audit entry has only the head after the last step. Nothing is left to compare the head
-        of an earlier step with, so any head of an earlier step is accepted. An entry without a
-        head covers nothing.
+        The audit entry has only the digest of the last step. Nothing is left to compare the digest
+        of an earlier step with, so any is accepted there. An entry without a digest covers nothing.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False
@@ -37,7 +36,9 @@ def deletions(memory_id: str) -> Iterator[Deletion]:
 
 
 def check_hidden(memory_id: str) -> None:
-    """Raise Contradicted for a conversation that is hidden as if its deletion had begun."""
+    """Raise Contradicted if a conversation is marked as being deleted, but no audit entry records
+    the deletion.
+    """
     hidden = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
     for steps, head in hidden.values_list("last_step", "head"):
         if Deletion(steps, stored(head).hex()) not in deletions(memory_id):

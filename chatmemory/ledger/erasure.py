@@ -1,4 +1,4 @@
-"""Erasure of a whole conversation or of one message's text. An audit entry remains."""
+"""Erases a whole conversation, or what is derived from a message's text. An audit entry remains."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SLICE = 1_000
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
     """Delete a conversation with its whole history. This cannot be undone.
 
-    Once the deletion of a long conversation has begun, nobody can read it; its rows are purged in
-    short transactions. Raises InvalidValue, MemoryNotFound, VersionConflict.
+    Once the deletion of a long conversation has begun, nobody can read the conversation. Its rows
+    are removed in short transactions. Raises InvalidValue, MemoryNotFound, VersionConflict.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
@@ -63,10 +63,10 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 
 
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
-    """Delete some conversations, in short transactions. Conversations that are deleted in between
-    are left out.
+    """Delete some conversations, in short transactions. Conversations that somebody else deletes
+    meanwhile are skipped.
 
-    Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
+    Raises InvalidValue, and MemoryNotFound if a conversation does not exist, before any is deleted.
     """
     for part in database.pausing_for_writers(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
         with database.atomic():
@@ -76,7 +76,7 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
 
 def finish_deletions() -> list[str]:
-    """Purge the rows of interrupted deletions, and return the ids of the conversations.
+    """Remove the rows of interrupted deletions. Returns the ids of these conversations.
 
     Deletions without an audit entry are left: see `unaudited_deletions`.
     """
@@ -89,8 +89,9 @@ def finish_deletions() -> list[str]:
 
 
 def unaudited_deletions() -> list[str]:
-    """Return the ids of conversations that are marked as being deleted, but have no audit entry, as
-    after an alteration. `verify` reports them, and nothing purges them.
+    """Return the ids of conversations that are marked as being deleted, but have no audit entry.
+
+    Somebody may have altered these rows. `verify` reports them, and nothing removes them.
     """
     return [memory_id for memory_id in _begun_deletions() if not _is_audited(memory_id)]
 
@@ -123,10 +124,12 @@ def purge(memory_id: str) -> None:
 
 
 def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
-    """Remove the first rows of a table, given its number and size. Return False if there are no
-    rows.
+    """Remove the first rows of one table of a conversation that is being deleted. Returns False if
+    no rows are left.
 
-    Another process may have finished the deletion, and a new conversation may have the id.
+    `number` is the column that orders the rows, and `size` the expression that says how costly a
+    row is. Another process may have finished the deletion meanwhile, and a new conversation may
+    have the id: then nothing is removed.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
@@ -146,7 +149,9 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 
 
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
-    """Return the branches of conversations; None while a node that may have some is down."""
+    """Return the ids of the branches of conversations; None while a cluster node that may have some
+    is down.
+    """
     with leaving_out_lost_nodes():
         return branches_of(memory_ids)
     return None
@@ -162,7 +167,7 @@ def _erase_findings(memory: Memory) -> None:
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
     """Erase everything else that contains the text of messages or allows guesses about it: stored
-    responses, kept rows, and the rooms' copies.
+    responses, derived data, and the copies that rooms (plug-in features) keep.
     """
     _erase_responses(memory.pk)
     _erase_findings(memory)

@@ -1,4 +1,5 @@
-"""Fingerprints of texts that people wrote: keyed digests, so that nobody can guess the text.
+"""Fingerprints of texts that people wrote: digests with a secret key, so that nobody can guess the
+text.
 
 The key is derived from SECRET_KEY. Fingerprints made with a key in SECRET_KEY_FALLBACKS are still
 recognised.
@@ -14,7 +15,9 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 
 def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
-    """Return the fingerprint of a content, given in parts. It differs for each purpose."""
+    """Return the fingerprint of a content, given in parts. The same content has different
+    fingerprints for different purposes.
+    """
     (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
     return found
 

@@ -1,5 +1,6 @@
-"""Verification of an index message: the index is computed again from the previous index, the
-evicted messages, and the window.
+"""Verifies an index message, which lists the terms of evicted messages.
+
+The index is computed again from the previous index, the evicted messages and the window.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ AT_ONCE = 500  # messages
 
 
 class Made(NamedTuple):
-    """The position in the window at which the rule puts an index message, and the resulting
-    evictions.
+    """How an index message comes into the window: `place` is its position, and `evictions` are the
+    messages that leave for it.
     """
 
     place: int
@@ -32,11 +33,11 @@ class Made(NamedTuple):
 
 
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
-    """Return the messages whose eviction changed an index: those evicted by the previous step, and
-    by the clearing of tool results before it if the index lists them too.
+    """Return the messages whose eviction led to this index message.
 
-    `before` has the kinds of the last two steps and the messages that they evicted, the newest step
-    first.
+    These are the messages evicted by the previous step. If the index lists them, messages evicted
+    by the clearing of tool results before that step are included. `before` has the kinds of the
+    last two steps and the messages that they evicted, the newest step first.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []
@@ -55,10 +56,10 @@ def made_again(
     policy: Policy,
     estimator: TokenCountEstimator,
 ) -> Made | None:
-    """Compute an index again from its inputs, and compare it with the stored index.
+    """Compute an index message again from its inputs, and compare it with the stored one.
 
-    Returns how the rule puts the index into the window; None if an input was redacted, because the
-    index cannot be computed then. Raises Contradicted if the indexes differ.
+    Returns how the index comes into the window; None if an input was redacted, because the index
+    cannot be computed then. Raises Contradicted if the two differ.
     """
     seqs = {each.seq for each in (*window, *left, entry)}
     rows = {

@@ -1,4 +1,4 @@
-"""Look-ups of conversations and steps that raise chatmemory's own errors."""
+"""Looks up conversations and steps, and raises chatmemory's own errors if they do not exist."""
 
 from __future__ import annotations
 
@@ -31,22 +31,28 @@ Bytes = bytes | memoryview  # the types that databases return
 
 
 def stored(value: Bytes | None) -> bytes:
-    """Return the content of a column of bytes. `bytes` of an altered number would return zeros."""
+    """Return the content of a column of bytes; b"" for NULL.
+
+    `memoryview` raises TypeError for a number that somebody wrote into the column; `bytes` would
+    return that many zeros.
+    """
     return b"" if value is None else bytes(memoryview(value))
 
 
 class StoredId(NamedTuple):
-    """The id of a conversation, with escapes for bytes that are not readable text."""
+    """The id of a conversation as readable `text`. Bytes that are no readable text are escaped;
+    then `is_readable` is False.
+    """
 
     text: str
     is_readable: bool = True
 
 
 def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the StoredId of each conversation, in the order of ids, with the values of some
-    columns.
+    """Yield the StoredId of each conversation, ordered by id, followed by the values of `columns`.
 
-    SQLite stores any bytes, and its driver returns no ids at all if one of them is not UTF-8.
+    SQLite stores any bytes as an id, and its driver fails for the whole query if an id is not
+    UTF-8.
     """
     if database.connection().vendor != "sqlite":
         for memory_id, *values in rows.order_by("id").values_list("id", *columns):
@@ -65,7 +71,9 @@ def _stored_id(content: bytes, type: str) -> StoredId:
 
 
 def find_step(memory: Memory, n: int) -> Step:
-    """Return a step of a conversation. Step 0 is before the first. Raises StepNotFound."""
+    """Return step `n` of a conversation. Step 0 stands for the state before the first step. Raises
+    StepNotFound.
+    """
     if n == 0:
         return step_zero(memory)
     step = read_step(memory.pk, n) if 0 < n <= memory.last_step else None
@@ -75,7 +83,9 @@ def find_step(memory: Memory, n: int) -> Step:
 
 
 def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
-    """Return the error for a step that does not exist. Steps are counted from `first`."""
+    """Return the StepNotFound error for step `n`, which names the steps that exist. `first` is the
+    lowest number that the caller accepts, 0 or 1.
+    """
     last = memory.last_step
     if last < first:
         return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")

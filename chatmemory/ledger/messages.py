@@ -1,4 +1,4 @@
-"""Services that add, replace and clear the messages of a window, and pin some of them."""
+"""Services that add, replace and clear the messages of a window, and pin or unpin messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def add(
     actor: str = "",
     expected_version: int | None = None,
 ) -> list[ChangeResult]:
-    """Add messages, one step each, in one transaction.
+    """Add messages to a conversation, one step each, in one transaction. Returns one result per
+    message.
 
     A message with a known client id and the same content is not added again; its result has its seq
     and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
@@ -63,9 +64,10 @@ def add(
 def new_messages(
     memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
 ) -> Storable[NewMessage]:
-    """Check messages that are to be added, and count them for the new policy if one is given.
+    """Return checked messages that are ready to be added, with their tokens counted.
 
-    Raises the exceptions of `add`.
+    `policy` is the policy that they will be added under, if that is a new one. Raises the
+    exceptions of `add`.
     """
     new = storable_additions(messages)
     sent = [item.message for item in new]
@@ -104,7 +106,9 @@ def set_messages(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
+    """Replace the messages of the window by a list, and trim the window by the policy. Raises the
+    exceptions of `add`.
+    """
     return plan_list(memory_id, messages, actor=actor, expected_version=expected_version).write()
 
 
@@ -115,7 +119,9 @@ def plan_list(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Planned[ChangeResult]:
-    """Plan `set_messages` before anything is locked. Raises its exceptions."""
+    """Prepare the replacement of the window without locking the conversation; the result's `write`
+    stores it. Takes the arguments of `set_messages` and raises its exceptions.
+    """
     check_id(memory_id)
     messages = storable_messages(messages)
     estimator, count = counted_ahead(memory_id, messages)
@@ -133,7 +139,9 @@ def plan_list(
 def clear_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult:
-    """Clear the window, but not the history. Raises MemoryNotFound, VersionConflict."""
+    """Remove all messages from the window. The history keeps them. Raises MemoryNotFound,
+    VersionConflict.
+    """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return recorder.record(clear(recorder.window, recorder.policy))
 
@@ -146,9 +154,9 @@ def pin(
 ) -> ChangeResult | None:
     """Pin a message that is in memory. A tool call and its results are pinned together.
 
-    It then leaves only if memory is cleared, or set to a list without it. Return None if it is
-    pinned already. Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable,
-    PolicyRequired (the client decides this window), VersionConflict.
+    A pinned message leaves only if memory is cleared, or set to a list without it. Returns None if
+    the message is already pinned. Raises InvalidValue, MemoryNotFound, MessageNotFound,
+    NotPinnable, PolicyRequired (the client decides this window), VersionConflict.
     """
     check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
@@ -158,10 +166,11 @@ def pin(
 def unpin(
     memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Let a pinned message leave again when there is no room. Return None if it is not pinned.
+    """Unpin a message, so that it can leave again when there is no room. Returns None if the
+    message is not pinned.
 
-    Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory, or a
-    summary, which stays until another one covers it), VersionConflict.
+    Raises InvalidValue, MemoryNotFound, MessageNotFound, VersionConflict. Raises NotPinnable for a
+    message outside memory, and for a summary, which stays until another summary replaces it.
     """
     check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:

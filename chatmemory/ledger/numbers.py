@@ -1,17 +1,19 @@
-"""The numbers of a conversation: the counters in its row, and the numbers and ranks of its stays.
+"""Assigns numbers in a conversation: the counters in its row, and the numbers and ranks of its
+stays.
 
-`oldest` is a lower bound for the numbers of the open stays, except for pinned messages and a
-leading system message. It makes past windows cheap to read: a query reads a range of the primary
-key that is about as long as the window, and not all stays before that step. `ordered_from` is the
-number of the newest stay when a whole list was last set, or a message pinned or unpinned. Above it,
-the order by number is the order by rank, so the first open stay has the lowest number. Up to it the
-two orders may differ; then `oldest` keeps its value, which is still a lower bound.
+A stay is one period of a message in memory; an open stay has not ended. `oldest` is a lower bound
+for the numbers of the open stays, except for pinned messages and a leading system message. This
+bound makes past windows cheap to read: a query reads a range of the primary key that is about as
+long as the window, and not all earlier stays. `ordered_from` is the number of the newest stay when
+a whole list was last set, or a message pinned or unpinned. Above this number, the order by number
+is the order by rank, so the first open stay has the lowest number. Up to this number the two orders
+may differ; then `oldest` keeps its value, which is still a lower bound.
 
-Ranks are the integers that order the stays of a window. A rank is never changed once it is stored:
-past windows are read from the same rows as the current one. Ranks are spaced widely to leave room
-for insertions. An appended stay has its number times the spacing, which needs no query for the
-highest rank. A stay at the head has the lowest rank less the spacing, and an inserted stay a rank
-between those of its neighbours.
+Ranks are the integers that order the stays of a window. A stored rank is never changed: past
+windows are read from the same rows as the current one. Ranks are spaced widely to leave room for
+insertions. An appended stay has its number times the spacing, which needs no query for the highest
+rank. A stay at the head has the lowest rank less the spacing, and an inserted stay a rank between
+those of its neighbours.
 """
 
 from __future__ import annotations
@@ -50,8 +52,10 @@ def numbered(
     origin: str = SAID,
     overrides: str | None = None,
 ) -> Entry:
-    """Return an entry with the numbers of its rows. An entry from another stay keeps the overrides
-    of that stay, unless overrides are given.
+    """Return a copy of a window entry with the numbers of its rows: `n` of the stay, `seq` of the
+    message, and the `rank` that orders the window.
+
+    An entry that had a stay before keeps the overrides of that stay, unless `overrides` are given.
     """
     if entry.n and overrides is None:
         frame, size, overrides = entry.frame, entry.size, entry.overrides
@@ -63,7 +67,9 @@ def numbered(
 
 
 def numbered_add(transition: Transition, memory: Memory, window: Window) -> Transition:
-    """Return an add with the numbers of the rows for its arrival, if any."""
+    """Return an add whose arriving message has the numbers of its new rows. An add without an
+    arrival stays as it is.
+    """
     n, seq = memory.last_stay + 1, memory.last_seq + 1
     first = next(iter(window), None) if transition.at_head else None
     rank = head_rank(first.rank) if first else appended_rank(n)
@@ -73,20 +79,25 @@ def numbered_add(transition: Transition, memory: Memory, window: Window) -> Tran
 
 
 def appended_rank(n: int) -> int:
-    """Return the rank of stay `n` at the end of the window, above all earlier ranks."""
+    """Return the rank (sort key in the window) of stay `n` at the end of the window, above all
+    earlier ranks.
+    """
     return n * RANK_SPACING
 
 
 def head_rank(first: int) -> int:
-    """Return a rank at the head of a window whose lowest rank is `first`."""
+    """Return the rank (sort key in the window) of a message before all others. `first` is the
+    lowest rank so far.
+    """
     return first - RANK_SPACING
 
 
 def rank_of_summary(transition: Transition, n: int) -> int:
-    """Return the rank of a summary, whose stay gets the number `n`.
+    """Return the rank (sort key in the window) of a summary, whose stay gets the number `n`.
 
-    It is the rank of the first covered message if the summary takes the position of that message,
-    otherwise a rank between its neighbours. Raises NotCompactable if no rank is free there.
+    A summary at the position of the first message that it replaces takes the rank of that message.
+    Elsewhere the rank is between those of its neighbours. Raises NotCompactable if no rank is free
+    there.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)
@@ -103,11 +114,11 @@ def rank_of_summary(transition: Transition, n: int) -> int:
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Return ascending ranks with their gaps (None) filled by evenly spaced ranks.
+    """Return ascending ranks in which each gap (None) is filled by evenly spaced ranks.
 
-    Ranks of a gap at the beginning are below the first known rank. If a gap has room for too few
-    whole numbers, all ranks from there on are None, and so are those after the last known rank:
-    these messages need an appended rank.
+    The ranks of a gap at the beginning are below the first known rank. If too few whole numbers fit
+    into a gap, all ranks from there on are None. Ranks after the last known one are None, too. The
+    caller gives these messages appended ranks.
     """
     placed: list[int | None] = list(ranks)
     known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]
@@ -129,10 +140,10 @@ def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
 def count_change(
     memory: Memory, transition: Transition, kind: str, entering: Sequence[Entry], window: Window
 ) -> None:
-    """Count a transition in the row of the conversation, once it was applied to the window.
+    """Update the counters in the conversation's row after a transition was applied to the window.
 
-    `entering` are the entries whose stays begin. Raises WindowTooLarge for an add or a list that
-    leaves too much.
+    `entering` are the entries whose stays begin. Raises WindowTooLarge if an add or a new list
+    leaves more in the window than the settings allow.
     """
     last_seq = memory.last_seq
     memory.last_step += 1
@@ -171,7 +182,9 @@ def _count_order(memory: Memory, transition: Transition, kind: str, window: Wind
 
 
 def go_back(memory: Memory, step: Step) -> None:
-    """Set an unsaved row to the state after a past step. Do not save the row."""
+    """Set an unsaved row of a conversation to the state after a past step, for a simulation. The
+    row must not be saved.
+    """
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
     memory.window_load = step.load

@@ -1,15 +1,16 @@
-"""The overrides of a stay: properties that the window shows in place of the message's own.
+"""The overrides of a stay: properties that a window shows instead of the stored message's own.
 
-The column is the text of a JSON object: the properties that differ from the stored message, and a
-random salt. Null means that nothing differs. The properties are `attributes`, which a client
-changed, and `text`, the stub in place of a tool result (see `windows.clearing`). The message is in
-the history once, and past windows stay as they were.
+A stay is one period of a message in memory. Its column of overrides is the text of a JSON object:
+the properties that differ from the stored message, and a random salt. Null means that nothing
+differs. The properties are `attributes`, which a client changed, and `text`, the placeholder of a
+cleared tool result (see `windows.clearing`). The history has the message once, and past windows
+stay as they were.
 
 The digest of a step has the SHA-256 of this text. A redaction leaves only the SHA-256, so that the
 digest stays valid and nobody can guess the erased text. Later stays of a redacted message override
-nothing, because its tombstone wins (see `ledger.redaction`): those of its stub have `STUB_MARK`.
-Before that rule, a stub that began after the redaction had the text of any other; such rows are
-read as if they had the mark.
+nothing, because the text of its tombstone wins (see `ledger.redaction`); stays of its placeholder
+have `STUB_MARK`. Earlier versions stored the text of a placeholder that began after a redaction;
+such rows are read as if they had the mark.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _PROPERTIES = {"attributes", "text"}
 
 
 def overriding(message: ChatMessage, text: str | None = None) -> str:
-    """Return the overrides of a stay that shows the attributes of this message, and the text of a
-    stub.
+    """Return the JSON text of overrides that show this message's attributes, and `text` as its
+    placeholder if given.
     """
     attributes: Mapping[str, Any] = getattr(message, "attributes", {})
     shown = {"attributes": attributes} | ({} if text is None else {"text": text})
@@ -48,7 +49,9 @@ def overriding(message: ChatMessage, text: str | None = None) -> str:
 
 
 def overriding_text(stub: ChatMessage) -> str:
-    """Return the overrides of a stay that shows the stub of a tool result."""
+    """Return the JSON text of overrides that show the placeholder `stub` of a cleared tool
+    result.
+    """
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 
 
@@ -57,7 +60,8 @@ def _salted(shown: dict[str, Any]) -> str:
 
 
 def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
-    """Return a stored message with the overrides of a stay. A redacted message stays as it is.
+    """Return a stored message as a stay shows it, with the overrides applied. A redacted message
+    stays as it is.
 
     Raises InvalidMessage for overrides that cannot be read.
     """
@@ -74,10 +78,11 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 
 def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
-    """Return the possible contents of a stay, given its message as the overrides show it now.
+    """Return the messages that a stay may have shown, given the message as its overrides show it
+    now.
 
-    If a client changed the attributes of a placeholder, earlier versions kept the size and the
-    tokens of the placeholder, but lost its text.
+    There are two for some stays of placeholders of tool results. If a client changed the attributes
+    of a placeholder, earlier versions kept its size and token count, but lost its text.
     """
     if overrides is None or is_of_stub(overrides):
         return [message]
@@ -87,8 +92,8 @@ def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
 
 
 def text_of_stub(overrides: str | None, said: str) -> str | None:
-    """Return the text of a stub, given the stored text of its message; None for other overrides,
-    and for a stub that was erased.
+    """Return the placeholder text of a cleared tool result. `said` is the stored text of its
+    message. None for other overrides, and for erased ones.
     """
     values = decode_json(overrides or "{}")
     if values.keys().isdisjoint({"text", _STUB}) or _ERASED in values:
@@ -98,12 +103,16 @@ def text_of_stub(overrides: str | None, said: str) -> str | None:
 
 
 def is_of_stub(overrides: str | None) -> bool:
-    """Return whether overrides belong to a stub, even if they were erased."""
+    """Return whether overrides show the placeholder of a cleared tool result, even if its text was
+    erased.
+    """
     return overrides is not None and not {"text", _STUB}.isdisjoint(decode_json(overrides))
 
 
 def erased(overrides: str) -> str:
-    """Return overrides as a redaction leaves them."""
+    """Return the JSON text that a redaction leaves of overrides: their SHA-256, and whether they
+    were those of a placeholder.
+    """
     left = {_ERASED: digest_of_overrides(overrides)}
     return json.dumps(left | {_STUB: True} if is_of_stub(overrides) else left)
 
@@ -113,8 +122,8 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return overrides for a further stay of the same message. Of erased overrides, only the mark
-    of a placeholder is kept.
+    """Return the overrides for a further stay of the same message. Of erased overrides, only the
+    mark of a placeholder remains, otherwise None.
     """
     if overrides is None or not is_erased(overrides):
         return overrides

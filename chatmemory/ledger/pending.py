@@ -1,4 +1,6 @@
-"""The new rows of a conversation until the end of its transaction: sealed, and written together."""
+"""Collects the new rows of a conversation during its transaction. Digests are added, and all rows
+are written together at the end.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,11 @@ class PendingRows:
         ended: Mapping[int, str],
         redacted: Message | None = None,
     ) -> None:
-        """Keep the rows of a step, once rooms have sealed them. `ended` has the reasons of the
-        stays that the step ends, by number; `redacted` is the message whose words it erases.
+        """Collect the rows of a step, after rooms (plug-in features) have added their digests.
 
-        A stay that began since the last write ends before it is written.
+        `ended` maps the numbers of the stays that the step ends to their reasons; a stay is a
+        message's period in memory. `redacted` is the message whose text the step erases. A stay
+        that begins and ends in the same transaction is written once, with its end.
         """
         seal(Recorded(self._memory, messages, stays, [step], sorted(ended.items()), redacted))
         self._messages += messages

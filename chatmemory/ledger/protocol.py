@@ -1,8 +1,9 @@
-"""The ChatMemoryStore protocol, for clients that decide their windows themselves.
+"""Implements LangChain4j's ChatMemoryStore, for clients that decide themselves what is in their
+windows.
 
 `get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
-clients write to one conversation, the last one wins. This library's memories use the store's
-`transact`, which locks the conversation while a change is decided.
+clients write to one conversation, the last one wins. This library's own memories use the store's
+`transact` instead, which locks the conversation while a change is decided.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ from chatmemory.windows.window import Window
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
-    """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
+    """Return the messages of the window, untrimmed; [] for an unknown id. The id is not created.
 
-    Each message carries its stored token count, so that it need not be counted again. A redacted
-    message carries no count, because the stored count includes the erased words.
+    Each message object carries its stored token count and need not be counted again. A redacted
+    message carries no count, because the stored count includes the erased text.
     """
     return [message for _, message in _read(window_messages(storable_id(memory_id)))]
 
 
 def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
-    """Yield the messages of `get_messages`, about a megabyte at a time. Iterate within the snapshot
-    in which you call it.
+    """Return the messages of `get_messages` as an iterable that reads about a megabyte at a time.
+    Iterate within the snapshot in which you call this function.
     """
     stays = open_stays(storable_id(memory_id)).filter(memory__deleted_at=None)
     size = stays.aggregate(size=Sum("size"))["size"] or 0
@@ -63,7 +64,9 @@ def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
 
 
 def get_window(memory_id: str) -> Window:
-    """Return the messages of `get_messages` as a window, which knows what is pinned."""
+    """Return the messages of `get_messages` as a window, which also knows the pins and token
+    counts.
+    """
     rows = window_messages(storable_id(memory_id))
     if not rows:
         return Window()
@@ -87,9 +90,9 @@ def update_messages(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Replace the window by a client's list, without trimming it.
+    """Replace the messages of the window by a client's list, without trimming.
 
-    An unknown id is created. Its default policy, if it has one, measures its window and does not
+    An unknown id is created; its default policy, if it has one, measures the window and does not
     trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
     VersionConflict.
     """
@@ -103,7 +106,9 @@ def plan_update(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Planned[ChangeResult]:
-    """Plan `update_messages` before anything is locked. Raises its exceptions."""
+    """Prepare the replacement of the window by a client's list; the result's `write` stores it.
+    Takes the arguments of `update_messages` and raises its exceptions.
+    """
     messages = storable_messages(messages)
 
     def change(recorder: Recorder) -> ChangeResult:
@@ -119,7 +124,11 @@ def by_client(
     actor: str,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Plan a change by a client that sends whole lists, and count the messages of its list."""
+    """Prepare a change of a client that sends whole lists, and count the tokens of its list. The
+    result's `write` stores the change.
+
+    An unknown id will be created.
+    """
     check_id(memory_id)
     estimator, count = counted_ahead(memory_id, messages)
     policy = recount = None
@@ -146,7 +155,7 @@ def by_client(
 
 
 def replace_window(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:
-    """Record a client's list as the new window."""
+    """Record a client's list as the new window, without trimming."""
     arrivals = counted_entries(recorder.memory, messages)
     return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
 
@@ -154,7 +163,7 @@ def replace_window(recorder: Recorder, messages: Sequence[ChatMessage]) -> Chang
 def delete_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> None:
-    """Clear the window, but not the history. An unknown id is not an error.
+    """Remove all messages from the window. The history keeps them. An unknown id is not an error.
 
     Raises VersionConflict, and MemoryNotFound for an unknown id if a version is expected.
     """

@@ -1,7 +1,7 @@
 """The recorder, which turns the changes of one conversation into rows.
 
-Every change takes the same way: a `Transition` is decided, its entries get numbers, the counters
-are updated, the rows are built, and the caller gets a `ChangeResult`. All rows are written
+Each change goes through the same stages: a `Transition` is decided, its entries get numbers, the
+counters are updated, the rows are built, and the caller gets a `ChangeResult`. All rows are written
 together. A simulation is a recorder that writes nothing.
 """
 
@@ -45,20 +45,22 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 
 def is_unchanged(memory: Memory, before: Memory) -> bool:
-    """Return whether a conversation is unchanged since its row was read. The step alone does not
-    suffice, because a conversation can be deleted and created again.
+    """Return whether a conversation is unchanged since its row `before` was read.
+
+    The number of the last step does not suffice, because a conversation can be deleted and created
+    again.
     """
     return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
 
 
 class Recorder:
-    """A recorder of the changes of one conversation, one step per change.
+    """Records the changes of one conversation, one step per change.
 
-    Without an actor it is for simulations: it makes no rows. With `at`, a simulation starts from
-    that past step; with a `window`, it needs no database. `is_new` is True in the transaction that
-    inserts the conversation. `note` is the note of each step. A `cursor` of the transaction reads
-    the window. `policy` is the policy in force, `results` are the changes so far, without those
-    that changed nothing.
+    Without an actor, the recorder is for simulations and makes no rows. With `at`, a simulation
+    starts from that past step; with a `window`, the recorder needs no database. `is_new` is True in
+    the transaction that inserts the conversation. `note` is the note of each step. The `cursor` of
+    the transaction reads the window. `policy` is the policy in force. `results` are the results of
+    the changes so far, without those that changed nothing.
     """
 
     def __init__(
@@ -99,7 +101,8 @@ class Recorder:
     ) -> ChangeResult:
         """Record a transition that was decided on `window`, and put its policy in force.
 
-        With `by_client` no policy decided the add or the compaction.
+        `sent` is the added message with its client id and time. With `by_client`, the client and
+        not the policy decided the add or the compaction. `note` is the note of the step.
         """
         if transition.ignored:
             return self._unchanged(transition.change)
@@ -120,12 +123,13 @@ class Recorder:
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
-        """Record a whole new list. Messages that stay in order keep their stays.
+        """Record a whole new list. Messages that remain in order keep their stays (their periods in
+        memory).
 
         With `by_client` the list comes from a client that decides its window (the store's
-        `update_messages`). It is an add if exactly one add explains it. If the client's list
-        replaces messages with a summary, that compaction is recorded as a separate step before any
-        appended messages.
+        `update_messages`). If a single add explains the client's list, an add is recorded. If the
+        client's list replaces messages with a summary, that compaction is recorded as a separate
+        step before any appended messages.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
         old = self.window.with_messages()
@@ -152,11 +156,12 @@ class Recorder:
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
     ) -> ChangeResult | None:
-        """Put a policy in force, as a step; recount the window if the estimator family changes.
+        """Put a policy in force, as a step. If the estimator family changes, the step has the new
+        token counts. Returns None if nothing changes.
 
-        Without a policy the client decides, and `estimator` counts. The window must already be
-        counted by the new family. The first policy of a new conversation is not a step, but part of
-        its creation.
+        Without a policy the client decides, and `estimator` counts. The caller has already counted
+        the window by the new estimator. The first policy of a new conversation is not a step, but
+        part of its creation.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
@@ -175,7 +180,7 @@ class Recorder:
         return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
-        """Change the labels, as a step; equal labels change nothing."""
+        """Change the labels, as a step. Equal labels change nothing; then the result is None."""
         if labels == self.memory.labels:
             return None
         self.memory.labels = labels
@@ -193,15 +198,18 @@ class Recorder:
         return self._step(transition, kind, seq=entry.seq)
 
     def redact(self, row: Message) -> ChangeResult | None:
-        """Remove a message's text permanently; a second time changes nothing."""
+        """Erase the text of a message for good, as a step. Returns None if the message is already
+        redacted.
+        """
         if row.redacted_step is not None:
             return None
         return self._redact(row, redacted(read_message(row), row.seq))
 
     def redact_index(self, row: Message, seqs: Collection[int]) -> ChangeResult | None:
-        """Blank the terms of an index message that only the given redacted messages had.
+        """Erase the terms of an index message that only the redacted messages `seqs` contained, as
+        a step.
 
-        Returns None if the index has no such term. A later redaction may blank further terms.
+        Returns None if the index has no such term. A later redaction may erase further terms.
         """
         index = index_of(read_message(row))
         if index is None or index.without(seqs) == index:
@@ -227,16 +235,16 @@ class Recorder:
             Stay.objects.filter(memory=self.memory, n=n).update(overrides=erased(overrides or ""))
 
     def repair(self, transition: Transition, note: str) -> ChangeResult:
-        """Record a repaired window, as one step."""
+        """Record the repair of a window, as one step. `note` says what was repaired."""
         return self._step(transition, Step.Kind.REPAIR, note=note)
 
     def duplicate(self, seq: int) -> ChangeResult:
-        """Return the result of sending a message again, which changes nothing."""
+        """Return the result for a message that was sent a second time: its seq, and no step."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
     def write(self, cursor: CursorWrapper) -> bool:
-        """Write all that was recorded, with the cursor of the transaction that has locked the row;
-        return whether there was anything.
+        """Write all recorded changes, with the cursor of the transaction that has locked the
+        conversation's row. Returns whether there was anything to write.
         """
         assert self._actor is not None, "what was simulated cannot be written"
         if not self._is_changed:
@@ -304,8 +312,8 @@ class Recorder:
         return Entry.of(message, count_tokens(estimator, message))
 
     def give_way(self) -> bool:
-        """Take the index out of the window, as a step, for a message that has no room beside it.
-        Return False if there is none.
+        """Remove the index message (the list of evicted terms) from the window, as a step, to make
+        room for another message. Returns False if there is no index message.
         """
         transition = given_way(self.window, self.policy)
         return transition.change is Change.INDEX and self._index(transition) is not None

@@ -1,17 +1,20 @@
-"""Redaction: the replacement of a message, with its type but without its text.
+"""Redaction: replaces the text of a message by a tombstone, `[redacted #12]`. The type remains.
 
-The rule of what a redaction leaves:
+What a redaction leaves:
 
-- The message has the words of its *tombstone*, `[redacted #12]`, everywhere. They win over whatever
-  its stays show otherwise, now and later (see `ledger.overrides`).
-- The stub of a redacted result has the words of the tombstone, too (see `clearing.stub_of`).
-- Stays keep the token counts of the erased words, so that the arithmetic of the ledger stays valid:
-  see `Replacement.as_it_was`. A stub that begins after the redaction has those of the tombstone.
+- A redacted message has the text of its tombstone everywhere, now and later, even if one of its
+  stays (periods in memory) overrides its text (see `ledger.overrides`).
+- The placeholder of a redacted tool result has the text of the tombstone, too (see
+  `clearing.stub_of`).
+- Stays keep the token counts of the erased text, so that the sums of the ledger stay valid: see
+  `Replacement.as_it_was`. A placeholder that comes after the redaction has the tokens of the
+  tombstone.
 
 Tool names and call ids are kept, because they connect results to their call. The tombstone contains
 the number of the message, so that no two redacted messages are equal: a memory ignores a system
-message that is equal to the current one. A redacted summary is still a summary, so that another can
-cover it. An index loses the terms that only redacted messages said (see `Index.without`).
+message that is equal to the current one. A redacted summary is still a summary, so that another
+summary can replace it. An index message loses the terms that only redacted messages contained (see
+`Index.without`).
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ from chatmemory.windows.compaction import is_summary, summary_message
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
-    """Return the replacement of a message."""
+    """Return the message that replaces a redacted one: the same type, with a tombstone such as
+    `[redacted #12]` as text.
+    """
     text = tombstone_of(seq)
     match message:
         case SystemMessage():
@@ -49,7 +54,7 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
 
 
 def is_redacted(message: ChatMessage) -> bool:
-    """Return whether a message was redacted, or is a branch's copy of a redacted message."""
+    """Return whether a message was redacted, also as the copy of a redacted message in a branch."""
     mark = TOMBSTONE.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 

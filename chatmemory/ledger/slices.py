@@ -1,8 +1,8 @@
-"""Long writes in slices: many messages are added in several short transactions.
+"""Adds many messages in several short transactions, so that other writers need not wait.
 
-All messages are checked before anything is stored. During the write, the row of the conversation
-has the number of stored messages, and other changes raise ImportUnfinished. Calling again with the
-same messages continues an interrupted write.
+All messages are checked before anything is stored. Meanwhile the row of the conversation says how
+many messages are stored, and other changes raise ImportUnfinished. Calling again with the same
+messages continues an interrupted write.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def import_conversation(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation and add its messages, one step each.
+    """Create a conversation and add its messages, one step each. Returns one result per change.
 
-    A long one is stored in several transactions. Until the last, other changes raise
+    A long conversation is stored in several transactions. Until the last, other changes raise
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
     labels = check_labels(labels or {})
@@ -62,10 +62,10 @@ def import_labelled(
     actor: str,
     session: Session | None = None,
 ) -> Iterable[ChangeResult]:
-    """Create a conversation with labels, add its messages, and return the result of each add.
+    """Create a conversation with labels and add its messages. Returns the results of the changes.
 
-    The messages come from a `session`, or are added under a policy. A long conversation is added
-    while the results are iterated.
+    Messages of an agent's `session` are added with the windows that the agent saw, other messages
+    under the policy. A long conversation is added while the caller iterates over the results.
     """
     new = storable_additions(messages)
     if not is_long(new, new.characters):
@@ -96,7 +96,9 @@ def add_rest(
 
 
 def is_long(new: Sequence[NewMessage], characters: int) -> bool:
-    """Return whether messages are too many, or their JSON too long, for one transaction."""
+    """Return whether messages are too many for one transaction, or their JSON too long, given its
+    `characters`.
+    """
     return len(new) > SLICE or characters > INDEXED_AT_ONCE
 
 
@@ -109,7 +111,8 @@ def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Count messages, and check that a policy admits them, before anything is locked.
+    """Count messages, and check that the policy accepts each of them, before the conversation is
+    locked.
 
     Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
     """
@@ -131,8 +134,8 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
 
 
 def check_session(new: Sequence[NewMessage], session: Session) -> None:
-    """Count the messages of a session, and check that its agent's windows can be stored, before
-    anything is locked.
+    """Count the messages of an agent's session, and check that the windows which the agent saw can
+    be stored. Nothing is locked yet.
 
     Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
     """
@@ -160,12 +163,13 @@ def add_slices(
     copied: bool = False,
     session: Session | None = None,
 ) -> Iterator[ChangeResult]:
-    """Add the messages that are not stored yet, one step each, and yield the result of each change.
-    `copied` messages come from another conversation; messages of a `session` are added with the
-    windows that its agent saw.
+    """Add the messages after the first `stored` ones, one step each. Yields the result of each
+    change.
 
-    After the iteration all messages are stored, and `set_stored` with None finishes the write.
-    Raises ImportUnfinished if another process continues with the same messages.
+    `copied` messages come from another conversation. Messages of an agent's `session` are added
+    with the windows that the agent saw. After the iteration all messages are stored; the caller
+    then ends the write by `set_stored` with None. Raises ImportUnfinished if another process
+    continues with the same messages.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
     for start, end in database.pausing_for_writers(_slices(new, stored)):
@@ -179,8 +183,8 @@ def add_slices(
 def adder(
     session: Session | None,
 ) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
-    """Return the function that adds messages under a policy, or with the windows of a session's
-    agent.
+    """Return the function that adds the messages: under a policy, or with the windows that the
+    agent of a `session` saw.
     """
     if session is None:
         return add_all
@@ -189,5 +193,7 @@ def adder(
 
 
 def set_stored(memory_id: str, count: int | None) -> None:
-    """Set the number of stored messages. None finishes the write and unlocks the conversation."""
+    """Store how many messages of an unfinished import are stored. None ends the import and lets
+    others change the conversation again.
+    """
     Memory.objects.filter(pk=memory_id).update(imported=count)

@@ -1,12 +1,13 @@
 """The SQL of an add, for SQLite and PostgreSQL: the rows that it reads, inserts and changes.
 
-Django's ORM takes several times as long for these small statements as the database. Statements that
-are not part of every add, or of every read of a window or a step, use the ORM. Each statement names
-its conversation, so that a cluster sends it to one node. Rooms with as frequent rows use `Table`.
+For these small statements, Django's ORM takes several times as long as the database. Statements
+that are not part of every add, or of every read of a window or a step, use the ORM. Each statement
+names its conversation, so that a cluster sends it to one node. Rooms (plug-in features) with as
+frequent rows use `Table`.
 
-A cursor takes as long as a short statement, so that a transaction passes on its own. Each cursor is
-closed after its last use: an error keeps that of the failed statement for a while, and SQLite keeps
-the file open with it.
+Opening a cursor takes as long as a short statement, so a transaction passes its own cursor on. Each
+cursor is closed after its last use: an exception keeps the cursor of the failed statement for a
+while, and an open cursor keeps SQLite's file open.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -42,9 +43,11 @@ STAY = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size", "ov
 
 
 class WindowMessage(NamedTuple):
-    """A stay of a window with its message, and the estimator of the conversation.
+    """A row of a window: a message, its stay (its period in memory), and the conversation's
+    estimator.
 
-    It begins with the columns `STAY`.
+    `n` to `overrides` are the columns `STAY` of the stay. `overrides` is what the stay shows
+    instead of the message's own text or attributes.
     """
 
     n: int
@@ -86,8 +89,8 @@ _END_STAYS = """UPDATE chatmemory_stay SET left_step = %(step)s, reason = %(reas
 
 
 class Table(Generic[M]):
-    """A table. Rows are read as instances of its model, and inserted from objects with its columns
-    as attributes.
+    """Reads and writes the rows of one model by plain SQL. Rows are read as instances of the model,
+    and inserted from objects that have its columns as attributes.
     """
 
     def __init__(self, model: type[M]) -> None:
@@ -124,7 +127,7 @@ class Table(Generic[M]):
         _execute(cursor, self.insert, [self.stored(row, cursor.db) for row in rows])
 
     def save(self, row: M, cursor: CursorWrapper) -> None:
-        """Insert a new row, or write all columns of a stored one, whose first column is its id."""
+        """Insert a new row, or update all columns of a stored one. The first column is the id."""
         if row._state.adding:
             self.add([row], cursor)
         else:
@@ -132,14 +135,16 @@ class Table(Generic[M]):
             cursor.execute(self._update, [*others, id])
 
     def stored(self, row: Any, db: BaseDatabaseWrapper) -> list[Any]:
-        """Return the values of a row for the driver."""
+        """Return the values of a row's columns, converted for the database driver."""
         values = list(self.values(row))
         for n, convert in self._conversions.items():
             values[n] = convert(values[n], db)
         return values
 
     def changed(self, row: Any, before: Sequence[Any], db: BaseDatabaseWrapper) -> dict[str, Any]:
-        """Return the columns whose values differ from those before, with values for the driver."""
+        """Return the columns whose values differ from `before`, by name, with values converted for
+        the database driver.
+        """
         columns = zip(self.names, self.values(row), before, strict=True)
         changed = {name: value for name, value, old in columns if value != old}
         for n, convert in self._conversions.items():
@@ -179,9 +184,10 @@ values_of = _MEMORIES.values
 def read_memory(
     memory_id: str, lock: bool = False, cursor: CursorWrapper | None = None
 ) -> Memory | None:
-    """Return the row of a conversation, with `lock` locked until the transaction ends, or None.
+    """Return the row of a conversation; None if it does not exist or is being deleted.
 
-    SQLite has no locks of rows: a transaction locks the whole database.
+    With `lock`, the row is locked until the transaction ends. SQLite has no row locks: a
+    transaction locks the whole database.
     """
     with _given_or_new(cursor) as cursor:
         locking = " FOR UPDATE" if lock and cursor.db.vendor != "sqlite" else ""
@@ -189,25 +195,31 @@ def read_memory(
 
 
 def read_step(memory_id: str, n: int) -> Step | None:
-    """Return a step of a conversation, or None."""
+    """Return step `n` of a conversation, or None if it does not exist."""
     with database.cursor() as cursor:
         return _STEPS.read(cursor, "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
 
 
 def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
-    """Return the columns `STAY` of the first `HEAD_PAGE` stays of the current window, by rank."""
+    """Return the columns `STAY` of the first `HEAD_PAGE` messages in the current window, in the
+    order of the window.
+    """
     return rows(_FIRST_STAYS, {"id": memory_id}, cursor)
 
 
 def window_messages(memory_id: str, step: Step | None = None) -> list[WindowMessage]:
-    """Return the stays of the window with their messages, by rank; now, or after a step."""
+    """Return the messages of a window in order: of the current window, or of the window after
+    `step`.
+    """
     return [WindowMessage._make(row) for row in rows(*_of_window(_WINDOW, memory_id, step))]
 
 
 def window_stays(
     memory_id: str, columns: Sequence[str], step: Step | None = None
 ) -> list[tuple[Any, ...]]:
-    """Return columns of the stays of the window, by rank; now, or after a step."""
+    """Return these columns of table chatmemory_stay for each message of a window, in order: of the
+    current window, or of the window after `step`.
+    """
     select = f"SELECT {', '.join(columns)} FROM chatmemory_stay s WHERE "
     return rows(*_of_window(select, memory_id, step))
 
@@ -221,8 +233,8 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
 
 
 def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
-    """Return the name of a conversation's estimator and the number of messages in its window, or
-    None.
+    """Return the name of a conversation's estimator and the number of messages in its window; None
+    for an unknown id.
     """
     found = rows(
         "SELECT policy_estimator, window_count FROM chatmemory_memory "
@@ -233,7 +245,9 @@ def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
 
 
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
-    """Return the detail of the newest audit entry of an action, or {}."""
+    """Return the details of a conversation's newest audit entry with this action; {} if there is
+    none.
+    """
     for (detail,) in rows(_NEWEST_DETAIL, {"id": memory_id, "action": str(action)}):
         found: dict[str, Any] = json.loads(detail)
         return found
@@ -241,7 +255,7 @@ def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
 
 
 def rows(sql: str, values: Values, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
-    """Return the rows of a query."""
+    """Run a query with these values, and return all its rows."""
     with _given_or_new(cursor) as cursor:
         cursor.execute(sql, values)
         found: list[tuple[Any, ...]] = cursor.fetchall()
@@ -257,9 +271,10 @@ def _given_or_new(cursor: CursorWrapper | None) -> AbstractContextManager[Cursor
 
 
 def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
-    """Insert the row of a conversation unless its id is taken, and return whether it was inserted.
+    """Insert the row of a conversation unless its id is taken. Returns whether the row was
+    inserted.
 
-    An inserted row is locked, and `memory` becomes an instance of the stored row.
+    An inserted row is locked until the transaction ends, and `memory` counts as saved.
     """
     with _given_or_new(cursor) as cursor:
         db = cursor.db
@@ -280,11 +295,11 @@ def write(
     steps: Collection[Any] = (),
     cursor: CursorWrapper | None = None,
 ) -> None:
-    """Write changes: the row of a conversation, whose former values are `before`; the ends of stays
-    (`ended` has the step and the reason by the number of the stay); and new rows, which rooms
-    index.
+    """Write the changed columns of a conversation's row, the ends of stays, and new rows.
 
-    The conversation's row comes after the others, so that triggers on it find them. On PostgreSQL
+    `before` are the former values of the conversation's row. `ended` maps the number of each stay
+    that ends to its last step and its reason; a stay is a message's period in memory. The
+    conversation's row is written after the others, so that triggers on it find them. On PostgreSQL
     many rows are written last, by COPY; foreign keys are checked on commit.
     """
     with _given_or_new(cursor) as cursor:

@@ -1,6 +1,8 @@
-"""A stored step that is decided again, by the functions that decide an add, a list or a compaction.
+"""Decides a stored step again, by the functions that decide an add, a list or a compaction, to
+verify the step.
 
-What the step did not say itself, such as the place of a summary, follows from its stays.
+What the step's row does not say, such as the position of a summary, follows from its stays (periods
+of messages in memory).
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ DECIDED = (
 
 
 class End(NamedTuple):
-    """The end of a stay, and its reason."""
+    """The end of a message's stay in memory, with its reason."""
 
     entry: Entry
     reason: str
@@ -53,10 +55,11 @@ Ends = Mapping[int, End]  # by the number of the stay
 
 @dataclass(frozen=True)
 class StoredStep:
-    """A step, and what the stored rows say about it.
+    """A step of the ledger with everything that is needed to decide it again.
 
-    Entries have their message only where a decision needs it: system messages, calls, and results
-    without their contents.
+    `arrived` are the messages that came into memory, and `left` are the ends of stays (periods in
+    memory). Entries have their message only where a decision needs the message: system messages,
+    tool calls, and tool results without their contents.
     """
 
     memory: Memory
@@ -70,8 +73,8 @@ class StoredStep:
     before: Sequence[tuple[Step, Ends]]  # the last two steps, newest first
 
     def decided(self) -> Transition:
-        """Return the transition that the core decides, or decided in earlier versions; the stored
-        one if it cannot decide.
+        """Return the transition that the rules decide for this step, or decided in earlier
+        versions. If the rules cannot decide the step, the stored transition is returned.
         """
         try:
             return self._decided_now()
@@ -243,7 +246,9 @@ class StoredStep:
                 raise Contradicted(stay_name(n, seq), what)
 
     def check_pins(self) -> None:
-        """Check that the step pins and unpins nothing: a message that moves keeps its pin."""
+        """Raise Contradicted if the step pins or unpins a message: a message that moves keeps its
+        pin.
+        """
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}
         for entry in self.arrived:

@@ -59,12 +59,14 @@ def locked(
     note: str = "",
     counts: bool = False,
 ) -> Iterator[Recorder]:
-    """Lock a conversation, and write the recorded changes at the end of the block.
+    """Lock a conversation, yield its recorder, and write the recorded changes at the end of the
+    block.
 
-    An unknown id gets the row that `create` returns, which is not saved yet. All steps get the
-    `note`. If the block `counts` messages, an encoding that the conversation's estimator must load
-    first is loaded without the lock. Raises InvalidValue for an invalid id, actor or version,
-    MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
+    For an unknown id, `create` returns the unsaved row to insert; without `create`, MemoryNotFound
+    is raised. All steps get the `note`. Pass `counts=True` if the block counts tokens: an
+    estimator's encoding that must be loaded first is then loaded without holding the lock. Raises
+    InvalidValue for an invalid id, actor or version, VersionConflict, ImportUnfinished,
+    DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
     while True:
@@ -83,7 +85,8 @@ def locked(
 def locked_new(
     memory_id: str, create: Callable[[], Memory], *, actor: str, note: str
 ) -> Iterator[Recorder]:
-    """Insert the row that `create` returns, and write the recorded changes at the end of the block.
+    """Insert the row that `create` returns, yield its recorder, and write the recorded changes at
+    the end of the block.
 
     Raises MemoryExists for a known id, without waiting for a transaction that holds its row, and
     InvalidValue, DeletionUnfinished.
@@ -102,10 +105,11 @@ def locked_new(
 
 @contextmanager
 def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iterator[Recorder]:
-    """Lock a conversation for the next part of its import; other changes are refused. `stored` is
-    the number of messages that are stored. Write the recorded changes at the end of the block.
+    """Lock a conversation for the next part of its import, yield its recorder, and write the
+    recorded changes at the end of the block.
 
-    Raises ImportUnfinished if another part is stored, MemoryNotFound, InvalidValue.
+    `stored` is the number of messages that the earlier parts have stored. Raises ImportUnfinished
+    if the row has another number, MemoryNotFound, InvalidValue.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:
@@ -126,9 +130,9 @@ Result = TypeVar("Result")
 
 
 class Prepared(NamedTuple, Generic[Result]):
-    """A change prepared without a lock.
+    """A change that was computed without a lock.
 
-    `recorder` has not written its rows yet. `before` is the row of the conversation before the
+    `recorder` has the new rows, not written yet. `before` is the conversation's row before the
     change.
     """
 
@@ -139,9 +143,11 @@ class Prepared(NamedTuple, Generic[Result]):
 
 @dataclass(frozen=True)
 class Planned(Generic[Result]):
-    """A change of a conversation that is planned before the lock: it may be `prepared` already.
+    """A planned change of a conversation: the function `change`, its arguments, and maybe its
+    result computed before the lock (`prepared`).
 
-    A change that `derives` takes too long to be made under the lock.
+    `create` returns the row of an unknown id. With `derives`, the change takes too long to be
+    computed under the lock.
     """
 
     memory_id: str
@@ -154,11 +160,11 @@ class Planned(Generic[Result]):
     prepared: Prepared[Result] | None = None
 
     def write(self) -> Result:
-        """Write the prepared change, under the lock.
+        """Write the change, under the lock. Returns the result of the change.
 
-        If the conversation has changed meanwhile, the change is made again: under the lock, or a
-        few times before it if it derives. Raises VersionConflict if the conversation changes each
-        time, and the exceptions of `locked` and of `change`.
+        If the conversation has changed since the change was prepared, the change is computed again:
+        under the lock, or a few times before the lock if `derives` is True. Raises VersionConflict
+        if the conversation changes each time, and the exceptions of `locked` and of `change`.
         """
         plan = self
         for attempt in range(PLANNED_AT_MOST):
@@ -185,8 +191,8 @@ class Planned(Generic[Result]):
         raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
 
     def again(self) -> Planned[Result]:
-        """Return the plan with a change that is prepared anew, from the present state of the
-        conversation and without a lock. Nothing is written.
+        """Return a copy of the plan whose change is computed from the present state of the
+        conversation, without a lock. Nothing is written.
 
         Raises MemoryNotFound, VersionConflict, ImportUnfinished and the exceptions of `change`.
         """
@@ -200,8 +206,8 @@ class Planned(Generic[Result]):
             return replace(self, prepared=Prepared(recorder, self.change(recorder), before))
 
     def new_row(self) -> Memory:
-        """Return the row of a new conversation: the one for which the change was prepared, or a
-        fresh one if a conversation with this id was deleted meanwhile.
+        """Return the row to insert for a new conversation: the row for which the change was
+        prepared. If a conversation with this id was deleted meanwhile, the row is a fresh one.
         """
         assert self.create is not None
         row = self.create()
@@ -220,10 +226,11 @@ def planned(
     messages: int | None = None,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Plan a change of a conversation, without holding up other writers.
+    """Plan a change of a conversation so that other writers need not wait. The result's `write`
+    stores the change.
 
-    A change by a list of `messages` is made under the lock if they are few. Raises InvalidValue
-    and the exceptions of `Planned.again`.
+    A change by a short list of `messages` is computed under the lock; all other changes are
+    computed now, without a lock. Raises InvalidValue and the exceptions of `Planned.again`.
     """
     check_change(memory_id, actor, expected_version)
     derives = messages is None
@@ -234,9 +241,10 @@ def planned(
 def lock_memory(
     memory_id: str, expected_version: int | None = None, cursor: CursorWrapper | None = None
 ) -> Memory:
-    """Lock a row until the transaction ends. Raises MemoryNotFound, VersionConflict.
+    """Lock the row of a conversation until the transaction ends, and return it. Raises
+    MemoryNotFound, VersionConflict.
 
-    The version is compared under the lock; before it, another writer could still change it.
+    The version is compared under the lock: before the lock, another writer could still change it.
     """
     memory = sql.read_memory(memory_id, lock=True, cursor=cursor)
     if memory is None:
@@ -246,10 +254,11 @@ def lock_memory(
 
 
 def unless_changing(memory_id: str, *columns: str) -> tuple[Any, ...] | None:
-    """Lock a row until the transaction ends and return columns of it, without waiting; None if it
-    is deleted or being changed.
+    """Lock the row of a conversation until the transaction ends and return these columns of it.
+    Returns None, without waiting, if the row is deleted or locked by another writer.
 
-    Citus cannot lock rows of several conversations with one statement.
+    This function takes a single id because Citus cannot lock rows of several conversations with one
+    statement.
     """
     row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
     return next(iter(row.values_list(*columns)), None)
@@ -284,7 +293,9 @@ def _lock_or_create(
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
-    """Raise ImportUnfinished if another part of an import is stored than the expected one."""
+    """Raise ImportUnfinished unless `imported` messages of an unfinished import are stored. None
+    stands for no unfinished import.
+    """
     if memory.imported != imported:
         again = (
             "import the same file with the same policy"
@@ -297,7 +308,7 @@ def check_imported(memory: Memory, imported: int | None = None) -> None:
 
 
 def check_deleted(memory_id: str) -> None:
-    """Raise DeletionUnfinished if rows of a deleted conversation still have this id."""
+    """Raise DeletionUnfinished if a conversation with this id is still being deleted."""
     if Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False).exists():
         raise DeletionUnfinished(
             f"a conversation with the id {memory_id!r} is being deleted: try again in a moment"
@@ -307,8 +318,8 @@ def check_deleted(memory_id: str) -> None:
 def unsaved_memory(
     memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
 ) -> Memory:
-    """Return the unsaved row of a new conversation, with the head of the last deleted conversation
-    with this id.
+    """Return the unsaved row of a new conversation. The row continues the digest chain of the last
+    deleted conversation with this id.
     """
     now = timezone.now()
     memory = Memory(
@@ -326,7 +337,9 @@ def unsaved_memory(
 
 
 def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Write a line of the audit log after the transaction commits, without message texts."""
+    """Write a line to the audit log after the transaction commits. The line has no message
+    texts.
+    """
     database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
 
 
@@ -367,9 +380,10 @@ def _announce(recorder: Recorder, actor: str) -> None:
 
 
 def notify_followers(memory_id: str) -> None:
-    """Wake the followers (see `live`) on PostgreSQL.
+    """Tell live streams on PostgreSQL that a conversation has changed (see `live`).
 
-    Call it after the commit: NOTIFY within a transaction takes a global lock while it commits.
+    Call this function after the commit: NOTIFY within a transaction takes a global lock while it
+    commits.
     """
     connection = database.connection()
     if connection.vendor == "postgresql":
@@ -381,16 +395,20 @@ def notify_followers(memory_id: str) -> None:
 
 
 def row_count(memory: Memory) -> int:
-    """Return the number of rows of a conversation. Long texts count as several rows, because their
-    removal from SQLite's search index takes as long.
+    """Return about how many rows the deletion of a conversation removes.
+
+    A long text counts as several rows, because its removal from SQLite's search index takes as
+    long.
     """
     rows = memory.last_seq + memory.last_stay + memory.last_step
     return rows + memory.history_tokens // TOKENS_OF_A_ROW
 
 
 def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
-    """Return the size of each conversation, in the order of their ids: two writers that lock
-    several in this order cannot wait for each other. Raises InvalidValue, MemoryNotFound.
+    """Return about how many rows each conversation has, by id, in the order of the ids.
+
+    Writers that lock several conversations in this order cannot wait for each other. Raises
+    InvalidValue, MemoryNotFound.
     """
     ids = sorted(check_ids(memory_ids))
     columns = ("last_seq", "last_stay", "last_step", "history_tokens")

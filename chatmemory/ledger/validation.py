@@ -1,4 +1,4 @@
-"""Checks of callers' arguments, before anything is stored."""
+"""Checks the arguments of callers before anything is stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ PATH_SHOWN = 100  # characters
 
 
 def check_id(memory_id: object) -> str:
-    """Return an id if it is a storable string of 1 to 255 characters. Raises InvalidValue."""
+    """Return a memory id as a string of 1 to 255 characters that can be stored. Raises InvalidValue
+    for other ids.
+    """
     found = string_id(memory_id)
     if not 0 < len(found) <= ID_LENGTH:
         raise InvalidValue(
@@ -51,10 +53,10 @@ def _shown(value: str) -> str:
 
 
 def check_ids(memory_ids: object) -> set[str]:
-    """Return the ids of a list or another collection.
+    """Return the memory ids of a list or another collection.
 
-    Raises InvalidValue, also for a single string, whose letters would be read as ids, and
-    UnstorableText.
+    Raises UnstorableText, and InvalidValue, also for a single string, whose letters would be read
+    as ids.
     """
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
         raise InvalidValue(f"expected a list of ids, not {brief(memory_ids)}")
@@ -62,7 +64,9 @@ def check_ids(memory_ids: object) -> set[str]:
 
 
 def check_seqs(seqs: object, name: str) -> set[int]:
-    """Return the seqs of a list or another collection. Raises InvalidValue."""
+    """Return message numbers, given as a list or another collection, as a set. Raises InvalidValue,
+    with `name` as the argument's name.
+    """
     values: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]
     if not all(type(seq) is int for seq in values):
         raise InvalidValue(f"{name} must be a list of whole numbers, not {brief(seqs)}")
@@ -70,9 +74,11 @@ def check_seqs(seqs: object, name: str) -> set[int]:
 
 
 def check_actor(actor: object) -> None:
-    """Raise InvalidValue unless an actor is a storable string of up to 255 characters.
+    """Raise InvalidValue unless an actor (who makes a change) is a storable string of up to 255
+    characters.
 
-    Digests are made from the given value. The row would store a value of another type as text.
+    Other types are refused because digests are made from the given value, while the database would
+    store it as text.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         expected = f"a string of up to {ACTOR_LENGTH} characters"
@@ -81,13 +87,13 @@ def check_actor(actor: object) -> None:
 
 
 def check_whole_number(number: object, name: str) -> None:
-    """Raise InvalidValue unless an argument is a whole number: a database would accept "1"."""
+    """Raise InvalidValue unless an argument is a whole number. A database would also accept "1"."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
 
 
 def check_change(memory_id: object, actor: object, expected_version: object) -> None:
-    """Raise InvalidValue or UnstorableText unless these are valid arguments of a change."""
+    """Raise InvalidValue or UnstorableText unless the common arguments of a change are valid."""
     check_id(memory_id)
     check_actor(actor)
     if expected_version is not None:
@@ -108,7 +114,8 @@ def check_policy(policy: Policy) -> Policy: ...
 @overload
 def check_policy(policy: None) -> None: ...
 def check_policy(policy: Policy | None) -> Policy | None:
-    """Return a policy, measured by its estimator, if its limit can be stored.
+    """Return a policy with its overhead taken from its estimator, if its limit can be stored. None
+    stays None.
 
     Raises InvalidValue, UnknownEstimator.
     """
@@ -127,7 +134,9 @@ def check_storable_limit(policy: Policy | None) -> None:
 
 
 def check_added(count: int) -> None:
-    """Raise InvalidValue for more messages than may be added at once, since other writers wait."""
+    """Raise InvalidValue if more messages are added at once than the settings allow, because other
+    writers wait meanwhile.
+    """
     most = configuration().ADDED_MESSAGES
     if count > most:
         raise InvalidValue(
@@ -137,7 +146,9 @@ def check_added(count: int) -> None:
 
 
 def check_bounds(messages: int, size: int) -> None:
-    """Raise WindowTooLarge for a window with too many messages, or too many bytes of their JSON."""
+    """Raise WindowTooLarge if a window has more messages, or more bytes of JSON (`size`), than the
+    settings allow.
+    """
     settings = configuration()
     found, most, unit = size, settings.WINDOW_BYTES, "bytes"
     if messages > settings.WINDOW_MESSAGES:
@@ -151,8 +162,10 @@ def check_bounds(messages: int, size: int) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return labels as a dictionary. Raises InvalidValue unless they are up to 64 storable strings,
-    each with a storable name other than the one that identifies an import.
+    """Return labels as a dictionary.
+
+    Raises InvalidValue unless there are at most 64 labels and all names and values are storable
+    strings. The name of the label that identifies an import is refused.
     """
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")
@@ -173,9 +186,7 @@ Item = TypeVar("Item")
 
 
 class Storable(list[Item]):
-    """Messages that were checked before the lock was taken, and the number of characters of their
-    JSON.
-    """
+    """A list of messages that passed all checks. `characters` is the length of their JSON."""
 
     def __init__(self, items: Iterable[Item], characters: int) -> None:
         super().__init__(items)
@@ -183,7 +194,7 @@ class Storable(list[Item]):
 
 
 def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
-    """Return messages to add, if they can be stored.
+    """Return messages to add, each as a NewMessage, if all of them can be stored.
 
     Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
     """
@@ -203,9 +214,9 @@ def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable
 
 
 def storable_messages(messages: Iterable[ChatMessage]) -> Storable[ChatMessage]:
-    """Return messages if they can be stored.
+    """Return messages if all of them can be stored.
 
-    Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
+    Raises InvalidMessage, UnstorableText, and MessageTooLarge with the index of the message.
     """
     if isinstance(messages, Storable):
         return messages
@@ -258,7 +269,9 @@ def _check_time(said_at: object) -> None:
 
 
 def check_client_id(client_id: object) -> None:
-    """Raise InvalidValue unless a client id is a storable string of 1 to 255 characters."""
+    """Raise InvalidValue unless a client id (the client's own name for a message) is a storable
+    string of 1 to 255 characters.
+    """
     if not isinstance(client_id, str) or not 0 < len(client_id) <= ID_LENGTH:
         raise InvalidValue(f"a client id must be a string of 1 to {ID_LENGTH} characters")
     check_text(client_id, "a client id")

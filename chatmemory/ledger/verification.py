@@ -1,9 +1,11 @@
-"""Verification: replay a conversation through the core, and compare the result with stored rows.
+"""Verifies a conversation: decides its changes again, and compares the results with the stored
+rows.
 
-Steps, stays and messages are read once, in the order of the ledger, so that the first contradiction
-is the first wrong row. Every step that a policy decided is decided again by the same functions, and
-its evictions, reasons and totals are compared. Steps of a client (`by_client`) are only checked for
-consistency. Only one window is in memory, without the messages that no decision needs.
+The rows of steps, messages and stays (periods of messages in memory) are each read once. They are
+read in the order of the ledger, so that the first contradiction is the first wrong row. Each step
+that a policy decided is decided again by the same functions, and its evictions, reasons and totals
+are compared. Steps of a client (`by_client`) are only checked for consistency. Only one window is
+in memory, without the messages that no decision needs.
 """
 
 from __future__ import annotations
@@ -60,9 +62,10 @@ ALWAYS_INSTALLED = (MessageWindow, TokenWindow, TurnWindow)
 
 
 def verify(memory_id: str) -> Contradiction | None:
-    """Return the first row of a conversation that differs from the replay, or None.
+    """Return the first row of a conversation that contradicts the rules or the other rows; None if
+    all rows agree.
 
-    A row that cannot be read differs, too. Other writers may continue meanwhile. Raises
+    A row that cannot be read is a contradiction, too. Other writers may continue meanwhile. Raises
     MemoryNotFound, also for a conversation whose deletion has begun and was audited.
     """
     try:

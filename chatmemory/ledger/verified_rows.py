@@ -1,4 +1,4 @@
-"""The rows of a conversation as verification reads them: each once, in the order of the ledger."""
+"""Reads the rows of a conversation for verification: each row once, in the order of the ledger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Numbered = TypeVar("Numbered", Step, Stay)
 
 
 class UnreadableBatch(Contradicted):
-    """A batch with an unreadable row. Drivers then refuse all of its rows: read them one by one."""
+    """Raised for a batch with an unreadable row. The database driver then returns none of its rows,
+    so that the caller reads them one by one.
+    """
 
 
 class LedgerRows:
@@ -30,7 +32,9 @@ class LedgerRows:
         self._batch = batch
 
     def check_numbers(self) -> None:
-        """Raise Contradicted for a row with a number that was never assigned."""
+        """Raise Contradicted if a step, a message or a stay has a number that was never
+        assigned.
+        """
         memory = self._memory
         _check_numbers(Step.objects.filter(memory=memory), "n", memory.last_step)
         _check_numbers(Message.objects.filter(memory=memory), "seq", memory.last_seq)
@@ -41,7 +45,7 @@ class LedgerRows:
             yield from steps
 
     def stays(self) -> Iterator[tuple[Stay, Message]]:
-        """Yield the stays by number, each with its message."""
+        """Yield the stays (periods of messages in memory) by number, each with its message."""
         for stays in self._batches(Stay, self._memory.last_stay):
             for part in database.parts_of({stay: stay.size for stay in stays}, AT_ONCE):
                 messages = self._read(Message, "seq", [stay.seq for stay in part])

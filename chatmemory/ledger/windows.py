@@ -1,4 +1,4 @@
-"""The windows of a conversation, read from its rows: their entries, now or after a step."""
+"""Reads windows of a conversation from its rows: the current window, or the window after a step."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ Page = list[tuple[Any, ...]]  # the columns `STAY` of some stays
 
 
 def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
-    """Return the entry of a stored stay, given its columns `STAY`, with its message if it is known.
+    """Return the window entry of a stored stay (a message's period in memory), given its columns
+    `STAY`.
 
-    Booleans of SQLite are 0 and 1.
+    `message` is the stay's message, if the caller has read it. Booleans may be 0 and 1, as in
+    SQLite.
     """
     n, seq, rank, type, has_calls, tokens, pinned, size, overrides = stay
     is_stub = False
@@ -45,7 +47,9 @@ def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> Entry:
-    """Return the entry of a stored stay, with its message if it is known."""
+    """Return the window entry of a stored stay (a message's period in memory). `message` is its
+    message, if the caller has read it.
+    """
     return entry_of(_columns_of(stay), message)
 
 
@@ -53,7 +57,9 @@ _columns_of = attrgetter(*STAY)
 
 
 def unprotected(window: Window) -> Iterator[Entry]:
-    """Yield the entries of a stored window without pinned ones and a leading system message."""
+    """Yield the entries of a stored window that eviction may remove: all but pinned messages and a
+    leading system message.
+    """
     is_first = True
     for entry in window:
         if entry.pinned:
@@ -64,7 +70,9 @@ def unprotected(window: Window) -> Iterator[Entry]:
 
 
 class FramedRow(Protocol):
-    """A stored message: the frame of its JSON, its text, and its attributes."""
+    """A stored message: its JSON without the text (`frame`), its text, and its attributes as
+    JSON.
+    """
 
     @property
     def memory_id(self) -> str: ...
@@ -79,7 +87,7 @@ class FramedRow(Protocol):
 
 
 def read_message(row: FramedRow) -> ChatMessage:
-    """Return the message of a row. Raises CorruptRow if it cannot be read."""
+    """Return the message of a stored row. Raises CorruptRow if the row cannot be read."""
     try:
         message = message_from_frame(row.frame, row.text, row.attributes)
     except InvalidMessage as error:
@@ -92,8 +100,8 @@ def read_message(row: FramedRow) -> ChatMessage:
 
 
 def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
-    """Return the message of a row with the overrides of a stay. Raises CorruptRow if the row cannot
-    be read.
+    """Return the message of a stored row as a window shows it, with `overrides` for its text or
+    attributes applied. Raises CorruptRow if the row cannot be read.
     """
     message = read_message(row)
     if overrides is None:
@@ -106,16 +114,19 @@ def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
 
 
 def open_stays(memory_id: str) -> QuerySet[Stay]:
-    """Return the stays of the current window, by rank."""
+    """Return the open stays: the rows of the messages in the current window, in the order of the
+    window.
+    """
     return Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
 
 
 def stays_at(step: Step) -> QuerySet[Stay]:
-    """Return the stays that were open after a step, by rank.
+    """Return the rows of the messages that were in the window after a step, in the order of the
+    window.
 
     The range from the step's `oldest` to its `last_stay` bounds the query: see `ledger.numbers`.
     System messages and pins may be older than that; an index finds them. The two bounds stand side
-    by side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
+    by side, so that PostgreSQL knows how few rows they leave, and does not read all messages.
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
@@ -126,8 +137,8 @@ def stays_at(step: Step) -> QuerySet[Stay]:
 
 
 def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
-    """Yield the stays of a window by rank with their messages, about a megabyte at a time. Iterate
-    within one snapshot.
+    """Yield the rows of a window in order with their messages, about a megabyte at a time. Iterate
+    within one snapshot of the database.
     """
     for first, last in _parts(stays.values_list("rank", "size")):
         part = stays.filter(rank__gte=first, rank__lte=last)
@@ -148,9 +159,10 @@ def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def step_zero(memory: Memory) -> Step:
-    """Return the empty conversation as a step, with the policy of its creation.
+    """Return an unsaved step 0, which stands for the empty conversation with its first policy.
 
-    If the first step changed the policy, the policy before it is not recorded: then it has None.
+    If the first step changed the policy, the policy before it is not recorded. Then step 0 has no
+    policy.
     """
     first = Step.objects.filter(memory=memory, n=1).first()
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
@@ -162,9 +174,10 @@ def step_zero(memory: Memory) -> Step:
 
 
 class StoredStays(EntrySource):
-    """The stays of a window by rank, read from the database in pages from the head.
+    """The entries of a window in order, read from the database in pages from the beginning.
 
-    Pages grow, as most changes need only the first few stays, and the others the whole window.
+    Pages grow: most changes need only the first few entries, and the remaining changes need all of
+    them.
     """
 
     def __init__(self, stays: QuerySet[Stay]) -> None:
@@ -198,7 +211,7 @@ class StoredStays(EntrySource):
 
 
 class OpenStays(StoredStays):
-    """The stays of the current window, of which an add reads the first ones."""
+    """The entries of the current window. A first, short page suffices for most adds."""
 
     def __init__(self, memory_id: str, cursor: CursorWrapper | None = None) -> None:
         self._memory_id = memory_id
@@ -221,7 +234,7 @@ def _page(stays: QuerySet[Stay], size: int) -> Page:
 
 
 class StoredWindow(Window):
-    """A window of a conversation, whose tokens are always counted by an estimator family."""
+    """A conversation's window that reads its entries from the database as needed."""
 
     def __init__(
         self,
@@ -242,7 +255,9 @@ class StoredWindow(Window):
         super().count_with(family, count)
 
     def with_messages(self) -> list[Entry]:
-        """Return every entry with its message. Missing messages, as after a refill, are read."""
+        """Return every entry with its message. Messages that are not in the entries, as after a
+        refill, are read from the database.
+        """
         entries = super().with_messages()
         unread = [entry for entry in entries if entry.message is None]
         if not unread:
@@ -263,8 +278,8 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the window of a Memory row. Its stays are the open stays unless `stays` are given.
-    `cursor` belongs to the transaction.
+    """Return the window of a conversation, given its row; `stays` are the rows of a past window.
+    The `cursor` is that of the current transaction.
     """
     source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)
     policy = memory.policy
@@ -275,7 +290,7 @@ def stored_window(
 
 
 def window_totals(memory: Memory, policy: Policy | None) -> Totals:
-    """Return the totals of the current window from the row, given its policy."""
+    """Return the totals of the current window from the conversation's row, given its policy."""
     return stored_totals(policy, memory.window_count, memory.window_tokens, memory.window_load)
 
 

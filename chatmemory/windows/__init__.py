@@ -1,3 +1,3 @@
-"""Windows (the messages that the model sees next), the policies that limit them, and
-transitions.
+"""Windows (the messages that the model sees next), the policies that limit them, and transitions
+(the effects of changes on a window).
 """

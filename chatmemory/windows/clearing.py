@@ -1,4 +1,4 @@
-"""Clearing: a full window clears old tool results before a message leaves, if its policy says so.
+"""Clears old tool results of a full window before messages leave, if the policy says so.
 
 A cleared tool result is replaced by a short placeholder, so that its call is still answered. The
 newest results, short results and pinned results stay whole. Source of the rule: Anthropic's context
@@ -35,8 +35,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
-    """Return the stub of a tool result: another answer to the same call. A redacted result keeps
-    the words of its tombstone.
+    """Return the placeholder that replaces a tool result: an answer to the same call, with `text`.
+    The placeholder of a redacted result keeps the text `[redacted #12]`.
 
     Raises InvalidMessage for a message that is not a tool result.
     """
@@ -50,9 +50,10 @@ def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
 def clear_for(
     window: Window, arrival: Entry, policy: Policy, count: Callable[[ChatMessage], int]
 ) -> Transition:
-    """Return the transition that clears old results because an arrival has no room beside them.
+    """Return the transition that clears old tool results to make room for an arriving message.
 
-    It changes nothing if there is room, or nothing to clear. `count` returns the tokens of a stub.
+    Nothing changes if there is room already, or nothing to clear. `count` returns the tokens of a
+    placeholder message.
     """
     keep = policy.whole_results
     if not keep or policy.meters_only:
@@ -83,14 +84,18 @@ def _stub(entry: Entry, message: ChatMessage, count: Callable[[ChatMessage], int
 
 
 def old_results(entries: Iterable[Entry], keep: int) -> Sequence[Entry]:
-    """Return the tool results that can be cleared if the newest `keep` results stay whole."""
+    """Return the tool results that can be cleared if the newest `keep` results stay whole. Short,
+    pinned and already cleared results are left out.
+    """
     results = [entry for entry in entries if entry.type is _RESULT]
     old = results[: max(0, len(results) - keep)]
     return [e for e in old if e.tokens > SHORT and not e.pinned and not e.is_stub]
 
 
 def cleared(window: Window, stubs: Mapping[Entry, Entry], policy: Policy | None) -> Transition:
-    """Return the transition in which stubs replace results."""
+    """Return the transition that replaces tool results by placeholders. `stubs` maps the entry of
+    each result to the entry of its placeholder.
+    """
     entries = window.with_system_messages()
     before = after = totals_under(policy, window)
     for entry, stub in stubs.items():

@@ -1,7 +1,8 @@
-"""Compaction: a summary replaces messages, which leave the window and stay in history.
+"""Compaction: a summary replaces messages, which leave the window and stay in the history.
 
-A summary can cover any part of the window. It takes the position of the first covered message, and
-evictions pass over it, as over a pinned message. A later compaction can cover the summary in turn.
+A summary can replace any part of the window. The summary takes the position of the first message
+that it replaces. Like a pinned message, it is not evicted. A later compaction can replace the
+summary in turn.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MARK = {"chatmemory": {"summary": True}}
 
 
 def messages_of(entries: Iterable[Entry]) -> list[ChatMessage]:
-    """Return the messages of entries. Entries without a message are left out."""
+    """Return the messages of window entries. Entries whose message is not loaded are left out."""
     return [entry.message for entry in entries if entry.message is not None]
 
 
@@ -39,10 +40,11 @@ def compact(
     policy: Policy | None,
     place: int | None = None,
 ) -> Transition:
-    """Return the transition in which `summary` replaces the covered messages.
+    """Return the transition in which `summary` replaces the `covered` messages.
 
-    With `place`, this number of remaining messages comes before the summary. Raises NotCompactable
-    if the window is over its limit afterwards.
+    By default the summary takes the position of the first covered message; with `place`, that many
+    remaining messages come before the summary. Raises NotCompactable if the window is over its
+    limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)
@@ -81,10 +83,11 @@ def compact_with_terms(
     summary_with: Callable[[Sequence[str]], Entry],
     policy: Policy | None,
 ) -> Transition:
-    """Return the transition for a summary with as many of these terms as fit. The last terms are
-    left out first.
+    """Return the compaction whose summary lists as many of these exact terms as fit. If there is no
+    room for all, the last terms are left out.
 
-    `summary_with` counts the summary with some terms, and may raise MessageTooLarge.
+    `summary_with` returns the summary with the given terms as a counted entry; it may raise
+    MessageTooLarge.
     """
 
     def with_terms(count: int) -> Transition:
@@ -105,9 +108,10 @@ def compact_with_terms(
 
 
 def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
-    """Raise NotCompactable for messages of a window that no summary can cover together.
+    """Raise NotCompactable if a summary cannot replace the `covered` messages together, such as a
+    tool call without its results.
 
-    The entries have their messages.
+    `entries` is the whole window, with messages loaded.
     """
     chosen = set(covered)
     if len(chosen) < 2:
@@ -130,9 +134,10 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
 def all_but_last(
     entries: Sequence[Entry], *, messages: int | None = None, tokens: int | None = None
 ) -> list[Entry]:
-    """Return the messages that a summary covers if so many of the last messages, or tokens, stay.
+    """Return the messages that a summary replaces if the last `messages` messages, or `tokens`
+    tokens, stay.
 
-    A leading system message and pinned messages stay, too, but an earlier summary is covered. A
+    A leading system message and pinned messages stay, too, but an earlier summary is replaced. A
     tool call stays with its results, so that more messages may stay than `messages`, and fewer
     tokens than `tokens`.
     """
@@ -165,7 +170,9 @@ def _fitting(entries: Sequence[Entry], tokens: int) -> int:
 
 
 def appended_terms(terms: Iterable[str]) -> str:
-    """Return the text that appends terms to a summary, "" without terms."""
+    """Return the text that is appended to a summary to preserve exact terms: "Exact terms: …". ""
+    if there are none.
+    """
     text = "\n".join(terms)
     return f"Exact terms: {text}" if text else ""
 
@@ -173,8 +180,8 @@ def appended_terms(terms: Iterable[str]) -> str:
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """Return the summary as a message: its text, followed by the exact terms to preserve.
 
-    An attribute marks the message as a summary. Stores that only know messages then keep its
-    position. Raises InvalidMessage for a blank text.
+    An attribute marks the message as a summary, so that stores which only know messages do not
+    evict it. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")
@@ -183,16 +190,17 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
 
 
 def is_summary(message: ChatMessage | None) -> bool:
-    """Return whether a message is the summary of a compaction."""
+    """Return whether a message is a summary that chatmemory's compaction has made."""
     attributes = message.attributes if isinstance(message, UserMessage) else {}
     own = attributes.get("chatmemory")
     return isinstance(own, Mapping) and own.get("summary") is True
 
 
 def is_marked(message: ChatMessage | None) -> bool:
-    """Return whether a client has marked a message as a summary, as LangChain does by `lc_source`.
+    """Return whether a message is marked as a summary, by chatmemory or by a client, as LangChain
+    does by `lc_source`.
 
-    Source: SummarizationMiddleware of langchain, which sets it in additional_kwargs.
+    Source: SummarizationMiddleware of langchain, which sets `lc_source` in additional_kwargs.
     """
     attributes = message.attributes if isinstance(message, UserMessage) else {}
     return is_summary(message) or _has_source(attributes.get("langchain"))

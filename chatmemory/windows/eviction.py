@@ -2,12 +2,12 @@
 
 `oldest_first` is the rule of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory: while
 the window is over its limit, its oldest message is evicted. A system message is skipped only if it
-is the first message; anywhere else it is evicted like any other. Tool results directly after an
-evicted tool call leave with it.
+is the first message; anywhere else it is evicted like any other message. Tool results directly
+after an evicted tool call leave with the call.
 
-Three rules are not LangChain4j's, and are off by default: pinned messages are passed over like a
-leading system message, the newest message may be spared, and the rest of a turn that lost its
-beginning may leave as well.
+Three rules are not LangChain4j's and apply only where a policy or a pin asks for them. Pinned
+messages are skipped like a leading system message. The newest message may be spared. The rest of a
+turn that lost its beginning may leave as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Reason(StrEnum):
 
     @property
     def is_beyond_limits(self) -> bool:
-        """Whether the message would have left under any limit."""
+        """Whether the message would have left under any limit, such as when memory was cleared."""
         return self in BEYOND_LIMITS
 
 
@@ -51,8 +51,8 @@ class CannotFit(StrEnum):
     """The reason why a message cannot stay although everything that can leave has left.
 
     Only messages that a policy never evicts remain: a leading system message, or nothing. Pinned
-    messages do not count: an add that would fit without them is refused. Earlier versions accepted
-    some of these.
+    messages are a case of their own: an add that would fit without them is refused. Earlier
+    versions accepted such adds; their steps have NO_ROOM_BESIDE_PINS.
     """
 
     TOO_BIG = "TOO_BIG"
@@ -63,7 +63,7 @@ class CannotFit(StrEnum):
 
     @property
     def is_of_system(self) -> bool:
-        """Whether the system message leaves no room to any other."""
+        """Whether the system message leaves no room for any other message."""
         return self in (CannotFit.SYSTEM_TOO_BIG, CannotFit.SYSTEM_FILLS)
 
 
@@ -78,12 +78,12 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 class Eviction(NamedTuple):
-    """An entry that leaves, and the reason.
+    """An entry that leaves the window, and the reason.
 
-    `because` is the tool call with which a result leaves, the system message that replaces one, the
-    summary that covers a message, the stub of a result, or the message whose add removed an
-    interrupted tool call. `misfit` is why a message left in the
-    step that added it; only the recorded change has it.
+    `because` is the message that caused the eviction: the tool call of a result, a new system
+    message, a summary, a placeholder, or the added message that removed an interrupted tool call.
+    `misfit` says why a message was too large for the window that it was added to; only a recorded
+    change has it.
     """
 
     entry: Entry
@@ -115,7 +115,9 @@ class Eviction(NamedTuple):
         return self.because.seq or None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
-        """Return the eviction with its entries replaced according to a mapping."""
+        """Return the eviction with its entries replaced, from the keys of the mapping to its
+        values.
+        """
         if self.entry not in entries and self.because not in entries:
             return self
         because = self.because and entries.get(self.because, self.because)
@@ -125,10 +127,11 @@ class Eviction(NamedTuple):
 def oldest_first(
     head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
 ) -> Iterator[Eviction]:
-    """Evict the oldest message while `is_over`; a leading system message always stays.
+    """Evict the oldest message while `is_over`, and yield the evictions. A leading system message
+    always stays.
 
-    With `spares_newest`, the newest message stays as well, with its call if it is a result, and
-    with the other results of that call.
+    With `spares_newest`, the newest message stays as well. If it is a tool result, its call and the
+    other results of the call stay, too.
     """
     while is_over(head.totals):
         oldest = head.oldest
@@ -138,7 +141,9 @@ def oldest_first(
 
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
-    """Evict the messages before the next user message, or nothing if there is no such message."""
+    """Evict the messages before the next user message, and yield the evictions. Nothing leaves if
+    there is no user message.
+    """
     oldest = head.oldest
     end = head.next_user(oldest)
     while end is not None and (oldest := head.unpinned(oldest)) < end:
@@ -147,11 +152,11 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 def rest_of_question(head: Head) -> Iterator[Eviction]:
-    """Evict the messages after the last evicted user message, up to the next user message or the
-    end.
+    """Evict the messages after the user message that was evicted last, up to the next user message
+    or the end. Yields the evictions.
 
-    Beside pinned user messages there may be no next user message. An arriving message then has come
-    without its question.
+    The arriving message stays: beside pinned user messages it may have come without its own user
+    message.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
@@ -162,12 +167,12 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """The remaining messages of a window while a change is decided, as a list with totals. A policy
-    weighs the messages that come and leave; the totals include its costs.
+    """The remaining messages of a window while a change is decided, with their totals.
 
-    The window itself does not change, and is read only as far as needed. A kind of policy with a
-    rule of its own takes messages by their positions, which pass over pinned ones. The rules above
-    use indices, which do not.
+    A policy weighs the messages that come and leave; the totals include these costs. The window
+    itself does not change, and is read only as far as needed. Kinds of policies with a rule of
+    their own take messages by position (`peek`, `pop`, `evict`), which does not count pinned
+    messages. The rules of this module use indices, which count all messages.
     """
 
     def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
@@ -181,19 +186,23 @@ class Head:
         self._unread = iter(entries)
 
     def peek(self, position: int = 0) -> Entry | None:
-        """Return the message at a position, or None after the last one."""
+        """Return the message at a position, or None after the last message. Positions do not count
+        pinned messages.
+        """
         return self.at(self._index(position))
 
     def pop(self, position: int = 0) -> Entry | None:
-        """Remove and return the message at a position; None after the last one."""
+        """Remove and return the message at a position; None after the last message. Positions do
+        not count pinned messages.
+        """
         index = self._index(position)
         return self.take(index) if self.at(index) else None
 
     def evict(self, position: int = 0) -> list[Eviction]:
-        """Evict the message at a position. If it has tool calls, also evict the results directly
-        after it.
+        """Evict the message at a position, and the tool results directly after it if it has tool
+        calls. Returns the evictions.
 
-        After the last position, nothing leaves.
+        Positions do not count pinned messages. After the last position, nothing leaves.
         """
         index = self._index(position)
         return self.evict_at(index) if self.at(index) else []
@@ -206,7 +215,7 @@ class Head:
 
     @property
     def pinned(self) -> Totals:
-        """The totals of the pinned messages that were read so far."""
+        """The totals of the pinned messages, as far as the window was read."""
         found = NOTHING
         for entry in self._read:
             if entry.pinned:
@@ -215,7 +224,7 @@ class Head:
 
     @property
     def leading_system(self) -> Entry | None:
-        """The system message at the head. Only pinned messages may come before it."""
+        """The system message at the head, or None. Only pinned messages may come before it."""
         first = self.at(self.unpinned(0))
         return first if first is not None and first.type is _SYSTEM else None
 
@@ -228,13 +237,15 @@ class Head:
         return self.unpinned(first + 1) if leads else first
 
     def unpinned(self, index: int) -> int:
-        """Return the index of the first message from an index on that is not pinned."""
+        """Return the index of the first message at or after `index` that is not pinned."""
         while (entry := self.at(index)) is not None and entry.pinned:
             index += 1
         return index
 
     def at(self, index: int) -> Entry | None:
-        """Return the message at an index, or None after the last one."""
+        """Return the message at an index, or None after the last message. Reads the window as far
+        as needed.
+        """
         read = self._read
         while index >= len(read):
             entry = next(self._unread, None)
@@ -244,10 +255,10 @@ class Head:
         return read[index]
 
     def next_user(self, index: int) -> int | None:
-        """Return the index of the first user message from an index on, or None.
+        """Return the index of the first user message at or after `index`; None if there is none.
 
-        A window remembers its user messages after it was read to its end without finding one, so
-        that it is not read again for each added message.
+        A window that was read to its end remembers its user messages, so that it is not read again
+        for each added message.
         """
         window = self._window
         if window is not None and window.users is not None and not self._has_new_user:
@@ -263,7 +274,9 @@ class Head:
         return None
 
     def is_of_newest(self, index: int) -> bool:
-        """Return whether a message is followed only by results of the same call, or by nothing."""
+        """Return whether the message at an index is the newest, or is followed only by results of
+        the same tool call.
+        """
         behind = index + 1
         if self._read[first_of_group(self._read, index)].has_calls:
             while self._has_result(behind):
@@ -271,8 +284,8 @@ class Head:
         return self.at(behind) is None
 
     def evict_at(self, index: int) -> list[Eviction]:
-        """Evict the message at an index. If it has tool calls, also evict the results directly
-        after it.
+        """Evict the message at an index, and the tool results directly after it if it has tool
+        calls. Returns the evictions.
         """
         victim = self.take(index)
         evictions = [Eviction(victim, Reason.CAPACITY)]
@@ -285,7 +298,9 @@ class Head:
         return entry is not None and entry.type is _RESULT and not entry.pinned
 
     def take(self, index: int) -> Entry:
-        """Remove and return the message at an index, which was read."""
+        """Remove and return the message at an index. The window must have been read up to that
+        index.
+        """
         entry = self._read.pop(index)
         self.totals = self.totals.minus(entry, self._weigh(entry))
         if entry.type is _USER:
@@ -295,7 +310,7 @@ class Head:
         return entry
 
     def remove(self, entry: Entry) -> None:
-        """Remove a message from any place."""
+        """Remove a message, wherever it is in the window."""
         if entry in self._read:
             place = self._read.index(entry)
             del self._read[place]
@@ -306,7 +321,7 @@ class Head:
         self.totals = self.totals.minus(entry, self._weigh(entry))
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Add a message at the head or at the end."""
+        """Add the arriving message at the head or at the end."""
         self._has_new_user |= entry.type is _USER
         self.arrival = entry
         if at_head:
@@ -318,7 +333,7 @@ class Head:
         self.totals = self.totals.plus(entry, self._weigh(entry))
 
     def measure_with(self, policy: Costs) -> None:
-        """Weigh all messages, present and future, by another policy."""
+        """Weigh all messages by another policy from now on, and compute the total cost again."""
         self._weigh = policy.weigh
         self._read += self._unread
         self._unread = iter(())
@@ -326,7 +341,7 @@ class Head:
 
 
 def leading_system(entries: Iterable[Entry]) -> Entry | None:
-    """Return the system message at the head. Only pinned messages may come before it."""
+    """Return the system message at the head, or None. Only pinned messages may come before it."""
     first = next((entry for entry in entries if not entry.pinned), None)
     return first if first is not None and first.type is _SYSTEM else None
 
@@ -335,7 +350,9 @@ M = TypeVar("M", bound=Weighable)
 
 
 def group_of(entries: Sequence[M], position: int) -> Sequence[M]:
-    """Return the group of a message: a tool call and the results directly after it."""
+    """Return the message at a position with its group: a tool call and the results directly after
+    it leave together. Other messages are a group by themselves.
+    """
     first = first_of_group(entries, position)
     if not entries[first].has_calls:
         return entries[position : position + 1]
@@ -344,8 +361,8 @@ def group_of(entries: Sequence[M], position: int) -> Sequence[M]:
 
 
 def first_of_group(entries: Sequence[Weighable], position: int) -> int:
-    """Return the position of the tool call with which a result leaves, or a message's own
-    position.
+    """Return the position of the tool call that the result at `position` belongs to. Any other
+    message's own position is returned.
     """
     first = position
     while first and _is_result(entries[first]):
@@ -354,7 +371,9 @@ def first_of_group(entries: Sequence[Weighable], position: int) -> int:
 
 
 def group_starts(entries: Sequence[Weighable]) -> list[int]:
-    """Return `first_of_group` of every position, in one pass: a group may be a whole window."""
+    """Return the result of `first_of_group` for each position. A single pass keeps this fast if all
+    messages are results of one call.
+    """
     starts: list[int] = []
     call: int | None = None
     for position, entry in enumerate(entries):

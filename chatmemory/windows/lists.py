@@ -1,18 +1,18 @@
-"""Lists that a client sends as a whole: the add that explains a list, or the messages that stayed,
-moved and left.
+"""Interprets lists that a client sends as a whole: which single add explains a list, or which
+messages stayed, moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. Its limit is not known here. An add is inferred if exactly one add,
-decided by `admit` under any limit, results in the list, by a policy without options or by one that
-recovers interrupted calls; if earlier lists tell which of both the client has, by that one first.
-If no add or more than one explains a list, the list was set as a whole. So was a list that only
-lost its end: its last message is where it was before, so that no message need have been added. A
-list that was set is aligned with the previous list.
+decided by `admit` under any limit, results in the list. The adds are tried for a policy without
+options and for a policy that recovers interrupted tool calls. If earlier lists show which of both
+the client has, that policy is tried first. If no add or more than one explains a list, the list was
+set as a whole. The same holds for a list that only lost its end: its last message is where it was
+before, so perhaps no message was added. A list that was set is aligned with the previous list.
 
-Two messages are the same if their whole JSON is equal. A message whose attributes differ from the
-known one in its place counts as that message with changed attributes; none are as good as any. Only
-a message with open attributes, whose source does not say which it has, counts as a known message
-with any.
+Two messages are the same if their whole JSON is equal. A message with other attributes than the
+known message at its position counts as that message with changed attributes, also if it has none. A
+message whose source does not tell its attributes ("open attributes") counts as a known message with
+any attributes.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ IsSame = Callable[[Any, Any], bool]  # of two payloads, of one kind or the other
 
 
 class Payload(NamedTuple):
-    """The JSON of a message, for comparisons: without attributes, and the attributes with sorted
-    names; "" if there are none. The attributes of a custom message are its content.
+    """The content of a message for comparisons: `bare` is its JSON without attributes, and
+    `attributes` their JSON with sorted names, or "".
+
+    The attributes of a custom message are its content, and part of `bare`.
     """
 
     bare: str
@@ -48,7 +50,9 @@ class Payload(NamedTuple):
 
     @classmethod
     def of(cls, payload: str, beside: str | None = None) -> Payload:
-        """Return the payload of a message's JSON, and of the attributes beside it."""
+        """Return the payload of a message, given its JSON and the attributes that are stored
+        separately.
+        """
         if payload.startswith(_CUSTOM):
             return cls(_sorted(payload))
         bare, attributes = split_attributes(payload)
@@ -57,22 +61,26 @@ class Payload(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the source of the message does not say which attributes it has."""
+        """Whether the source of the message does not tell which attributes the message has."""
         return False
 
     def counts_as(self, known: Payload) -> bool:
-        """Return whether a client's message is a known message. If its source does not say which
-        attributes it has, attributes are not compared.
+        """Return whether a client's message is the same as a known message. Attributes are compared
+        only if the client's source tells them.
         """
         return self == known or (self.is_open and self.bare == known.bare)
 
     def changes(self, known: Payload) -> bool:
-        """Return whether a client changed the attributes of this known message."""
+        """Return whether the client's message has other attributes than this known message, which
+        has the same content otherwise.
+        """
         return not self.is_open and self != known
 
 
 class OpenPayload(Payload):
-    """The JSON of a message with open attributes. It equals one without attributes."""
+    """The content of a message whose source does not tell which attributes it has. For equality, it
+    counts as having none.
+    """
 
     @property
     def is_open(self) -> bool:
@@ -104,13 +112,14 @@ def inferred_add(
     is_same: IsSame = eq,
     recovers: bool | None = None,
 ) -> Transition | None:
-    """Return the only add that turns the window into the new list, or None if none or several do.
+    """Return the only add that turns the window into the new list; None if no add does, or several
+    do.
 
     - Nothing in the window is pinned, as LangChain4j has no pins.
     - `before` and `after` are the payloads of the old and the new list, and `arrivals` the entries
-      of the new list. `is_same` compares a payload of the new list with one of the old list.
-    - `recovers` tells whether the client's policy recovers interrupted calls; None if earlier lists
-      of the client did not show it.
+      of the new list. `is_same` compares a payload of the new list with a payload of the old list.
+    - `recovers` tells whether the client's policy removes interrupted tool calls; None if earlier
+      lists of the client did not show this.
 
     The transition has no policy, since the client's is unknown. If the added message left at once,
     the transition has no arrival, and evicts all messages that could leave.
@@ -237,13 +246,14 @@ def _by_client(transition: Transition) -> Transition:
 def summarized(
     before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
 ) -> range | None:
-    """Return the positions in the old list that the first message of the new list, apart from a
-    leading system message, covers as a summary; None if it is not a summary.
+    """Return the positions of the old list that a summary at the head of the new list replaces;
+    None if the new list has no new summary.
 
-    It is a summary if it is unknown and not a system message, at least two messages leave in its
-    place, and the messages after these are kept in order; others may be appended. If nothing is
-    kept, the window may as well have slid over all messages, so that nothing may be appended unless
-    the client has `marked` its summary. `types` are the new list's.
+    The first message after a leading system message is a summary if it is new and not a system
+    message, and replaces at least two messages. The messages after these are kept in order, and
+    further messages may be appended. If nothing is kept, the client may simply have dropped all old
+    messages. Then nothing may be appended unless the client has `marked` its summary. `types` are
+    the message types of the new list.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -258,11 +268,12 @@ def summarized(
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two mappings from positions in the new list to positions in the old list.
+    """Says which messages of a new list are messages of the old list: two mappings from new
+    positions to old positions.
 
-    `kept` messages are in the same order in both lists; `moved` ones are not. New positions in
-    neither mapping are arrivals; old positions in neither mapping have left. If the list `slides`,
-    messages left its head and others were appended.
+    `kept` messages are in the same order in both lists; `moved` messages are not. New positions in
+    neither mapping are arrivals; old positions in neither mapping have left. `slides` is True if
+    messages left at the head and others were appended.
     """
 
     kept: dict[int, int]
@@ -276,14 +287,15 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match two lists by whole messages, and then messages that differ only in attributes.
+    """Match two lists: first messages that are wholly equal, then messages that differ only in
+    attributes.
 
     A list that only lost its end, and perhaps attributes, is matched position by position. A
-    message with other attributes is matched in its place, between the same neighbours; elsewhere an
-    equal text may be a repetition. A list that is not `by_client` was set, and may have no new
-    message: there, and with open attributes, messages are matched anywhere. If the new list has
-    none of the known attributes, its client drops attributes, and whole messages are compared
-    without them.
+    message with other attributes is matched only between the same neighbors, because an equal text
+    elsewhere may be a repetition. A list that is not `by_client` was set as a whole, and may have
+    no new message: there, and with open attributes, messages are matched anywhere. If the new list
+    has none of the known attributes, its client drops attributes, and messages are compared without
+    them.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -321,12 +333,12 @@ def _in_place(
 
 
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match two lists of payloads as a slide if possible, else by longest common subsequence.
+    """Match two lists of payloads as a slide if possible, else by their longest common subsequence.
 
-    In a slide, messages leave the head of the old list, at least two stay (or all), and messages
-    are appended; a message at the head of both lists (a system message) may be kept apart from the
-    slide. Equal messages are matched from the end. A list that only lost its end is matched
-    position by position.
+    In a slide, messages leave the head of the old list, at least two (or all) stay, and messages
+    are appended. A system message at the head of both lists may stay before the slide. Equal
+    messages are matched from the end. A list that only lost its end is matched position by
+    position.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})
@@ -344,7 +356,7 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
 
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match two lists of payloads so that as many messages as possible stay.
+    """Match two lists of payloads so that as many messages as possible stay in order.
 
     Use this function for a list that was set as a whole, which is not expected to slide.
     """

@@ -1,4 +1,6 @@
-"""The options of policies in a few words, to write after the limit: `trimmed to 50 % when full`."""
+"""Puts the options of policies into a few words that follow the limit: `trimmed to 50 % when
+full`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def option_words(policy: Policy | None) -> list[str]:
-    """Return the options that change which messages leave, each in a few words."""
+    """Return the options that differ from their defaults and change which messages leave, each in a
+    few words. [] if the policy's kind is not installed.
+    """
     if not can_decide(policy):
         return []
     words = {
@@ -23,7 +27,9 @@ def option_words(policy: Policy | None) -> list[str]:
 
 
 def varied_words(policy: Policy) -> list[str]:
-    """Return the options that an advice varies beside the limit, each in a few words."""
+    """Return the options that recommendations vary beside the limit, as far as the policy uses
+    them, each in a few words.
+    """
     words = {
         f"trimmed to {(policy.low_water * 100).normalize():f} % when full": (
             policy.low_water != WHOLE

@@ -1,9 +1,9 @@
 """Policies: the limit of a window as plain data, equal in Python, JSON and the database.
 
-Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options (the dataclass
-fields other than `limit` and `estimator`) and a method, `cost` of a message; `overhead` and `evict`
-may be its own, too. Register your own kind in the entry point group "chatmemory.policies", in
-CHATMEMORY["POLICIES"], or with `KINDS.register`.
+Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options, and a method
+`cost`, the cost of a message. Options are the dataclass fields other than `limit` and `estimator`.
+A kind may also override `overhead` and `evict`. Register your own kind in the entry point group
+"chatmemory.policies", in CHATMEMORY["POLICIES"], or with `KINDS.register`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Oversized(StrEnum):
     """The treatment of a message that is larger than the limit allows.
 
     With EVICT, LangChain4j's rule, the message leaves at once, after every message that could make
-    room. With REJECT it is refused. With KEEP the newest message stays, with its tool call and the
-    other results of that call.
+    room. With REJECT the add raises OversizedMessage. With KEEP the newest message stays, with its
+    tool call and the other results of that call.
     """
 
     EVICT = "evict"
@@ -64,7 +64,7 @@ class Oversized(StrEnum):
 
 
 class WindowOptions(TypedDict, total=False):
-    """The options that memories take as keyword arguments; see `Policy`."""
+    """The options that all memories take as keyword arguments; `Policy` explains them."""
 
     low_water: Decimal | float | str
     snap_to_user: bool
@@ -98,10 +98,10 @@ class TokenOptions(PolicyOptions, total=False):
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A limit, its unit, and rules for the messages that leave.
+    """A rule for the messages that leave memory: a limit, its unit, and options.
 
-    - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. That
-      second part spares the newest message, with its call.
+    - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. The
+      second part spares the newest message, with its tool call.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: the treatment of a message that the limit has no room for even alone.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
@@ -114,10 +114,10 @@ class Policy(ABC):
     options leave out default values: never change the default of an option.
 
     `estimator` names the token count estimator of the conversation (a model name, or a custom
-    estimator's family). Every policy has one, because pages show tokens under a message window too.
-    `label` is the kind's name on pages, `unit` the unit of the limit ("tokens") and `short_unit`
-    its abbreviation. `java_name` is the limit's name in LangChain4j's errors. A field with
-    `metadata={"derived": True}` is stored, but not accepted from callers.
+    estimator's family). Every policy has an estimator, because pages show tokens under a message
+    window too. `label` is the kind's name on pages, `unit` the unit of the limit ("tokens") and
+    `short_unit` its abbreviation. `java_name` is the limit's name in LangChain4j's errors. A field
+    with `metadata={"derived": True}` is stored, but not accepted from callers.
     """
 
     kind: ClassVar[str]
@@ -171,43 +171,49 @@ class Policy(ABC):
 
     @property
     def overhead(self) -> int:
-        """The fixed cost of every request in the policy's unit."""
+        """The fixed cost of every request, in the unit of the limit."""
         return 0
 
     @abstractmethod
     def cost(self, message: Weighable) -> int:
-        """Return the share of a message in the load, by its type and its tokens.
+        """Return how much of the limit a message takes, by its type and its tokens.
 
-        The share is never negative, and independent of the position of the message.
+        The cost is never negative, and does not depend on the position of the message.
         """
 
     def weigh(self, message: Weighable) -> int:
-        """Return the cost of a message, which is 0 for a system message that is free."""
+        """Return how much of the limit a message takes; 0 for a system message if `free_system` is
+        set.
+        """
         if self.free_system and message.type is MessageType.SYSTEM:
             return 0
         return self.cost(message)
 
     def total(self, messages: Iterable[Weighable]) -> Totals:
-        """Return the totals of some messages, with their costs."""
+        """Return the number of these messages, their tokens, and their cost under this policy."""
         found = NOTHING
         for message in messages:
             found = found.plus(message, self.weigh(message))
         return found
 
     def load(self, totals: Totals) -> int:
-        """Return the number that the limit bounds: the costs, and the overhead of a request."""
+        """Return the number that is compared with the limit: the cost of the messages plus the
+        overhead of a request. 0 for an empty window.
+        """
         return totals.cost + self.overhead if totals.count else 0
 
     def cost_of(self, totals: Totals) -> int | None:
-        """Return the costs of messages from only their number and their tokens.
+        """Return the cost of messages, given only their number and their tokens.
 
-        None, the default, if each message must be weighed. A kind that returns a number saves pages
-        and the migration of older conversations from reading all messages.
+        None, the default, means that each message must be weighed. A kind that returns a number
+        saves pages and the migration of older conversations from reading all messages.
         """
         return None
 
     def costs_like(self, other: Policy) -> bool:
-        """Return whether another policy weighs each message as this one does."""
+        """Return whether both policies give each message the same cost, whatever their limits
+        are.
+        """
         if self is other or self == other:
             return True
         return type(self) is type(other) and self._unlimited == other._unlimited
@@ -217,13 +223,15 @@ class Policy(ABC):
         return {name: value for name, value in vars(self).items() if name not in UNWEIGHED}
 
     def evict(self, head: Head) -> Iterator[Eviction]:
-        """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
+        """Remove the messages over the limit from the head of a window, by LangChain4j's rule, and
+        yield their evictions.
+        """
         return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
 
     @property
     def choice(self) -> str:
-        """The messages that a policy's own rule evicts, in words that follow "was": `the oldest but
-        the first two`.
+        """The messages that the policy's own rule evicts, in words that follow "was", such as `the
+        oldest but the first two`.
 
         If empty, pages say that the policy's own rule chose them.
         """
@@ -234,12 +242,14 @@ class Policy(ABC):
 
     @property
     def low_mark(self) -> int:
-        """The load to which a window over its limit is trimmed."""
+        """The load to which a window over its limit is trimmed: the share `low_water` of the limit,
+        rounded down.
+        """
         return int(Fraction(self.low_water) * self.limit)  # exactly, and rounded down once
 
     @property
     def least_limit(self) -> int:
-        """The smallest limit that is compatible with the options."""
+        """The smallest limit with which the options work."""
         share = Fraction(self.low_water)
         return 1 if share == 1 else ceil((self.overhead + 1) / share)
 
@@ -253,19 +263,21 @@ class Policy(ABC):
 
     @property
     def has_window_options(self) -> bool:
-        """Whether evictions can differ from LangChain4j's rule."""
+        """Whether options can make evictions differ from LangChain4j's rule."""
         is_special = self.oversized is not Oversized.EVICT
         leaves_more = self.low_water != WHOLE or self.takes_whole_turns
         return leaves_more or is_special or self.meters_only or self.recovers
 
     @property
     def recovers(self) -> bool:
-        """Whether interrupted tool calls are hidden and leave with the next add."""
+        """Whether interrupted tool calls (calls with missing results) are hidden from the model and
+        leave with the next add.
+        """
         return self.auto_recover_orphaned_tool_messages and not self.meters_only
 
     @property
     def takes_whole_turns(self) -> bool:
-        """Whether the rest of a turn leaves with its beginning."""
+        """Whether the rest of a turn is evicted with its beginning."""
         return self.snap_to_user
 
     @property
@@ -277,12 +289,14 @@ class Policy(ABC):
 
     @property
     def indexed_terms(self) -> int:
-        """The most terms that an index lists of what left (see `recall.index`); 0 for no index."""
+        """The largest number of evicted terms that an index message lists (see `recall.index`); 0
+        if the policy has no index.
+        """
         return 0
 
     def trim(self, head: Head) -> list[Eviction]:
-        """Evict the messages above the limit, and then, if there are any, the messages above the
-        low mark.
+        """Evict the messages over the limit. If the window was over its limit, go on down to the
+        `low_mark`. Returns the evictions.
         """
         is_over = self.is_exceeded_by(head.totals)
         if self.meters_only or not (is_over or has_own_rule(type(self))):
@@ -293,15 +307,17 @@ class Policy(ABC):
         return evictions
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
-        """Evict the rest of a turn whose beginning was evicted, if the policy takes whole turns."""
+        """Evict the rest of a turn whose beginning was evicted, if the policy takes whole turns.
+        Returns the evictions.
+        """
         return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
     def _is_above_mark(self, totals: Totals) -> bool:
         return self.load(totals) > self.low_mark
 
     def sliding(self, limit: int) -> Self:
-        """Return the policy with another limit and without `low_water`: each change evicts only the
-        excess.
+        """Return the policy with another limit and without `low_water`, so that each change evicts
+        only what exceeds the limit.
         """
         return replace(self, limit=limit, low_water=WHOLE)
 
@@ -310,11 +326,15 @@ class Policy(ABC):
         return replace(self, meters_only=True)
 
     def enforced(self) -> Self:
-        """Return the policy with an enforced limit, for replays."""
+        """Return the policy with its limit enforced, not only measured. Replays compare policies
+        this way.
+        """
         return replace(self, meters_only=False) if self.meters_only else self
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
-        """Return the policy with its derived fields taken from the estimator."""
+        """Return the policy with its derived fields, such as the overhead, taken from the
+        estimator. The default has no such fields.
+        """
         return self
 
     @property
@@ -338,15 +358,15 @@ class Policy(ABC):
 
 @cache
 def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:  # of any type
-    """Return the option fields of a kind of policy by name: all fields but its limit and its
-    estimator.
+    """Return the option fields of a kind of policy by name: all fields but the limit and the
+    estimator. `low_water` is left out for a kind with its own rule of eviction.
     """
     others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
     return {option.name: option for option in fields(kind) if option.name not in others}
 
 
 def has_own_rule(kind: type[Policy]) -> bool:
-    """Return whether a kind evicts by a rule of its own."""
+    """Return whether a kind of policy decides by its own code which messages leave, or when."""
     return kind.evict is not Policy.evict or kind.is_exceeded_by is not Policy.is_exceeded_by
 
 
@@ -377,13 +397,15 @@ class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
 
     `clear_tool_results` is a number of tool results: a full window first clears all but the newest
-    ones (see `clearing`), and messages leave only if that is not enough.
+    of so many (see `clearing`), and messages leave only if that is not enough. 0 clears nothing.
 
-    `index_terms` is the most exact terms that an index lists of messages that left (see `index`).
-    It needs `low_water` below 1: a window that slides would write the index anew at each add.
+    `index_terms` is the largest number of exact terms that an index message lists of evicted
+    messages (see `recall.index`). This option needs `low_water` below 1: without it, the index
+    would be written anew at each add.
 
     The overhead is the estimator's count for an empty list, because LangChain4j's
-    TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
+    TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes the
+    overhead.
     """
 
     kind: ClassVar[str] = "token_window"
@@ -445,11 +467,11 @@ class TokenWindow(Policy):
 
 @dataclass(frozen=True)
 class TurnWindow(Policy):
-    """At most `limit` turns; the oldest leaves as a whole.
+    """At most `limit` turns; the oldest turn leaves as a whole.
 
-    A turn begins with a message of the user. Messages before the first one belong to no turn, and
-    leave with the first turn. A pinned user message, such as a summary, counts as a turn; an answer
-    whose question has no room beside it leaves with the question.
+    A turn begins with a user message. Messages before the first user message belong to no turn, and
+    leave with the first turn. A pinned user message, such as a summary, counts as a turn. An answer
+    leaves with its question if the question has no room.
     """
 
     kind: ClassVar[str] = "turn_window"
@@ -497,14 +519,15 @@ KINDS: Registry[type[Policy]] = Registry(
 
 
 def policy_kinds() -> dict[str, type[Policy]]:
-    """Return all installed kinds by name."""
+    """Return all installed kinds of policies by name."""
     return dict(KINDS)
 
 
 def check_limit(java_name: str, limit: object) -> None:
-    """Raise InvalidValue unless the limit is a positive integer.
+    """Raise InvalidValue unless the limit is a positive integer. `java_name` is its name in the
+    error.
 
-    The text is LangChain4j's where LangChain4j makes the same check.
+    The error has LangChain4j's text where LangChain4j makes the same check.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
@@ -514,9 +537,10 @@ def check_limit(java_name: str, limit: object) -> None:
 
 
 def exact_share(name: str, value: object) -> Decimal:
-    """Return a number above 0 and up to 1 as an exact fraction: 0.29 is 29 hundredths.
+    """Return a number above 0 and up to 1 as an exact decimal: 0.29 stays 0.29.
 
-    Raises InvalidValue.
+    Raises InvalidValue, with `name` as the option's name, for other values and for too many
+    decimals.
     """
     try:
         share = Decimal(str(value)) if not isinstance(value, bool) else None
@@ -535,7 +559,9 @@ def written_share(share: Decimal) -> str:
 
 
 def option_value(name: str, type_: type, value: object) -> JsonValue:
-    """Return the value of an option that a caller gives in Python or JSON. Raises InvalidValue."""
+    """Return the value of an option, given in Python or JSON, as its type. Raises InvalidValue if
+    it does not fit the type.
+    """
     if type_ is Decimal:
         return exact_share(name, value)
     if issubclass(type_, StrEnum):
@@ -549,7 +575,7 @@ def option_value(name: str, type_: type, value: object) -> JsonValue:
 
 
 def stored_value(value: object) -> JsonValue:
-    """Return the value of an option for JSON."""
+    """Return the value of an option as it is stored in JSON."""
     if isinstance(value, Decimal):
         return written_share(value)
     return str(value) if isinstance(value, StrEnum) else value

@@ -1,16 +1,16 @@
-"""Recovery: tool calls that were not answered completely are left out of what the model sees.
+"""Recovery: hides tool calls from the model that were not answered completely.
 
-A service that restarts while a tool runs leaves a call without its result, and providers refuse
-each later request. A policy with `auto_recover_orphaned_tool_messages` hides such a call, with the
-results that did come, from reads. The next add of anything but a tool result removes them.
+A service that restarts while a tool runs leaves a tool call without its result, and providers
+reject each later request. A policy with `auto_recover_orphaned_tool_messages` hides such a call,
+with the results that did come, from reads. The next add of anything but a tool result removes them.
 
-A *block* is a tool call and the results directly after it. It is *interrupted* if it has fewer
-results than calls; or as many, with all ids on both sides present and unique, and other ids on one
-side than on the other. With more results than calls, or with ids that are missing, blank or
-repeated, it is complete. Results without a call before them are no block.
+A *block* is a tool call and the results directly after it. A block is *interrupted* if it has fewer
+results than calls. With equal numbers, it is interrupted if all ids on both sides are present and
+unique, and the ids differ. With more results than calls, or with ids that are missing, blank or
+repeated, a block is complete. Results without a call before them are no block.
 
-Source of the rule, and of the option's name: LangChain4j's pull request 4668. Another one, 4820,
-has other rules.
+Source of the rule, and of the option's name: LangChain4j's pull request 4668. Pull request 4820 has
+other rules.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _BLANK = "".join(map(chr, range(33)))  # what Java's String.trim removes
 
 
 class InterruptedCall(NamedTuple):
-    """A tool call with missing results: its entry, and the entries of the results that came.
+    """A message with tool calls whose results are incomplete, and the results that came.
 
-    `calls` is the number of results that it needs. `is_last` means that no other message follows.
-    The call is then in flight, and its missing results may still come.
+    `calls` is the number of results that the message needs. `is_last` means that no other message
+    follows: then the tools may still be running.
     """
 
     call: Entry
@@ -49,16 +49,19 @@ class InterruptedCall(NamedTuple):
         return (self.call, *self.results)
 
     def evictions(self, because: Entry | None = None) -> Iterator[Eviction]:
-        """Yield the evictions of the call, `because` of an added message, and of its results."""
+        """Yield the evictions of the call and of its results. `because` is the added message that
+        removes the call.
+        """
         yield Eviction(self.call, Reason.INTERRUPTED, because)
         for result in self.results:
             yield Eviction(result, Reason.INTERRUPTED, self.call)
 
 
 def interrupted_calls(entries: Sequence[Entry]) -> list[InterruptedCall]:
-    """Return the interrupted calls of a window, in order. A pinned message keeps its whole block.
+    """Return the tool calls of a window whose results are incomplete, in order. A call is left out
+    if it or a result of it is pinned.
 
-    Tool calls and results must have their messages.
+    The entries of tool calls and tool results must have their messages.
     """
     found = []
     for position, call in enumerate(entries):
@@ -76,7 +79,7 @@ def interrupted_calls(entries: Sequence[Entry]) -> list[InterruptedCall]:
 
 
 def in_interrupted_calls(calls: Iterable[InterruptedCall]) -> set[Entry]:
-    """Return the entries of some interrupted calls."""
+    """Return the entries of these interrupted calls and of their results."""
     return {entry for each in calls for entry in each.entries}
 
 

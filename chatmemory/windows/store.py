@@ -1,5 +1,5 @@
-"""The port through which a memory keeps its messages, LangChain4j's ChatMemoryStore, and the
-default store of a memory.
+"""The interface of stores that keep a memory's messages (LangChain4j's ChatMemoryStore), and the
+default store.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class ChatMemoryStore(ABC):
 
     Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
     write to one memory, the last one wins; within one process, memories with the same store object
-    take turns. LangChain4j's system messages have no attributes; a store that keeps them sets
-    `keeps_system_attributes`, and memories report that other stores lose them.
+    wait for each other. LangChain4j's system messages have no attributes. A store that keeps
+    attributes of system messages sets `keeps_system_attributes`; for other stores, memories report
+    that the attributes are lost.
 
     Memories use these optional members of a store:
 
@@ -35,7 +36,8 @@ class ChatMemoryStore(ABC):
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns the whole history.
     - `estimator` counts for memories without their own estimator.
-    - `to_thread(call, *args)`, which is async, if connections belong to threads.
+    - `to_thread(call, *args)`, an async method, runs a call in a thread that may use the store's
+      connection.
     """
 
     keeps_system_attributes: ClassVar[bool] = False
@@ -46,18 +48,18 @@ class ChatMemoryStore(ABC):
 
     @abstractmethod
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        """Replace the whole list."""
+        """Replace the whole list of messages of a memory."""
 
     @abstractmethod
     def delete_messages(self, memory_id: str) -> None:
-        """Remove all messages. An unknown id is not an error."""
+        """Remove all messages of a memory. An unknown id is not an error."""
 
 
 class SingleSlotChatMemoryStore(ChatMemoryStore):
-    """A thread-safe store for the messages of one memory in this process.
+    """A thread-safe store that keeps the messages of a single memory in this process.
 
     The store keeps a window instead of a list, so that the cost of an add depends on the evicted
-    messages and not on the length of the window. Raises InvalidValue for any other id.
+    messages and not on the length of the window. Raises InvalidValue for any other memory id.
     """
 
     keeps_system_attributes = True
@@ -89,7 +91,9 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
             return transition
 
     def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
-        """Make several changes; if one raises, the window is as before."""
+        """Make several changes, and return their transitions. If a decision raises, none of the
+        changes is made.
+        """
         with self._lock:
             window = self._window
             before = Window(list(window), window.totals, window.counted_by, window.measured_by)
@@ -111,6 +115,8 @@ _guard = Lock()
 
 
 def change_lock_of(store: object, memory_id: str) -> Any:  # an RLock: its class has no public name
-    """Return the lock that all memories with this store and id share."""
+    """Return the lock (an RLock) that serializes changes to this memory, shared by all memories
+    with this store object and id.
+    """
     with _guard:
         return _change_locks.setdefault((id(store), memory_id), RLock())

@@ -1,4 +1,4 @@
-"""Policies in a database: their kind may not be installed."""
+"""Reads policies from database rows. The kind of a stored policy may not be installed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from chatmemory.windows.window import Totals, Weighable, total
 
 @dataclass(frozen=True)
 class UnavailablePolicy(Policy):
-    """A stored policy with a kind or an option that is not installed.
+    """A stored policy whose kind, or an option of it, is not installed.
 
-    It can be shown and replaced. `load`, `cost`, `total` and `evict` raise PolicyUnavailable.
+    Pages can show and replace such a policy. `load`, `cost`, `total` and `evict` raise
+    PolicyUnavailable. `stored` are the options in the database.
     """
 
     unit: ClassVar[str] = "tokens"
@@ -71,22 +72,28 @@ def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
 
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:
-    """Return the load of a window, or None without a policy whose kind is installed."""
+    """Return how much of the limit a window takes, in the unit of the limit; None without an
+    installed policy.
+    """
     return policy.load(totals) if can_decide(policy) else None
 
 
 def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
-    """Return the load of a window, or its tokens if no policy can decide."""
+    """Return how much of the limit a window takes, in the unit of the limit; its tokens without an
+    installed policy.
+    """
     return policy.load(totals) if can_decide(policy) else totals.tokens
 
 
 def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
-    """Return the totals of some messages, with their costs if the policy can decide."""
+    """Return the totals of some messages, with their costs if the policy is installed."""
     return policy.total(messages) if can_decide(policy) else total(messages)
 
 
 def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
-    """Return the totals of a stored window, given its load under the policy if known."""
+    """Return the totals of a window from the numbers of its row. `load` is the part of the limit
+    that was used; None if it was not stored.
+    """
     if not can_decide(policy) or not count:
         return Totals(count, tokens)
     if load is None:
@@ -95,7 +102,9 @@ def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | No
 
 
 def stored_policy(kind: str, limit: int, estimator: str, options: JsonMap) -> Policy:
-    """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
+    """Return the policy with these stored values. UnavailablePolicy if its kind, or an option of
+    it, is not installed.
+    """
     known = KINDS.get(kind)
     if known is not None and options == {}:
         return _without_options(known, limit, estimator)

@@ -1,20 +1,20 @@
 """Transitions: the effect of each kind of change on a window, as pure functions.
 
 `admit` adds a message, `refill` replaces the whole list, `clear` empties it. Each returns a
-`Transition` and changes nothing. Live adds, stores, simulation, replay and verification all apply
-or compare the same transitions.
+`Transition` and changes nothing. Live adds, stores, simulation, replay and verification all use the
+same transitions.
 
 The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory:
 
-- An add trims the window, appends the message and trims again; it reads the limit both times.
+- An add trims the window, appends the message and trims again, reading the limit both times.
 - A system message equal to the first one in the window is ignored. A different one replaces it and
   goes to the end, or to the head where `always_keep_system_message_first` is set.
 - A read is trimmed and writes nothing back.
 - With `auto_recover_orphaned_tool_messages`, a read first leaves out interrupted tool calls. An add
   of a tool result only trims once, after the append; any other add removes them before it trims.
 
-Options of policies add to them: after its last trim, a change or a read under a policy that snaps
-evicts the rest of a turn that lost its beginning. An add can be refused, and then changes nothing.
+Options of policies add rules. With `snap_to_user`, the rest of a turn that lost its beginning is
+evicted after the last trim of a change or a read. An add can be refused, and then changes nothing.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ class Change(StrEnum):
 
 
 class Transition(NamedTuple):
-    """The effect of one change on a window. `arrivals` is empty if an add was ignored.
+    """The effect of one change on a window: the totals before and after it, the messages that come,
+    and those that leave.
 
-    It is also empty if the message of a client's add left at once, so that it is unknown (see
-    `lists`).
-
+    `arrivals` is empty if an add was ignored, and if the message of a client's add left at once, so
+    that it is unknown (see `lists`). The arrivals of a SET or COMPACT are the whole new list.
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
-    than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the whole
-    new list. `policy_before` is the policy of the trim before an append, `policy` the policy of the
-    trim after it. `pinned` is the part of `after` that pinned messages hold, as far as they were
-    read for the decision. The arrival of an add `is_oversized` if the limit has no room for it even
-    alone. A `note` is for readers of the ledger, and decides nothing.
+    than the window leaves in the step that added it. An add is trimmed by `policy_before` before
+    the append, and by `policy` after it. `at_head` is True if the arrival goes to the head of the
+    window. `pinned` are the totals of the pinned messages that were read for the decision.
+    `is_oversized` is True if the limit has no room for the arrival even alone. `note` is for
+    readers of the ledger, and decides nothing.
     """
 
     change: Change
@@ -82,13 +82,15 @@ class Transition(NamedTuple):
 
     @property
     def ignored(self) -> bool:
-        """Whether it is an add or a clearing of results that changes nothing."""
+        """Whether the transition is an add, or a clearing of tool results, that changes nothing."""
         can_be = self.change in (Change.ADD, Change.CLEAR_RESULTS)
         return can_be and not self.arrivals and not self.evictions
 
     @property
     def has_room(self) -> bool:
-        """Whether the arrivals stay, and within the limit if the policy enforces it."""
+        """Whether all arrivals stay, and the window is within its limit afterwards if the policy
+        enforces the limit.
+        """
         policy = self.policy
         if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
             return False
@@ -96,7 +98,7 @@ class Transition(NamedTuple):
 
     @property
     def cannot_fit(self) -> CannotFit | None:
-        """Why an add evicted its own message; None if it did not."""
+        """Why an added message had to leave at once; None if the message stayed."""
         if self.change is not Change.ADD or not self.evictions or not can_decide(self.policy):
             return None
         left = {each.entry.key for each in self.evictions if each.reason is Reason.CAPACITY}
@@ -107,14 +109,16 @@ class Transition(NamedTuple):
         return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """Return the transition with its entries replaced according to a mapping."""
+        """Return the transition with its entries replaced, from the keys of the mapping to its
+        values.
+        """
         return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
             evictions=tuple([eviction.with_entries(entries) for eviction in self.evictions]),
         )
 
     def apply_to(self, window: Window) -> None:
-        """Apply the transition to the window for which it was decided."""
+        """Change the window by this transition, which was decided for it."""
         if self.ignored or self.change is Change.KEEP:
             return
         if self.change is Change.ADD:
@@ -141,10 +145,11 @@ def admit(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Return the transition that adds `arrival`.
+    """Return the transition that adds the message `arrival` to the window.
 
-    `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
-    Raises OversizedMessage and NoRoomBesidePins.
+    `policy_again` returns the policy of the second trim, because LangChain4j calls its limit
+    provider twice per add. Raises OversizedMessage, and NoRoomBesidePins if the message would fit
+    only without the pinned messages.
     """
     transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
@@ -163,8 +168,9 @@ def admit_beside_pins(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Return the transition of `admit`, also for a message without room beside the pinned messages.
-    Such a message leaves at once, as in earlier versions.
+    """Return the transition that adds a message, also if pinned messages leave no room for it.
+
+    In that case the message leaves at once, as in earlier versions; `admit` raises instead.
     """
     head, evictions = _without_interrupted(window, arrival, policy)
     trimmed = [] if keeps_interrupted(policy, arrival) else policy.trim(head)
@@ -205,8 +211,8 @@ def admit_beside_pins(
 
 
 def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
-    """Return whether an add starts from the list as it is stored: an interrupted tool call may get
-    its missing result.
+    """Return whether an add keeps interrupted tool calls in the window, because the arriving tool
+    result may complete them.
     """
     return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
 
@@ -226,7 +232,9 @@ def _without_interrupted(
 
 
 def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[Entry]:
-    """Return the messages of interrupted tool calls that an add removes."""
+    """Return the entries of interrupted tool calls, and of their results, that an add of `arrival`
+    removes.
+    """
     if not policy.recovers or keeps_interrupted(policy, arrival):
         return set()
     return in_interrupted_calls(interrupted_calls(window.with_tool_messages()))
@@ -235,8 +243,11 @@ def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[E
 def recovered(
     entries: Sequence[Entry], policy: Policy | None, because: Entry | None = None
 ) -> tuple[list[Entry], list[Eviction]]:
-    """Return a window without its interrupted tool calls, and their evictions, if the policy hides
-    them. Tool calls and results must have their messages.
+    """Return the entries without interrupted tool calls, and the evictions of those calls. Nothing
+    is removed unless the policy recovers.
+
+    Tool calls and results must have their messages. `because` is the message whose add removes the
+    calls.
     """
     calls = interrupted_calls(entries) if policy is not None and policy.recovers else []
     gone = in_interrupted_calls(calls)
@@ -251,7 +262,9 @@ def _system_in_force(window: Window, evictions: Sequence[Eviction]) -> Entry | N
 
 
 def append(window: Window, arrival: Entry) -> Transition:
-    """Return the transition that adds `arrival` at the end without any policy."""
+    """Return the transition that adds a message at the end without any policy, so that nothing
+    leaves.
+    """
     after = window.totals.plus(arrival)
     return Transition(Change.ADD, window.totals, after, None, None, arrivals=(arrival,))
 
@@ -261,7 +274,7 @@ def refill(
     arrivals: Sequence[Entry],
     policy: Policy | None,
 ) -> Transition:
-    """Return the transition that replaces the whole list, and trims it by the policy.
+    """Return the transition that replaces the whole list by `arrivals`, trimmed by the policy.
 
     Without a policy, nothing is trimmed. Raises OversizedMessage.
     """
@@ -283,7 +296,7 @@ def refill(
 
 
 def clear(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition in which all messages leave."""
+    """Return the transition in which all messages leave the window."""
     left = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
     before = totals_under(policy, window)
     return Transition(Change.CLEAR, before, Totals(), policy, policy, evictions=left)
@@ -312,7 +325,7 @@ def set_pinned(
 
 
 def unchanged(window: Window, policy: Policy | None) -> Transition:
-    """Return a transition without any change."""
+    """Return a transition that changes nothing in the window, for steps such as a new policy."""
     totals = totals_under(policy, window)
     return Transition(Change.KEEP, totals, totals, policy, policy)
 
@@ -323,16 +336,18 @@ def totals_under(policy: Policy | None, window: Window) -> Totals:
 
 
 def trim(head: Head, policy: Policy) -> list[Eviction]:
-    """Trim once, and evict the rest of a turn that loses its beginning."""
+    """Trim the window once by the policy. If anything leaves, evict the rest of a turn that lost
+    its beginning, too. Returns the evictions.
+    """
     evictions = policy.trim(head)
     return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
 
 
 def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[Eviction]:
-    """Return the evictions that a read of these entries under `policy` hides and the next add
-    makes: interrupted tool calls first, and then what a lowered limit hides.
+    """Return the evictions that the next add will make, and that reads already hide.
 
-    If the policy recovers, tool calls and results must have their messages.
+    These are interrupted tool calls first, and then messages over a lowered limit. If the policy
+    recovers, tool calls and results must have their messages.
     """
     if policy is None:
         return []
@@ -341,10 +356,11 @@ def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[E
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
-    """Return the evictions that come first when the next message finds no room.
+    """Return the evictions that will come first when there is no more room for a message, however
+    full the window is now.
 
-    They are one message and the tool results that leave with it, and with a low mark all messages
-    that leave on the way to it. The present load of the window does not matter.
+    These are one message and the tool results that leave with it. With `low_water`, all messages
+    that leave on the way to the lower load are included.
     """
     if policy.meters_only:
         return []
@@ -363,7 +379,9 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short message with a cost: the model's, or the user's if the model's are free."""
+    """Return a short, made-up message that costs something under the policy: the model's, or the
+    user's if the model's messages cost nothing.
+    """
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
 
@@ -378,8 +396,10 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """Return the entries of a read: trimmed by the policy, without changing the window. Tool calls
-    and results have their messages if the policy looks for interrupted calls.
+    """Return the entries that the model sees: those left by the policy's trim. The window itself
+    does not change.
+
+    Tool calls and results have their messages if the policy hides interrupted calls.
     """
     if policy is None:
         return list(window)
@@ -401,8 +421,10 @@ def visible(window: Window, policy: Policy | None) -> list[Entry]:
 def why_it_cannot_fit(
     policy: Policy, remaining: Totals, message: Weighable, pinned: Totals = NOTHING
 ) -> CannotFit:
-    """Return the reason why a message could not stay. `remaining` are the totals without it and
-    without the `pinned` messages.
+    """Return the reason why a message could not stay in the window.
+
+    `remaining` are the totals of the messages that stay, without the message itself and the
+    `pinned` messages.
     """
     cost = policy.weigh(message)
     if pinned.count and not policy.is_exceeded_by(remaining.plus(message, cost)):
@@ -420,15 +442,17 @@ def why_it_cannot_fit(
 
 
 def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
-    """Return whether the limit has no room for a message beside the leading system message."""
+    """Return whether a message is too large for the limit, even if only the leading system message
+    stays beside it.
+    """
     return policy.is_exceeded_by(policy.total(_with(system, message)))
 
 
 def check_oversized(
     policy: Policy, system: Entry | None, message: Entry, index: int | None = None
 ) -> None:
-    """Raise OversizedMessage if a message is oversized. `index` is its index in a list of
-    messages.
+    """Raise OversizedMessage if the limit has no room for a message beside the system message.
+    `index` is its index in a list, for the error.
     """
     if not is_oversized(policy, system, message):
         return
@@ -443,7 +467,9 @@ def check_oversized(
 
 
 def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) -> None:
-    """Raise OversizedMessage for the first message of a list that is oversized and not pinned."""
+    """Raise OversizedMessage for the first message of a list that the limit has no room for. Pinned
+    messages are not checked.
+    """
     for index, message in enumerate(messages):
         if not message.pinned:
             check_oversized(policy, system, message, index)
@@ -452,10 +478,11 @@ def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) 
 def refuse_beside_pins(
     policy: Policy, arrival: Entry, entries: Sequence[Entry], evictions: Sequence[Eviction]
 ) -> NoReturn:
-    """Raise NoRoomBesidePins for a message that fits the limit only if nothing is pinned.
+    """Raise NoRoomBesidePins for a message that would fit the limit if nothing were pinned.
 
-    `entries` are in memory, with the arrival in its place, and `evictions` would leave. The sum has
-    the remaining messages, the message itself, and the messages that would leave with it.
+    `entries` are the messages in memory with the arrival among them, and `evictions` are those that
+    would leave. The error adds up the costs of the message, of the remaining messages, and of the
+    messages that would leave with it.
     """
     gone = {eviction.entry for eviction in evictions}
     kept = [entry for entry in entries if entry not in gone]

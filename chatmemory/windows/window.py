@@ -1,4 +1,4 @@
-"""A window: the messages that the model sees, in order.
+"""A window: the messages that the model sees next, in order.
 
 A window has no limit. `policies` define how much fits, `eviction` takes messages from the head, and
 `transitions` define the effect of each change.
@@ -15,10 +15,11 @@ from chatmemory.messages.message import ChatMessage, MessageType
 
 
 class Totals(NamedTuple):
-    """The number of messages in a window, and the sums of their tokens and of their costs.
+    """The number of messages in a window, the sum of their tokens, and the sum of their costs under
+    a policy.
 
-    The costs are a policy's (`Policy.weigh`), and 0 if no policy has measured the messages. Neither
-    sum includes overhead.
+    A cost is the part of the policy's limit that a message takes (`Policy.weigh`). `cost` is 0 if
+    no policy has measured the messages. Neither sum includes the overhead of a request.
     """
 
     count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
@@ -42,19 +43,22 @@ SAID = "SAID"  # the origin of messages of the history; others are SYNTHETIC
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message's place in a window, with the facts that eviction needs.
+    """A message in a window, with the facts that eviction needs.
 
     Entries are equal if their keys are, because a window may have equal messages twice. `message`
     is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
-    never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
+    never evicted. With `is_stub`, the entry is the placeholder of a cleared tool result (see
+    `clearing`).
 
-    A ledger sets the fields from `n` on. `n` is the number of a stay, which is then the
-    key, and 0 for an entry without one. `seq` is the number of the message, `rank` its place among
-    the stays. `size` are the bytes of its JSON, see `frame_and_size`; a new message has the `frame`
-    of it. The message is as its stay shows it, with the `overrides` of the stay.
+    A ledger sets the fields from `n` on. `n` is the number of the entry's stay (its period in
+    memory), which is then the key; without a stay, `n` is 0. `seq` is the number of the message,
+    and `rank` orders the window. `size` is the length of its JSON in bytes; a new message has the
+    `frame` of its JSON (see `frame_and_size`). `origin` says whether the message is in the history.
+    `overrides` are the text or attributes that the stay shows instead of the stored ones; `message`
+    has them already.
 
-    An entry is never changed. It is not frozen, because a frozen one takes three times as long to
-    make, and a window is made of thousands.
+    An entry is never changed. The class is not frozen, because frozen objects take three times as
+    long to make, and a window has thousands.
     """
 
     type: MessageType
@@ -74,12 +78,14 @@ class Entry:
 
     @property
     def is_of_tools(self) -> bool:
-        """Whether it is a tool call or a result."""
+        """Whether the message is a tool call or a tool result."""
         return self.has_calls or self.type is MessageType.TOOL_EXECUTION_RESULT
 
     @property
     def is_injected(self) -> bool:
-        """Whether a client put the message into the window; it is not part of the history."""
+        """Whether a client put the message into the window without it being part of the history,
+        such as a summary.
+        """
         return self.origin != SAID
 
     def __eq__(self, other: object) -> bool:
@@ -94,29 +100,29 @@ class Entry:
 
 
 class EntrySource(ABC):
-    """A source of a window's entries that loads them on demand, such as a database."""
+    """A source from which a window loads its entries on demand, such as a database."""
 
     @abstractmethod
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries from the head on, loading each part when it is reached."""
+        """Yield the entries from the head on, and load each part when it is reached."""
 
     @abstractmethod
     def systems(self) -> Iterable[Entry]:
-        """Return the system messages in window order, each entry with its message."""
+        """Return the entries of the system messages in window order, with their messages."""
 
     @abstractmethod
     def with_messages(self) -> Iterable[Entry]:
-        """Return every entry with its message."""
+        """Return every entry with its message, in window order."""
 
 
 class Window:
-    """The entries that the model sees, in order.
+    """The messages that the model sees next, as entries in order.
 
     `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
     as needed; pass `totals` with it. Without `totals` all entries are read and added up.
     `counted_by` names the estimator family that counted the tokens, or is None if they were not
-    counted. `measured_by` is the policy whose costs the totals have, or None. `users` are the user
-    messages, or None until they were searched for.
+    counted. `measured_by` is the policy that gave `totals` its costs, or None. `users` are the
+    entries of user messages, or None until they were searched for.
     """
 
     # An add through a database reads only the first entries, since evictions start at the head:
@@ -155,7 +161,7 @@ class Window:
         yield from self._appended
 
     def systems(self) -> list[Entry]:
-        """Return the system messages in window order; each entry carries its message."""
+        """Return the entries of the system messages in window order, with their messages."""
         return list(self._known_systems())
 
     def with_system_messages(self) -> list[Entry]:
@@ -181,8 +187,8 @@ class Window:
         return [loaded.get(entry, entry) for entry in entries]
 
     def loaded(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return entries with their messages. Entries that left a stored window can be loaded,
-        too.
+        """Return these entries with their messages loaded. A stored window can also load entries
+        that have left it.
         """
         return [*self._loaded(entries).values()]
 
@@ -191,7 +197,9 @@ class Window:
         return {entry: entry for entry in self.with_messages()}
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
-        """Count every entry by one estimator family; read the window only if the family changes."""
+        """Count the tokens of every entry by an estimator of this family. Nothing is read or
+        counted if the family is the same as before.
+        """
         if family != self.counted_by:
             messages = ((entry, entry.message) for entry in self.with_messages())
             self.refill(replace(entry, tokens=count(m)) for entry, m in messages if m is not None)
@@ -200,8 +208,10 @@ class Window:
             self.measured_by = None
 
     def measure_with(self, policy: Costs) -> Totals:
-        """Return the totals with the costs of a policy; read the window only if it was measured by
-        other costs, and the policy must weigh each message.
+        """Return the totals with the costs of a policy.
+
+        The entries are read only if another policy measured the window before, and the new policy
+        must weigh each message.
         """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
             cost = policy.cost_of(self.totals)
@@ -211,7 +221,9 @@ class Window:
         return self.totals
 
     def cost_after(self, arrived: Iterable[Entry], left: Iterable[Entry]) -> int:
-        """Return the cost of the window after some entries have come and some have left."""
+        """Return the cost of the window after some entries have come and some have left; 0 if no
+        policy has measured the window.
+        """
         if self.measured_by is None:
             return 0
         weigh = self.measured_by.weigh
@@ -220,7 +232,7 @@ class Window:
     # The methods below change the window. The caller updates `totals`.
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Add an entry at the end or at the head."""
+        """Add an entry at the head or at the end."""
         self._has_changed = True
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()
@@ -248,7 +260,7 @@ class Window:
         self._unread = (each for each in self._unread if each != entry)
 
     def refill(self, entries: Iterable[Entry]) -> None:
-        """Replace all entries. System messages must be loaded."""
+        """Replace all entries. Entries of system messages must have their messages."""
         self._fill(entries)
 
     def _known_systems(self) -> list[Entry]:
@@ -259,14 +271,14 @@ class Window:
 
 
 class Counted(Protocol):
-    """Anything that has a number of tokens: an entry, or a row of a window."""
+    """Anything that has a number of tokens, such as an entry or a database row of a window."""
 
     @property
     def tokens(self) -> int: ...
 
 
 class Weighable(Counted, Protocol):
-    """Anything that a policy can weigh: an entry, or a row of a window, a step or a stay."""
+    """Anything whose cost a policy can compute, such as an entry or a database row."""
 
     @property
     def type(self) -> MessageType: ...
@@ -276,7 +288,7 @@ class Weighable(Counted, Protocol):
 
 
 class Costs(Protocol):
-    """The methods of a policy that give the costs of messages."""
+    """The methods of a policy that return the costs of messages."""
 
     def weigh(self, message: Weighable) -> int: ...
 
@@ -286,7 +298,7 @@ class Costs(Protocol):
 
 
 def total(entries: Iterable[Counted]) -> Totals:
-    """Return the totals of some entries, without costs."""
+    """Return the number of some entries and the sum of their tokens. The cost is 0."""
     count = tokens = 0
     for entry in entries:
         count += 1

@@ -21,12 +21,14 @@ _SWITCH = {"true": True, "false": False}
 
 
 def measured(policy: Policy) -> Policy:
-    """Return the policy with its derived fields. Raises UnknownEstimator."""
+    """Return the policy with its derived fields, such as the overhead of a request, taken from its
+    estimator. Raises UnknownEstimator.
+    """
     return policy.measured_by(estimator_for(policy.estimator))
 
 
 def policy_from_dict(data: JsonMap) -> Policy:
-    """Return the policy in a dictionary with its kind, limit and options.
+    """Return the policy that a dictionary describes by its kind, limit and options.
 
     The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
     kind or option and for a missing or invalid limit, and UnknownEstimator.
@@ -51,7 +53,9 @@ def _option_type(kind: type[Policy], name: str) -> type:
 
 
 def caller_options(kind: type[Policy]) -> dict[str, type]:
-    """Return the options that callers may pass, with their types, including the estimator."""
+    """Return the options of a kind of policy that callers may set, with their types. The estimator
+    is included; derived fields are not.
+    """
     types = get_type_hints(kind)
     accepted = (each for each in option_fields(kind).values() if not each.metadata.get("derived"))
     return {"estimator": str, **{option.name: types[option.name] for option in accepted}}
@@ -107,7 +111,8 @@ def _no_policy(value: object) -> InvalidValue:
 
 
 def checked_policy(value: object) -> Policy | None:
-    """Check that a value is a policy, measured by its estimator, or None, and return it.
+    """Return a value if it is a policy or None. The policy's derived fields, such as its overhead,
+    are taken from its estimator.
 
     Raises InvalidValue, UnknownEstimator.
     """
@@ -120,7 +125,7 @@ def checked_policy(value: object) -> Policy | None:
 
 
 def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
-    """Return the policies of a list, measured. None is allowed.
+    """Return the policies of a list, each checked by `checked_policy`. None may be among them.
 
     Raises InvalidValue, UnknownEstimator.
     """
@@ -130,7 +135,8 @@ def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
 
 
 def policies_from_text(text: str) -> list[Policy | None]:
-    """Return the policies of a list separated by commas. `everything` is None.
+    """Return the policies of a list separated by commas. `everything`, which stands for sending
+    everything, gives None.
 
     An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
     """
@@ -158,7 +164,7 @@ def _policy_or_none(written: str, *options: str) -> Policy | None:
 
 
 def text_of_policy(policy: Policy | None) -> str:
-    """Return the text of a policy that `policies_from_text` reads."""
+    """Return the policy as text that `policies_from_text` reads; `everything` for None."""
     if policy is None:
         return EVERYTHING
     usual = {each.name: stored_value(each.default) for each in fields(policy)}
