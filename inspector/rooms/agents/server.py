@@ -1,7 +1,7 @@
-"""The server of the Model Context Protocol, with the tools of all rooms.
+"""Builds the server of the Model Context Protocol (MCP), with the tools that rooms offer to agents.
 
-Each answer is in words and in JSON, is bounded in size, and has the URL in the inspector where
-people see the same.
+Each answer has words and JSON, is bounded in size, and names the URL of the inspector at which
+people see the same data.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ class _Server(MCPServer[Any]):
 
 
 def mcp_server(agent: Agent, conversation: str | None = None) -> MCPServer[Any]:
-    """Return a server for an agent. For a `conversation`, it is for the model of that one, and has
-    only `search_history(query, limit)`, which no argument points to another conversation.
+    """Return an MCP server for an agent, with the tools of all rooms.
+
+    With a `conversation`, the server is for the model of that conversation. Then its only tool is
+    `search_history(query, limit)`, which can read no other conversation.
     """
     server = _Server(
         "chatmemory",

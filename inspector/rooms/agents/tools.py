@@ -1,4 +1,4 @@
-"""The agents' tools for any conversation: its window, its history, and why a message left.
+"""Agents' tools for any conversation: its memory, its history, and why a message left memory.
 
 A server for the model of one conversation has only `search_history`.
 """
@@ -171,7 +171,9 @@ class _BriefMessage(HistoryMessageSerializer):
 
 
 def last_of(value: object) -> object:
-    """Return the last values of a list, up to the limit of an answer, or any other value."""
+    """Return the last items of a list, at most as many as an answer may have. Return any other
+    value unchanged.
+    """
     return value[-SIZE:] if isinstance(value, list) else value
 
 

@@ -1,4 +1,4 @@
-"""The tool of agents for the calls of a conversation."""
+"""The tool with which agents read the model calls of a conversation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from inspector.shell.agents import SIZE, Agent, Answer, short
 def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
     """Show what a model was given: the newest calls of a conversation, or call number `call`.
 
-    Each call has the tokens that the provider counted and read from its cache, and the place at
-    which the common beginning with the previous call broke. A single call also has the budget by
-    category, the tools that were never called, and the request as it was sent.
+    Each call has its input tokens, its cached input tokens, and whether its prompt did not start
+    with the previous prompt. A single call also has the tokens by category, the tools that the
+    model never called, and the request as it was sent.
     """
     memory_id = agent.visible(conversation)
     if call is not None:
@@ -51,7 +51,7 @@ def _one(agent: Agent, memory_id: str, n: int) -> Answer:
 
 
 def line_of(call: ModelCall) -> str:
-    """Return a call in one line."""
+    """Describe a model call in one line: number, time, model, tokens, prefix change and error."""
     parts = [f"Call {call.n:,}", f"{call.at:%Y-%m-%d %H:%M:%S}", call.model or "unknown model"]
     if call.input is not None:
         parts.append(f"{call.input:,} tokens in, {call.cached or 0:,} from the cache")

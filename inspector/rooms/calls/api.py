@@ -1,4 +1,4 @@
-"""REST: the calls of a conversation."""
+"""The REST API of model calls."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _OBJECT = {"type": "object", "additionalProperties": True}
 
 @extend_schema_field(_OBJECT)
 class BodyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """A body in the format of a provider."""
+    """A request, as a JSON object in the format of its provider."""
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -95,7 +95,7 @@ class BodyField(serializers.Field):  # type: ignore[type-arg]  # not generic at 
 
 @extend_schema_field({})  # for an object or null, client generators would invent a class name
 class AnswerField(BodyField):
-    """An answer in the format of a provider, or null."""
+    """A response, as a JSON object in the format of its provider, or null."""
 
 
 class CallDetailSerializer(CallSerializer):
@@ -124,9 +124,10 @@ class CallList(Resource):
 class OneCall(Resource):
     @reads(CallDetailSerializer, name="get_call")
     def get(self, request: Request, memory_id: str, n: int) -> HttpResponse:
-        """Show a call with its request.
+        """Show a model call with its request.
 
-        The request is as it was sent, unless `is_exact` is false: then it is rebuilt from a span.
+        The request is as it was sent, unless `is_exact` is false: then it is rebuilt from a trace
+        span.
         """
         try:
             found = one_call(memory_id, n)
@@ -137,7 +138,9 @@ class OneCall(Resource):
 
 
 def whole(found: RebuiltCall) -> dict[str, Any]:
-    """Return a call with its request and its answer as JSON."""
+    """Return the API's answer about a model call: its fields, its request and response in the
+    provider's format, and the numbers of its messages in history.
+    """
     return {
         **CallSerializer(found.row).data,
         "request": found.request,

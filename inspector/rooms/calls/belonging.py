@@ -1,4 +1,4 @@
-"""Finds the conversation to which a call belongs."""
+"""Finds the conversation to which a recorded model call belongs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,22 @@ LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end o
 
 
 def key_of(name: str, prefix: str) -> str:
-    """Return the digest by which a call or its answer is looked up within a prefix."""
+    """Return a digest that identifies a call or its response among those of tokens with the same
+    prefix.
+
+    `name` is the recorder's, span's or provider's ID. The prefix limits which conversations a token
+    can reach.
+    """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
 
 
 def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
-    """Return the call whose response, stored by the provider, a request continues, or None.
+    """Return the stored call whose response a request continues by ID (`previous_response_id`), or
+    None.
 
-    In a conversation of the provider this is its newest call that was answered.
+    If the request names a conversation that the provider stores, this is the newest answered call
+    of that conversation.
     """
     if name := provider_conversation(call.request):
         return _newest_of(name, conversation_of(call, prefix, ()))
@@ -62,12 +69,14 @@ def _values(changed: Mapping[str, Any]) -> dict[str, Any]:
 def conversation_of(
     call: NewCall, prefix: str, digests: Sequence[bytes], before: ModelCall | None = None
 ) -> str:
-    """Return the id of the conversation that a call belongs to, which may be new.
+    """Return the ID of the conversation that a call belongs to, which may be new.
 
-    If the sender names the conversation, the id is the prefix and this name. Otherwise the call
-    joins the conversation of the call `before` if the request continues its response, or of the run
-    that it continues (see `formats.runs`), or else a new one. `digests` has the digests of the
-    call's messages and of its answer.
+    If the sender names the conversation, the ID is the prefix and this name. Otherwise the call
+    joins the conversation of `before`, whose response its request continues. Without `before`, the
+    call joins the conversation whose newest list its own list continues (see `formats.runs`). If
+    there is none, the ID is a new one.
+
+    `digests` identifies the contents of the call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)
@@ -102,10 +111,10 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the rows by which a run is found.
+    """Yield the rows by which a later call finds the list of this call, and thus its conversation.
 
-    These have the digests of its end, and of its first message, for a call that was sent again or
-    comes late.
+    Each row has a digest of the end of the list. The digest of the first message is included for
+    calls that are repeated or arrive late.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

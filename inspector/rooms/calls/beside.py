@@ -1,8 +1,8 @@
-"""The list of a call in a conversation that others decide: one with a policy, with a client's list
-or with an import.
+"""Stores the list of a model call beside a conversation whose memory the calls do not decide.
 
-The call changes nothing of the conversation. Its list refers to the messages that the conversation
-has, and keeps the others in rows of its own (`CallMessage`), each once for all calls.
+Such a conversation has a policy, a client's list or an import. The call changes nothing in it. Its
+list refers to messages of the conversation, and stores all other messages as `CallMessage` rows,
+each once for all calls.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ from inspector.rooms.calls.places import Reference, decoded
 
 
 class ListedMessage(NamedTuple):
-    """A message of a call's list: as the conversation has it, or as it was sent. `seq` is None if
+    """A message in the list of a model call. `seq` is its number in the conversation, or None if
     the conversation does not have it.
+
+    If `is_stub`, the call sent a cleared tool result.
     """
 
     message: ChatMessage
@@ -57,8 +59,10 @@ class ListedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class ListBeside:
-    """The list of a model call, stored beside the ledger. Its messages were matched with the
+    """The list of a model call that is stored beside the ledger. Its messages were matched with the
     conversation as of step `at`.
+
+    `known_seq` is the newest message with a stored digest, by which messages are matched.
     """
 
     memory_id: str
@@ -76,7 +80,9 @@ class ListBeside:
         return sum(each.tokens for each in self.messages)
 
     def places(self, references: Iterable[Reference]) -> list[Place]:
-        """Return the list for comparisons, given its references."""
+        """Return the messages of the list with their tokens, for a comparison with another call.
+        `references` are those that `keep` returned.
+        """
         pairs = zip(references, self.messages, strict=True)
         return [Place(one.seq, each.tokens, one.overrides) for one, each in pairs]
 
@@ -91,8 +97,8 @@ class ListBeside:
         return {n: each.digest for n, each in enumerate(self.messages) if each.seq is None}
 
     def keep(self, run: CallRun) -> list[Reference]:
-        """Store the messages that the conversation does not have, under its lock, and return the
-        references of the list.
+        """Store the messages that the conversation does not have, and return references to all
+        messages of the list. The caller holds the lock of the conversation.
         """
         digests = sorted(set(self._digests.values()))
         rows = CallMessage.objects.filter(memory_id=self.memory_id)
@@ -130,9 +136,10 @@ def _row(memory_id: str, n: int, digest: str, listed: ListedMessage) -> CallMess
 
 
 def list_beside(memory_id: str, sent: Sequence[ChatMessage], run: CallRun | None) -> ListBeside:
-    """Match the list of a call with a conversation, without a lock.
+    """Match the list of a model call with the messages of a conversation, without a lock.
 
-    Raises MemoryNotFound, and the exceptions of messages that cannot be stored.
+    `run` is the conversation's row about its calls, or None before its first call. Raises
+    MemoryNotFound, and the exceptions of messages that cannot be stored.
     """
     sent = storable_messages(sent)
     known_seq = make_known(memory_id, run.known_seq if run else 0)
@@ -167,7 +174,9 @@ def _messages(memory_id: str, seqs: Sequence[int]) -> dict[int, Message]:
 
 
 def places_of(call: ModelCall) -> list[Place]:
-    """Return the list of a call for comparisons. No text is read."""
+    """Return the messages of a call's own list with their tokens, for a comparison with another
+    call. No text is read.
+    """
     references = decoded(call.places)
     tokens = _tokens(call.memory_id, references)
     return [
@@ -195,7 +204,9 @@ def _divided(references: Iterable[Reference]) -> tuple[list[int], list[int]]:
 
 
 def views_of(call: ModelCall) -> list[MessageView]:
-    """Return the messages of a call's list, with a seq below 0 where they were never said."""
+    """Return the messages of a call's own list. The seq of a message that is not in history is
+    below 0.
+    """
     references = decoded(call.places)
     said, own = _divided(references)
     kept = CallMessage.objects.filter(database.in_list("n", own), memory_id=call.memory_id)
@@ -215,8 +226,10 @@ def _view(row: Message | CallMessage, reference: Reference) -> MessageView:
 
 
 class Mentions(NamedTuple):
-    """The number of messages that have a phrase, that model calls sent, and that are not in
-    history; and the newest call with one, if it is among the newest calls.
+    """Where a phrase occurs in messages that calls sent and that are not in history.
+
+    `number` counts these messages. `call` is the newest call that sent one of them, or None if no
+    recent call did.
     """
 
     number: int
@@ -224,7 +237,10 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
-    """Find a phrase in what calls sent besides history, and in the `newest` calls, newest first."""
+    """Find a phrase in messages that calls sent and that are not in history.
+
+    `newest` are recent calls, newest first, among which the call of the result is chosen.
+    """
     rows = CallMessage.objects.filter(has(phrase), memory_id=memory_id)
     found = {-n for n in rows.values_list("n", flat=True)}
     with_it = (call for call in newest if any(each.seq in found for each in decoded(call.places)))
@@ -235,8 +251,10 @@ def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Men
 
 
 def redact_own(memory_id: str, holds: Callable[[str], bool], gone: Collection[int]) -> set[int]:
-    """Redact the messages that contain erased words or are `gone`, and return their seqs, which are
-    below 0.
+    """Redact stored messages of calls that are not in history.
+
+    This redacts messages with a text for which `holds` is true, and the seqs `gone`. Returns the
+    seqs of the redacted messages, which are below 0.
     """
     redacted_ones = set()
     for row in CallMessage.objects.filter(memory_id=memory_id).exclude(digest=""):

@@ -1,4 +1,4 @@
-"""Requests and answers of providers: the places of their messages, tools and counts.
+"""Reads requests and responses of providers: their messages, tools and token counts.
 
 A body is a JSON object in one of four formats: openai_chat, openai_responses, anthropic and gemini.
 """
@@ -43,8 +43,8 @@ def loaded(body: bytes) -> Any:
 
 
 def is_request(value: Any, model: str = "") -> bool:
-    """Return whether a value is a request to a provider: it has messages, and it names a model
-    unless the path does: `model`.
+    """Return whether a value is a request to a model: it has messages and a model. `model` is the
+    model that the URL's path names, or "".
     """
     if not isinstance(value, dict) or not (model or isinstance(value.get("model"), str)):
         return False
@@ -57,7 +57,7 @@ def _is_list(value: Any) -> bool:
 
 
 def format_of_request(request: Mapping[str, Any], provider: str = "") -> str:
-    """Return the format of a request, given the name of its provider."""
+    """Guess the format of a request from its members, and from the name of its provider."""
     if "input" in request and "messages" not in request:
         return RESPONSES
     if "anthropic" in provider.lower():
@@ -71,8 +71,8 @@ def messages_in(
 ) -> tuple[ChatMessage, ...] | None:
     """Return the messages of a request; None if they cannot be read.
 
-    Messages `after` which the request continues are stored by the provider. They are inserted after
-    the instructions.
+    `after` are messages that the provider has stored, and that the request continues. They are
+    inserted after the instructions.
     """
     if after:
         request = {name: each for name, each in request.items() if name != "previous_response_id"}
@@ -88,8 +88,8 @@ def messages_in(
 
 
 def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]) -> bool:
-    """Return whether the first message comes from the instructions of a request, which apply to
-    this request only.
+    """Return whether `messages` begin with the instructions of the request, a system message that
+    applies to this request only.
     """
     return bool(request.get("instructions")) and any(
         isinstance(each, SystemMessage) for each in messages[:1]
@@ -97,7 +97,7 @@ def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]
 
 
 def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMessage, ...] | None:
-    """Return the messages of an answer; None if it cannot be read."""
+    """Return the messages of a provider's response; None if they cannot be read."""
     if not response or not content_at(response, format):
         return None
     # Some hosts leave this member out, and it does not follow from a text alone
@@ -117,7 +117,7 @@ def _read(
 
 
 def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
-    """Return the members of a request that are rendered from messages: {"messages": […]}."""
+    """Render messages as members of a request in a format, such as {"messages": […]}."""
     value = render_messages(messages, format).value
     if isinstance(value, dict):
         return value
@@ -125,7 +125,9 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
 
 
 def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
-    """Return messages as the content of an answer, for `with_content`."""
+    """Render messages as the content of a response in a format, for `with_content`; None if they do
+    not fit into one response.
+    """
     if not messages:
         return None
     rendered = made_of(messages, format)[OWN_FIELDS[format][0]]
@@ -138,7 +140,7 @@ def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
 
 
 def content_at(response: Any, format: str) -> Any:
-    """Return the content of an answer, which is the model's output, or None."""
+    """Return the model's output in a response, as it stands in the format, or None."""
     for step in _ANSWERS[format]:
         try:
             response = response[step]
@@ -148,7 +150,7 @@ def content_at(response: Any, format: str) -> Any:
 
 
 def with_content(response: Any, format: str, content: Any) -> Any:
-    """Return an answer with its content replaced."""
+    """Return a response with its output (see `content_at`) replaced by `content`."""
     return _replaced(response, [*_ANSWERS[format]], content)
 
 
@@ -164,14 +166,14 @@ def _replaced(value: Any, path: list[str | int], content: Any) -> Any:
 
 
 def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the definitions of tools of a request, or [] if they have another form."""
+    """Return the tool definitions of a request, or [] if they are no list of objects."""
     tools = request.get("tools")
     return tools if isinstance(tools, list) and _is_list(tools) else []
 
 
 def tool_name(definition: Mapping[str, Any]) -> str:
-    """Return the name of a tool, or its type if it has none. A tool of Gemini has the names of its
-    functions.
+    """Return the name of a tool, or its type if it has none. A Gemini tool declares several
+    functions, and its name lists theirs.
     """
     declared = definition.get("functionDeclarations")
     if isinstance(declared, list) and _is_list(declared):
@@ -186,8 +188,10 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return the name of the conversation that a request continues at its provider, otherwise the
-    name in its metadata, or "".
+    """Return the name by which a request says to which conversation it belongs, or "".
+
+    This is the ID of a conversation that the provider stores, or else a name in the request's
+    metadata.
     """
     if name := provider_conversation(request):
         return name
@@ -198,9 +202,9 @@ def session_in(request: Mapping[str, Any]) -> str:
 
 
 def provider_conversation(request: Mapping[str, Any]) -> str:
-    """Return the id of the conversation of the Responses API to which a request belongs, or "".
+    """Return the ID of the conversation that a request of OpenAI's Responses API continues, or "".
 
-    The model is given earlier items of it, which the request does not have.
+    The provider stores this conversation, and its model sees items that the request does not have.
     """
     found = request.get("conversation")
     found = found.get("id") if isinstance(found, dict) else found
@@ -247,7 +251,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int | None:
 
 
 def finish_in(response: Any, format: str) -> str:
-    """Return the reason for the end of an answer in the provider's word, such as `stop`."""
+    """Return why an answer ended, in the provider's word such as `stop`, or ""."""
     if not isinstance(response, dict):
         return ""
     if format == OPENAI:
@@ -283,7 +287,7 @@ def response_id_in(response: Any, format: str) -> str:
 
 
 def error_in(response: Any) -> str:
-    """Return the message of an answer that is an error, or ""."""
+    """Return the error message of a response, or "" if the response is no error."""
     error = response.get("error") if isinstance(response, dict) else None
     if isinstance(error, dict):
         found = error.get("message") or error.get("type") or ""

@@ -1,4 +1,4 @@
-"""A call of a model: its request, its answer, and the tokens that the provider counted."""
+"""A model call before it is stored: request, response, and the tokens that the provider counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 
 class Source(StrEnum):
-    """The source of a call."""
+    """How a model call reached us: through the recorder, or as a trace span of one of two
+    conventions.
+    """
 
     RECORDER = "recorder"
     OPENINFERENCE = "openinference"
@@ -36,15 +38,16 @@ NOT_COUNTED = Usage()
 
 @dataclass(frozen=True)
 class NewCall:
-    """A call, before it is stored.
+    """A model call that is not yet stored.
 
-    The `request` is in the `format` of the provider. It `is_exact` if it is the whole request, as
-    the recorder sees it and OpenInference sends it; `style` is the style of its bytes, if they are
-    known (see `spelling`). Calls with the same `key` are one call and stored once. `session` is the
-    app's name of the conversation, or ""; `sender` is the name of the instrumentation. `error` is a
-    message that came in place of an answer, or the reason why none came; `duration` is in seconds.
-    `removed` is the number of places of the body from which a secret was removed: then it is not
+    `request` and `response` are in the `format` of the provider. `is_exact` means that the request
+    is complete, as it was sent. `style` tells how its JSON was written, if the bytes are known (see
+    `spelling`). `removed` counts the secrets that were removed from the request, which is then not
     exact.
+
+    Calls with the same `key` are stored once. `session` is the app's name of the conversation, or
+    "". `sender` is the name of the instrumentation. `error` says why there is no normal response,
+    and `duration` is in seconds.
     """
 
     key: str
@@ -71,7 +74,7 @@ COUNT_MAX = 2**53
 
 
 def count_in(value: object) -> int | None:
-    """Return a value from outside if it can be a count, or None."""
+    """Return a foreign value if it is a valid count of tokens, or None."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
     return value if is_count else None  # type: ignore[return-value]  # mypy does not see that a count is an int
 
@@ -94,10 +97,10 @@ class DropReason(StrEnum):
 
 
 class Dropped(NamedTuple):
-    """Calls that are left out for one reason, `count` of them.
+    """A number of calls (`count`) that were not stored, for one reason (`why`).
 
-    `sender` is the name of the instrumentation, or else what tells them apart: an encoding, a path,
-    a kind of error. `key` is the key of the call, if an event with its messages may still come.
+    `sender` is the instrumentation, or else an encoding, a path or a kind of error. `key` is the
+    key of the call if its messages may still come in a later event, or "".
     """
 
     why: DropReason
@@ -107,7 +110,9 @@ class Dropped(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """The words after "3 calls" for a reason, and a remedy."""
+    """Words about calls that were not stored: `what` follows "3 calls", and `how` says what
+    to do.
+    """
 
     what: str
     how: str

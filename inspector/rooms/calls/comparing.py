@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """The common beginning of a call and the one before.
+    """How the prompt of a call differs from the previous prompt.
 
-    `shared` is the number of its tokens, `place` the number of its messages. `again` is the number
-    of tokens of later messages that were sent before. The beginning `is_broken` if the call does
-    not begin with the whole prompt of the one before.
+    `shared` is the number of tokens in the shared prefix, and `place` its number of messages.
+    `is_broken` means that the previous prompt is not a prefix of this one. Then `again` is the
+    number of tokens of messages behind the shared prefix that the previous prompt also had.
     """
 
     shared: int | None
@@ -30,27 +30,31 @@ NOTHING_BEFORE = Difference(None, 0, False, 0)
 
 
 class Place(NamedTuple):
-    """A message of a prompt: its seq, its tokens, and the overrides of its stay."""
+    """A message of a prompt: its seq, its tokens, and the JSON of changed fields (`overrides`) if
+    the prompt has it in another form than the history.
+    """
 
     seq: int
     tokens: int
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Return whether both are the same message in the same form."""
+        """Return whether both are the same message in the same form, whatever their tokens."""
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """The tools of a call by digest, and its messages."""
+    """What of a call's prompt is compared: the digests of its tools, and its messages."""
 
     tools: Sequence[str]
     places: Sequence[Place]
 
 
 def difference(before: Prompt, now: Prompt, tool_tokens: int) -> Difference:
-    """Compare a call with the one before, given the tokens of its tools."""
+    """Compare the prompt `now` with the previous one. `tool_tokens` are the tokens of the tools of
+    `now`.
+    """
     place = 0
     if before.tools == now.tools:
         pairs = zip(before.places, now.places, strict=False)

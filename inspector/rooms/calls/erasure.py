@@ -1,4 +1,4 @@
-"""Erases copies of erased messages from the rows of calls."""
+"""Erases the copies of redacted or deleted messages that stored model calls have."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ _ALL = (ModelCall, CallMessage, KnownMessage, CallRun, CallEnd)
 
 
 def erase(erased: Erased) -> None:
-    """Erase the words of some messages from calls, or erase all calls of a conversation.
+    """Erase the redacted messages of a conversation from its calls. If the conversation was deleted
+    (`seqs` is None), delete its calls.
 
-    The messages of a request are in the ledger, where a redaction leaves a tombstone. Everything
-    else is erased here: pieces of messages that the ledger does not have, errors, and messages that
-    were never said, tools and parameters that contain the text or an exact term of it.
+    The ledger redacts messages of the history by itself. This erases copies in other columns, such
+    as errors, tools and parameters. It also redacts messages that are not in history, but have the
+    text or an exact term of a redacted message.
     """
     if erased.seqs is None:
         for model in _ALL:
@@ -62,9 +63,9 @@ def redact_sent(
     """Redact a message that model calls sent and that is not in history, in all calls of the
     conversation. This cannot be undone.
 
-    `place` is its index in the list of call `n`. Return False if it was redacted before. Raises
-    MemoryNotFound, VersionConflict, CallNotFound, and MessageNotFound if no such message is in this
-    place; messages of the history are redacted there.
+    `place` is the message's index in the list of call `n`. Return False if the message was redacted
+    before. Raises MemoryNotFound, VersionConflict, CallNotFound, and MessageNotFound if the index
+    has no such message. Messages of the history are redacted in the history.
     """
     with database.atomic():
         lock_memory(memory_id, expected_version)

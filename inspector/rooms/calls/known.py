@@ -1,8 +1,8 @@
-"""What a process knows of the lists that it has read last, so that it reads only what is new.
+"""Caches the lists of recent calls, so that this process reads only the new part of the next list.
 
-A program sends its whole list with each call, and only the last messages are new. Turns are
-compared as texts. A list is read from the newest answer on whose turns are all unknown; the
-messages before it are those of the known list, which have been checked, counted and rendered.
+A program sends its whole list with each call, and only the last messages are new. The entries
+("turns") of a list are compared as texts. An equal beginning is taken from the cache, where it is
+already parsed, checked, counted and rendered.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ spell = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages rendered in groups, each an answer with what follows it: as items, and each item as
-    a text, too. `beside` are other members of the request.
+    """Messages rendered in a provider's format, by groups. A group is an answer with the messages
+    after it.
 
-    `ends` has the number of messages and the number of items up to the end of each group, and `ids`
-    are those of all tool calls.
+    `items` are the rendered entries, `spelled` their JSON texts, and `beside` other members of the
+    request. `ends` has the numbers of messages and items up to the end of each group. `ids` are the
+    IDs of all tool calls.
     """
 
     messages: Sequence[ChatMessage] = ()
@@ -48,7 +49,9 @@ class Rendered:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
     def before(self, messages: Sequence[ChatMessage]) -> Rendered:
-        """Return the groups with which a rendering of these messages begins."""
+        """Return the part of this rendering that can be reused: the whole groups with which
+        `messages` begin.
+        """
         same = same_beginning(self.messages, messages)
         number = bisect_left(self.ends, (same, 0))  # what follows a group decides its end
         if not number:
@@ -69,11 +72,12 @@ NOT_RENDERED = Rendered()
 
 @dataclass(frozen=True)
 class KnownList:
-    """The list of a call that was read before, so that an equal beginning is not read again.
+    """The list of a request, parsed and cached, so that the same beginning is not parsed again.
 
-    `raw` are its turns as JSON values, and `turns` as texts. `places` has the index of the turn of
-    each of its `messages`, and `digests` those of their contents, empty for system messages. The
-    first `storable` messages are known to be storable; `rendered` is how messages were rendered.
+    `raw` are its entries as JSON values, and `turns` the same as texts. For each of the `messages`,
+    `places` has the index of its entry, and `digests` a digest of its content, empty for system
+    messages. The first `storable` messages are known to be storable. `rendered` is how they were
+    rendered.
     """
 
     format: str
@@ -94,7 +98,9 @@ _NEWEST: Newest[tuple[str, ...], KnownList] = Newest()
 
 
 def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
-    """Return the list of a request; None if it cannot be read, or has turns of another kind."""
+    """Parse the list of a request, and take the beginning that an earlier list had from the cache.
+    Return None if the list cannot be parsed.
+    """
     known = FORMATS[format]
     if not isinstance(request.get(OWN_FIELDS[format][0]), list):
         return None
@@ -129,7 +135,7 @@ def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
 
 
 def keep_list(known: KnownList, rendered: Rendered) -> None:
-    """Keep a list whose messages were stored, as they are stored, and how they were rendered."""
+    """Cache a list whose messages were just stored, and their rendering."""
     messages = _as_stored(known.messages, rendered.messages)
     kept = replace(known, messages=messages, storable=len(messages), rendered=rendered)
     _NEWEST.put(kept.key, kept, sum(map(len, kept.turns)))
@@ -184,7 +190,9 @@ def _has_open_calls(items: Sequence[Any]) -> bool:
 
 
 def storable_list(known: KnownList) -> Storable[ChatMessage]:
-    """Return the messages of a list, if they can be stored. Only new messages are checked."""
+    """Return the messages of a list in the form in which they are stored, and check the new ones.
+    Raises an exception if a message cannot be stored.
+    """
     new = storable_messages(known.messages[known.storable :])
     return Storable([*known.messages[: known.storable], *new], new.characters)
 
@@ -195,8 +203,10 @@ def storable_list(known: KnownList) -> Storable[ChatMessage]:
 def rendered_after(
     known: Rendered, messages: Sequence[ChatMessage], format: str
 ) -> Rendered | None:
-    """Render messages in groups, which together are what `made_of` returns; None if they must be
-    rendered as a whole. The groups with which known messages begin are not rendered again.
+    """Render messages by groups, and reuse the groups of `known`. Together the groups equal what
+    `made_of` returns.
+
+    Return None if the messages must be rendered as a whole, such as for other formats.
     """
     if format not in (OPENAI, ANTHROPIC):
         return None
@@ -255,8 +265,10 @@ def _is_closed(part: Sequence[ChatMessage]) -> bool:
 def difference_of_turns(
     rendered: Rendered, turns: Sequence[str], target: Mapping[str, Any], format: str
 ) -> Patch | None:
-    """Return the patch in order from rendered messages to a request, whose turns are also given as
-    texts; None if they are not rendered turn by turn.
+    """Return the patch (see `patches`) from rendered messages to a request, entry by entry. `turns`
+    are the request's entries as JSON texts.
+
+    Return None if the numbers of entries differ, or if a patch needs the whole.
     """
     name = OWN_FIELDS[format][0]
     sent = target[name]

@@ -1,4 +1,4 @@
-"""The provider's count of a prompt, learned from other calls of the same model and tools.
+"""Estimates a provider's count of a prompt from other calls of the same model with the same tools.
 
 A provider adds text that we do not see, such as the form of its tools, and its tokens may differ
 from ours. So its count is estimated as ours times a factor, plus a constant.
@@ -19,7 +19,9 @@ _READ = 200  # calls of a model among which calls with the same tools are looked
 
 
 class Learned(NamedTuple):
-    """A factor and a constant, learned from a number of `calls`."""
+    """How to estimate the provider's token count from ours: a `factor`, and an `addition` in
+    tokens, learned from a number of `calls`.
+    """
 
     factor: float
     addition: int
@@ -37,7 +39,8 @@ class Learned(NamedTuple):
 
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
-    """Learn from pairs of our count and the provider's. Return None for too few pairs.
+    """Derive a factor and a constant from pairs of our count and the provider's. Return None for
+    too few pairs.
 
     The factor is the median slope between two pairs, at least 1, and the constant is the median of
     the remaining differences, so that a few odd calls change neither.
@@ -54,7 +57,9 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
 
 
 def learned_for(call: ModelCall) -> Learned | None:
-    """Learn from other calls of the same model with the same tools."""
+    """Estimate the provider's counts from other calls of the same model with the same tools. Return
+    None for too few calls.
+    """
     rows = ModelCall.objects.filter(
         model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0
     )

@@ -1,8 +1,7 @@
-"""Finds the messages of a call's list in a conversation, by their content.
+"""Matches the messages of a call's list with the messages of a conversation, by their content.
 
-Each list is matched as a whole. Messages with a unique content are found first, and then, in order,
-the equal messages between them. A list is mostly the end of a conversation, so that the latest of
-several equal messages is taken.
+Messages with a unique content are matched first, then the repeated messages between them, in order.
+A list is mostly the end of a conversation, so the latest of several equal messages is taken.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ AT_ONCE = 500  # messages that are made known together
 
 
 def key_of_content(message: ChatMessage) -> str:
-    """Return a digest that is equal for messages of equal content, whatever their details."""
+    """Return a digest of a message's content. Messages that differ only in other details have the
+    same digest.
+    """
     if isinstance(message, SystemMessage):
         text = f"system\0{message.text}".encode("utf-8", "surrogatepass")
         return blake2b(text, digest_size=SIZE).hexdigest()
@@ -37,7 +38,9 @@ def key_of_content(message: ChatMessage) -> str:
 
 
 def make_known(memory_id: str, known_seq: int) -> int:
-    """Store the digests of the messages after `known_seq`, and return the seq of the newest one."""
+    """Store the digests of all messages after the seq `known_seq`, and return the seq of the newest
+    message.
+    """
     rows = Message.objects.filter(memory_id=memory_id).order_by("seq")
     while some := [*rows.filter(seq__gt=known_seq)[:AT_ONCE]]:
         KnownMessage.objects.bulk_create(
@@ -55,7 +58,9 @@ def make_known(memory_id: str, known_seq: int) -> int:
 
 
 def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
-    """Delete the digests of the given messages, or of all. The next call computes them again."""
+    """Delete the digests of the given messages, or of all messages. The next call computes all
+    missing digests again.
+    """
     rows = KnownMessage.objects.filter(memory_id=memory_id)
     if seqs is not None:
         rows.filter(database.in_list("seq", [*seqs])).delete()
@@ -65,8 +70,8 @@ def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
 
 
 def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | None, bool]]:
-    """Return, for each message of a list, the seq of the message that it is, or None; and whether
-    it was sent as a cleared tool result.
+    """Return, for each sent message, the seq of the equal message in the conversation, or None. The
+    bool says whether it was sent as a cleared tool result.
     """
     keys = [key_of_content(each) for each in sent]
     rows = KnownMessage.objects.filter(
@@ -85,8 +90,8 @@ def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | No
 
 
 def matched(keys: Sequence[str], seqs: dict[str, list[int]]) -> list[int | None]:
-    """Return the seq for each key of a list, given the ascending seqs of each key; None if there is
-    none left. Each seq is used once.
+    """Match each key of a list with one of the ascending `seqs` of that key; None if all are used.
+    Each seq is used once.
     """
     times = Counter(keys)
     found: list[int | None] = [

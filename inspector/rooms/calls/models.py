@@ -1,4 +1,4 @@
-"""The tables of calls: all of a call except for its messages, which are in the ledger."""
+"""Tables of model calls: all data of calls except for the messages that are in the ledger."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ class _OfConversation(models.Model):
 
 
 class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run time
-    """The rows of calls."""
+    """Manages the rows of model calls."""
 
     def without_bodies(self) -> models.QuerySet[ModelCall]:
-        """Return rows whose request and answer are read only on access."""
+        """Return calls without the columns that rebuild request and response. Django reads these on
+        access.
+        """
         return self.defer("difference", "response")
 
 
 class ModelCall(_OfConversation):
-    """A call of a model. In a conversation that calls began, its messages are the window after
-    `step`. In all others it has a list of its own, `places` (see `places`). If the messages could
-    not be stored, it has neither, and the difference has them.
+    """A model call. Its messages are the window after `step` if calls began the conversation. In
+    any other conversation, its own list is in `places` (see the module `places`). If its messages
+    could not be stored, the call has neither, and `difference` has the messages.
 
-    `difference` is a patch (see `patches`) from these messages, rendered in the `format`, to the
-    request; `style` is the style of its JSON, or "" if its bytes are not known. `tools` are the
-    digests of its tools, in order. The window after `answer_step` also has the answer's messages,
-    and `response` is the patch from them to the answer.
+    `difference` is the patch (see `patches`) from these messages, rendered in `format`, to the
+    request. `style` tells how the JSON was written, or is "" if the bytes are not known. `tools`
+    are the digests of its tools, in order. The window after `answer_step` also has the answer, and
+    `response` is the patch from the answer to the response.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
@@ -102,7 +104,9 @@ class ModelCall(_OfConversation):
 
     @property
     def has_list(self) -> bool:
-        """Whether its messages are stored, by a step or by places."""
+        """Whether the messages of this call are stored, as a window (`step`) or as an own list
+        (`places`).
+        """
         return self.step is not None or bool(self.places)
 
     @property
@@ -111,8 +115,8 @@ class ModelCall(_OfConversation):
 
 
 class ToolDefinition(models.Model):
-    """The definition of a tool, stored once for all its conversations. It is deleted with the last
-    of these.
+    """The definition of a tool, stored once for all conversations that use it, and deleted with the
+    last of them.
     """
 
     digest = models.CharField(max_length=32, primary_key=True)
@@ -129,7 +133,9 @@ class ToolDefinition(models.Model):
 
 
 class CallTool(_OfConversation):
-    """A tool that calls of a conversation had. A redacted tool is no longer shown there."""
+    """A tool that calls of a conversation offered. After a redaction in this conversation, its
+    definition is not shown there.
+    """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
     digest = models.CharField(max_length=32, help_text="of the definition")
@@ -167,13 +173,15 @@ class CallMessage(_OfConversation):
 
     @property
     def seq(self) -> int:
-        """The number by which lists name it: below 0, where the history has none."""
+        """The number of the message in lists of calls: below 0, because the history has no number
+        for it.
+        """
         return -self.n
 
 
 class KnownMessage(_OfConversation):
-    """A digest of the content of a message, by which a model call that sent this content is matched
-    to the message.
+    """A digest of the content of a message in history. Messages that calls send are matched with
+    it.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "seq")
@@ -189,12 +197,12 @@ class KnownMessage(_OfConversation):
 
 
 class CallRun(models.Model):
-    """The run of a conversation: the list of its newest call, with the answer, as digests.
+    """What is known of the calls of one conversation. `digests` identify the messages of the newest
+    call and its answer.
 
-    `calls` is the number of its calls. The conversation `is_own` if calls began it and nobody else
-    has written to it since; `last_step` is the last step that calls have written. In all other
-    conversations, calls have sent `own_messages` messages that were never said there, and the
-    messages up to `known_seq` can be found by content.
+    `is_own` means that calls began the conversation and nobody else has written to it. `last_step`
+    is the last step that a call wrote. In other conversations, `own_messages` counts the sent
+    messages that are not in history, and messages up to `known_seq` have a `KnownMessage`.
     """
 
     memory = models.OneToOneField(
@@ -220,7 +228,9 @@ class CallRun(models.Model):
 
 
 class CallEnd(_OfConversation):
-    """A digest at the end of a run, by which the run is looked up."""
+    """A digest of the last messages of a conversation's newest call. A later call that continues
+    the list finds its conversation by this digest.
+    """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
     digest = models.CharField(max_length=16, help_text="in hexadecimal")
@@ -236,8 +246,9 @@ class CallEnd(_OfConversation):
 
 
 class DroppedCalls(models.Model):
-    """The number of calls of a sender that could not be stored for one reason: only numbers and
-    names. `awaited` are keys of the newest ones, whose messages may still come in an event.
+    """The number of calls that were not stored, for one reason and sender. No content is stored.
+
+    `awaited` are keys of recent dropped calls whose messages may still come in a later event.
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")

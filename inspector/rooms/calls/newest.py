@@ -1,4 +1,4 @@
-"""What a process keeps of the calls that it has stored last."""
+"""A bounded cache of data about the newest calls that this process has stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE = 2**25  # of these values together
 
 
 class Newest(Generic[Key, Value]):
-    """The values that were put in last, by key."""
+    """A cache of the values that were put in last, bounded in number and total size."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
@@ -32,7 +32,9 @@ class Newest(Generic[Key, Value]):
         return found[0] if found else None
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Keep a value of this size in place of the former one, and forget the oldest ones."""
+        """Store a value of a `size`, and drop the oldest values while the cache is over its
+        bounds.
+        """
         with self._lock:
             self._size += size - self._values.pop(key, (value, 0))[1]
             self._values[key] = value, size
@@ -47,7 +49,7 @@ class Newest(Generic[Key, Value]):
 
 
 def same_beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """Return with how many objects both lists begin: with the same ones, not with equal ones."""
+    """Return how many leading objects of both lists are identical (`is`, not `==`)."""
     shortest = min(len(one), len(other))
     differ = (n for n, is_other in enumerate(map(is_not, one, other)) if is_other)
     return next(differ, shortest)

@@ -1,4 +1,4 @@
-"""The first page of calls: totals by day and by model, and the newest calls."""
+"""The start page of model calls: totals by day and by model, and the newest calls."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ FAILED = ~Q(error="")
 
 @dataclass(frozen=True)
 class CallFilter:
-    """The calls of a day, given as `2026-11-28`, and of a model; "" for all."""
+    """Which calls the page shows: those of a day such as `2026-11-28`, and of a model. "" means
+    all.
+    """
 
     day: str = ""
     model: str = ""
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> CallFilter:
-        """Read the parameters of a URL. A day that is none is left out."""
+        """Read the filter from the parameters of a URL. An invalid day is ignored."""
         day = searchable(parameters.get("day", ""))
         try:
             date.fromisoformat(day)
@@ -50,7 +52,9 @@ class CallFilter:
         return cls(day, searchable(parameters.get("model", "")))
 
     def link(self, **changes: str) -> str:
-        """Return the query of this filter with some fields changed; the same value takes it off."""
+        """Return the query string of this filter with some fields changed. A field that already has
+        the given value is cleared, so that links toggle.
+        """
         then = {
             name: "" if getattr(self, name) == value else value for name, value in changes.items()
         }
@@ -68,8 +72,9 @@ class CallFilter:
 
 @dataclass(frozen=True)
 class CallTotals:
-    """The sums of some calls: their number, their failures, their tokens as providers counted them,
-    and the `cost` of their prompts in tokens at the input price.
+    """Sums over calls: their number, failures, and tokens as providers counted them.
+
+    `cost` is the cost of the prompts, in tokens at the input price.
     """
 
     calls: int = 0
@@ -91,7 +96,9 @@ class CallTotals:
 
     @property
     def from_cache(self) -> int | None:
-        """The share of the prompts that came from the cache, in percent; None without prompts."""
+        """The percentage of input tokens that came from the prompt cache; None without input
+        tokens.
+        """
         return round(100 * self.cached / self.input) if self.input else None
 
 
@@ -99,7 +106,7 @@ NOTHING = CallTotals()
 
 
 def midnight_of(day: date) -> datetime:
-    """Return the beginning of a day in the current time zone."""
+    """Return the start of a day in the current time zone."""
     return timezone.make_aware(datetime.combine(day, datetime.min.time()))
 
 
@@ -124,8 +131,10 @@ def totals_by_day_and_model(since: datetime) -> dict[tuple[date, str], CallTotal
 
 
 def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal:
-    """Return the cost of prompts in tokens at the input price: cached and written tokens count with
-    their share of it, as the model or else its provider charges them, or in full.
+    """Return the cost of prompts, in tokens at the input price.
+
+    Cached and written tokens count with their share of this price, as known for the model or else
+    the provider; otherwise in full.
     """
     known, usual = known_model(model), providers().get(provider)
     cached = known.cached if known else usual.cached if usual else None
@@ -136,8 +145,8 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
 
 @dataclass(frozen=True)
 class DayBar:
-    """The bar of a day: a link to the calls of the day, its position, its height, and its value in
-    words.
+    """A bar in the chart of days: its position and height, its value in words, and a link to the
+    calls of the day.
     """
 
     day: date
@@ -151,7 +160,9 @@ class DayBar:
 
 @dataclass(frozen=True)
 class DayRow:
-    """A row of the days: its name, its bars, and the value of today."""
+    """A row of the chart of days, such as the calls or the cost: its name, its bars, and today's
+    value. `is_red` marks a row of failures.
+    """
 
     name: str
     bars: Sequence[DayBar]
@@ -165,7 +176,10 @@ class DayRow:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """The calls of a model on the last days, and a link to them."""
+    """The calls of a model in the last days, and a link that shows only them.
+
+    `is_chosen` means that the page already shows only them.
+    """
 
     model: str
     totals: CallTotals
@@ -196,7 +210,7 @@ class ListedCall:
 
 
 class CallsPage:
-    """The presenter of the first page of calls."""
+    """Presents the start page of model calls."""
 
     def __init__(self, which: CallFilter, prices: ChosenPrices) -> None:
         self.which, self.prices = which, prices
@@ -209,7 +223,7 @@ class CallsPage:
 
     @cached_property
     def newest(self) -> list[ListedCall]:
-        """The newest calls of the filter, without those of deleted conversations."""
+        """The newest calls that fit the filter, except for calls of deleted conversations."""
         found = list(self.which.rows().order_by("-at", "-memory", "-n")[:NEWEST])
         ids = {call.memory_id for call in found}
         known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
@@ -221,7 +235,7 @@ class CallsPage:
 
     @cached_property
     def all(self) -> CallTotals:
-        """The totals of the last days."""
+        """The totals of all calls in the last days."""
         return self._sum(self._totals.values())
 
     @cached_property
@@ -245,7 +259,9 @@ class CallsPage:
 
     @property
     def title(self) -> str:
-        """`100 calls today, $0.74`; without a price, the tokens of the prompts."""
+        """The title, such as `100 calls today, $0.74`. Without a price, it has the prompts' tokens
+        instead of money.
+        """
         if not self.today.calls:
             return f"No calls today, {counted(self.all.calls, 'call')} in {DAYS} days"
         cost = (
@@ -319,8 +335,8 @@ class CallsPage:
         return date.fromisoformat(self.which.day) if self.which.day else None
 
     def cost(self, totals: CallTotals) -> str:
-        """Return a cost in words: in money if the reader has typed a price, else in tokens at the
-        input price.
+        """Format a cost: as money if the reader has entered a price, else in tokens at the input
+        price.
         """
         if not self.prices.has_money:
             return short(round(totals.cost))
@@ -341,7 +357,7 @@ def percent(totals: CallTotals) -> str:
 
 
 def short(number: int) -> str:
-    """`812`, `12.4 k` or `3.1 M`."""
+    """Format a number briefly: `812`, `12 k` or `3.1 M`."""
     if number < 10_000:
         return f"{number:,}"
     if number < MILLION:

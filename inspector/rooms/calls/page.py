@@ -1,4 +1,6 @@
-"""The page of a call: its budget, changes since the call before, and a comparison with memory."""
+"""The page of a model call: tokens by category, changes since the previous call, and a comparison
+with memory.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ _KINDS = {"system": "system", "result": "results"}
 
 
 class Tool(NamedTuple):
-    """A tool of the request: its tokens in each request, and the number of calls of the tool so
+    """A tool of the request: its tokens in each request, and how often the model has called it so
     far.
     """
 
@@ -78,7 +80,10 @@ class Tool(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A line of the changes since the call before: `kind` is same, break, off or on."""
+    """A line of the changes since the previous call, with its text and tokens.
+
+    `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new).
+    """
 
     kind: str
     text: str
@@ -88,7 +93,9 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory: tokens (None if unknown), or `money`."""
+    """A line of the comparison with memory: a text with tokens (None if unknown) or `money`.
+    `is_sum` marks a total.
+    """
 
     text: str
     tokens: int | None = None
@@ -98,8 +105,12 @@ class Line(NamedTuple):
 
 
 class ShownMessage(NamedTuple):
-    """A message of the request, with its place in it. `number` is "" if it was never said in the
-    conversation. It `can_be_redacted` here if only calls sent it, and its text is still there.
+    """A message of the request, at index `place`. `number` is its number in history, or "" if it is
+    not in history.
+
+    `can_be_redacted` means that only calls sent it and its text is still there. `more` is the
+    number of characters that are not shown. `is_after_break` marks messages behind the shared
+    prefix.
     """
 
     row: MessageView
@@ -116,8 +127,8 @@ class ShownMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPage:
-    """The presenter of a call, with the one before it, a policy to compare with, and the prices of
-    the address.
+    """Presents the page of a model call. `before` is the call to compare with, `policy` the policy
+    to compare with, and `prices` are those in the URL.
     """
 
     call: RebuiltCall
@@ -137,7 +148,9 @@ class CallPage:
 
     @property
     def fresh(self) -> int | None:
-        """The tokens that were not read from the cache; None if the provider did not count them."""
+        """Input tokens that were not read from the prompt cache; None if the provider did not count
+        input.
+        """
         if self.row.input is None:
             return None
         return self.row.input - (self.row.cached or 0)
@@ -167,7 +180,7 @@ class CallPage:
 
     @property
     def idle(self) -> list[Tool]:
-        """The tools that were never called up to this call."""
+        """The tools that the model has never called up to this call."""
         return [each for each in self.tools if not each.calls]
 
     @property
@@ -219,7 +232,7 @@ class CallPage:
 
     @property
     def overhead(self) -> int:
-        """The tokens of a request beside its messages, by chatmemory's estimator; 0 without
+        """Tokens that a request has besides its messages, by chatmemory's estimator; 0 without
         messages.
         """
         if not self.call.rows:
@@ -280,7 +293,7 @@ class CallPage:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The comparison of memory with the request, if a policy is set or tried."""
+        """The comparison of memory with the request; empty unless a policy is set or tried."""
         return [*self._lines()]
 
     def _lines(self) -> Iterator[Line]:
@@ -366,7 +379,7 @@ class CallPage:
 
     @property
     def curl(self) -> str:
-        """The request as a command, without the key; "" if it is too long for a page."""
+        """The request as a curl command without the API key; "" if it is too long for a page."""
         body = self.call.body
         if len(body) > RAW:
             return ""
@@ -392,7 +405,7 @@ class CallPage:
 
     @property
     def source(self) -> str:
-        """The source of the call, in words."""
+        """Where the request comes from, in words."""
         match self.row.source:
             case Source.RECORDER:
                 return "as the recorder saw it"
@@ -466,7 +479,9 @@ def _numbers(tokens: Mapping[int, int]) -> str:
 
 
 def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
-    """Return calls with the share of their prompt that came from the cache, in percent."""
+    """Return each call with the percentage of its input that came from the prompt cache; None
+    without input tokens.
+    """
     return [
         (call, round(100 * (call.cached or 0) / call.input, 1) if call.input else None)
         for call in calls
@@ -474,5 +489,7 @@ def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
 
 
 def policy_of(memory_policy: Policy | None) -> Policy | None:
-    """Return the policy of a conversation if it decides its window, or None."""
+    """Return the policy if it decides what is in memory; None if it only measures, or if there is
+    none.
+    """
     return memory_policy if can_decide(memory_policy) and not memory_policy.meters_only else None

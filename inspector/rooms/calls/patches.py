@@ -5,9 +5,9 @@
     {"v": value}                              a new value
     {"k": [names], "c": {name: patch}}        an object with these members; members without a patch
                                               come from the source
-    {"l": [place, [place, patch], {"v": …}]}  a list: items of the source by place, some patched
+    {"l": [index, [index, patch], {"v": …}]}  a list: items of the source by index, some patched
 
-Members keep the order of the target object if the patch is `in_order`.
+With `in_order`, members of objects keep the order of the target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Patch = dict[str, Any]
 
 
 def patch(source: Any, target: Any, in_order: bool = False) -> Patch | None:
-    """Return the patch that turns the source into the target; None if they are equal."""
+    """Return the patch that turns the source into the target; None if they are equal. `in_order`
+    also preserves the order of members.
+    """
     if spelled(source, in_order) == spelled(target, in_order):
         return None
     if isinstance(source, dict) and isinstance(target, dict):
@@ -32,7 +34,10 @@ def patch(source: Any, target: Any, in_order: bool = False) -> Patch | None:
 
 
 def spelled(value: Any, in_order: bool = False) -> str:
-    """Return JSON text that is equal for equal values. 1, 1.0 and true are different values."""
+    """Return a JSON text that is the same for equal values. 1, 1.0 and true are different values.
+
+    With `in_order`, objects are equal only if their members have the same order.
+    """
     return json.dumps(value, sort_keys=not in_order, ensure_ascii=False)
 
 

@@ -1,8 +1,8 @@
-"""The list of a call that is no window: references to messages, in one text.
+"""Encodes the own list of a model call, which is not a window, as a text of references to messages.
 
-A reference is the seq of a message of the conversation, or `~` and the number of a `CallMessage`,
-which was never said there. `7s12` is message 7 as a cleared tool result of 12 tokens. References
-that follow each other are a range: `1,4-90,~2,~5-9`.
+A reference is the seq of a message in history, or `~` and the number of a `CallMessage`, which is
+not in history. `7s12` is message 7 as a cleared tool result of 12 tokens. Consecutive references
+form a range: `1,4-90,~2,~5-9`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Reference(NamedTuple):
 
 
 def encoded(references: Iterable[Reference]) -> str:
-    """Return references as a text."""
+    """Return references in the text form of this module."""
     return ",".join(map(_written, _ranges(references)))
 
 
@@ -66,7 +66,7 @@ def _written(part: tuple[Reference, int]) -> str:
 
 
 def decoded(text: str) -> list[Reference]:
-    """Return the references of a text, in order."""
+    """Return the references of a text in the form of this module, in order."""
     return [each for part in filter(None, text.split(",")) for each in _read(part)]
 
 

@@ -1,4 +1,4 @@
-"""The reads of calls: lists, and one call with its exact request."""
+"""Reads model calls: lists of calls, and one call with its exact request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class CallNotFound(ChatMemoryError, LookupError):
 
 @dataclass(frozen=True)
 class Page:
-    """Calls by their start, and the cursor of the next page; "" after the last page."""
+    """A page of calls in the order of their start. `next` is the cursor of the next page, or ""
+    after the last page.
+    """
 
     calls: Sequence[ModelCall]
     next: str = ""
@@ -80,7 +82,9 @@ def newest_call(memory_id: str) -> ModelCall | None:
 
 
 def newest_in(view: ConversationState) -> ModelCall | None:
-    """Return the newest call of the conversation of a page; None in a simulation."""
+    """Return the newest call of the conversation that a page shows; None if there is none, or in a
+    simulation.
+    """
     if view.is_simulated:
         return None
     if "calls" not in view.read:
@@ -101,14 +105,16 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
-    """Return counts of calls that were not stored, the newest first: all, or those of a prefix."""
+    """Return the counts of calls that were not stored, newest first. With a `prefix`, return only
+    those of tokens with this prefix.
+    """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Return where calls sent the phrase that is searched on a page, besides history; None if they
-    did not.
+    """Find the phrase that a page searches in messages that calls sent and that are not in history.
+    Return None if there are none, or no phrase.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:
@@ -118,8 +124,10 @@ def mentions_on(view: ConversationState) -> Mentions | None:
 
 
 def totals(memory_id: str) -> dict[str, int]:
-    """Return the number of calls of a conversation, and the sums of their tokens: `input`,
-    `cached`, and `again`, which were sent again after a break. `breaks` is the number of breaks.
+    """Return sums over the calls of a conversation: the number of `calls` and their `input` and
+    `cached` tokens.
+
+    `breaks` counts the prefix changes, and `again` the tokens that were sent again after them.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -159,13 +167,15 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
-    """Return the call before this one whose messages are known."""
+    """Return the newest earlier call whose messages are stored; None if there is none."""
     rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
 
 
 class KnownCall(NamedTuple):
-    """The newest call of a conversation, as this process has stored it, and its prompt."""
+    """The newest call of a conversation that this process has stored, with its prompt, in a
+    cache.
+    """
 
     n: int
     at: datetime
@@ -176,15 +186,17 @@ _NEWEST: Newest[str, KnownCall] = Newest()
 
 
 def keep_newest(call: ModelCall, prompt: Prompt) -> None:
-    """Keep the newest call of a conversation: the next one is compared with it."""
+    """Cache the newest call of a conversation, so that the next call is compared with it without a
+    query.
+    """
     _NEWEST.put(call.memory_id, KnownCall(call.n, call.at, prompt), len(prompt.places))
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return the previous call of a numbered new call; None if this process does not know it.
+    """Return the previous call of a numbered new call from the cache; None if it is not there.
 
-    Numbers follow the order of storing, so that no other call was stored between consecutive
-    numbers. A redaction may have changed the prompt since.
+    Numbers follow the order of storing, so no other call was stored between consecutive numbers. A
+    redaction may have changed the prompt since.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
@@ -192,7 +204,9 @@ def known_before(call: ModelCall) -> KnownCall | None:
 
 
 def prompt_of(call: ModelCall) -> Prompt:
-    """Return the prompt of a call for comparisons. No text is read."""
+    """Return the tools and messages of a call, for comparisons with another call. No text
+    is read.
+    """
     tools = json.loads(call.tools)
     if call.places:
         return Prompt(tools, places_of(call))
@@ -207,8 +221,10 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages up to the response of this call, which a request that names this response
-    continues. Instructions apply to one request only and are left out.
+    """Return the messages that a request continues when it names the response of this call: the
+    call's messages and its answer.
+
+    Instructions apply to one request only and are left out.
     """
     before = RebuiltCall(call)
     messages = [row.message for row in before.rows]
@@ -218,18 +234,18 @@ def context_behind(call: ModelCall) -> list[ChatMessage]:
 
 @dataclass(frozen=True)
 class RebuiltCall:
-    """A call with its request and its answer, rebuilt from the rows of the database."""
+    """A model call with its request and response, rebuilt from the rows of the database."""
 
     row: ModelCall
 
     def read(self) -> Self:
-        """Read all rows now, within the snapshot of the caller."""
+        """Read all rows now, within the caller's snapshot, instead of on first access."""
         _ = self.rows, self.tools, self.answer_messages
         return self
 
     @cached_property
     def rows(self) -> Sequence[MessageView]:
-        """The messages that were sent, with the messages of the window that a lowered limit hides.
+        """The messages that were sent, including those that a limit lowered since would hide.
 
         The seq of a message that is not in history is below 0, or the seq of an injected message.
         """
@@ -245,7 +261,7 @@ class RebuiltCall:
 
     @cached_property
     def tools(self) -> list[SentTool]:
-        """The tools in order."""
+        """The tools of the request, in order."""
         return tools_of(self.row.memory_id, json.loads(self.row.tools))
 
     @cached_property
@@ -254,8 +270,8 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer: those that entered the window after the request. A call with
-        a list of its own adds nothing to the window; its answer is read from the response.
+        """The messages of the answer, which are those that entered memory after the request. A call
+        with a list of its own adds nothing to memory; its answer is read from the response.
         """
         if self.row.places:
             return [*(answer_in(self.response, self.row.format) or ())]
@@ -265,13 +281,15 @@ class RebuiltCall:
 
     @cached_property
     def made(self) -> dict[str, Any]:
-        """The messages of the window, rendered as members of a request in the provider's format."""
+        """The messages rendered as members of a request, to which `difference` is applied."""
         messages = [row.message for row in self.rows]
         return made_of(messages, self.row.format) if messages else {}
 
     @cached_property
     def request(self) -> dict[str, Any]:
-        """The request as the provider got it, or, for a span, as the span describes it."""
+        """The request as the provider got it. For a trace span, the request as the span describes
+        it.
+        """
         difference = json.loads(self.row.difference) if self.row.difference else None
         found: dict[str, Any] = patched(self.made, difference)
         if self.tools and found.get("tools", False) is None:
@@ -281,12 +299,12 @@ class RebuiltCall:
 
     @property
     def body(self) -> bytes:
-        """The bytes of the request if they are known, or else equal JSON."""
+        """The bytes of the request if their style is known, otherwise equal JSON."""
         return written(self.request, self.row.style or "compact")
 
     @cached_property
     def response(self) -> dict[str, Any] | None:
-        """The provider's answer."""
+        """The provider's response; None if none is stored."""
         if not self.row.response:
             return None
         response = json.loads(self.row.response)

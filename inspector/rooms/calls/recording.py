@@ -1,5 +1,4 @@
-"""The steps of a model call in the ledger: the list that a program sent, and the answer to the
-list.
+"""Writes a model call to the ledger: the list that a program sent, and the answer.
 
 Model calls decide the memory of a conversation only if they began it, and nobody else has written
 to it since. A call in any other conversation does not change that conversation (see `beside`).
@@ -34,11 +33,13 @@ _HARMLESS = (Step.Kind.LABELS, Step.Kind.POLICY, Step.Kind.REDACT)
 
 
 class OthersDecide(ChatMemoryError):
-    """Somebody else decides the memory of the conversation."""
+    """Raised if model calls do not decide the memory of the conversation (see `calls_decide`)."""
 
 
 def has_recorded(memory_id: str) -> bool:
-    """Return whether this process has just recorded a call in the ledger of a conversation."""
+    """Return whether this process has recently recorded a call in the ledger of a conversation and
+    still caches its window.
+    """
     return memory_id in _WINDOWS
 
 
@@ -58,15 +59,17 @@ def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
 
 
 def is_joined(run: CallRun) -> bool:
-    """Return whether somebody else has written to a conversation after its calls."""
+    """Return whether somebody else has changed a conversation since its last recorded call."""
     later = Step.objects.filter(memory_id=run.memory_id, n__gt=run.last_step)
     return later.exclude(kind__in=_HARMLESS).exists()
 
 
 class RecordedCall(NamedTuple):
-    """The steps of a call: its request is the window after `step`, and the window after
-    `answer_step` has the answer, too. `places` are those of the request, for comparisons. It
-    `continues` the newest call that this process recorded if nothing was changed since.
+    """The steps that a call wrote: the window after `step` is its request, and the window after
+    `answer_step` also has the answer.
+
+    `places` are the messages of the request, for comparisons. `continues` means that nothing else
+    changed the conversation since the previous call of this process.
     """
 
     step: int | None = None
@@ -108,14 +111,14 @@ _WINDOWS: Newest[str, _KnownWindow] = Newest()
 
 
 def content_digest(message: ChatMessage) -> bytes:
-    """Return the digest of the content of a message. The message caches its digest."""
+    """Return a digest of the content of a message, which is cached on the message."""
     found: bytes = message.__dict__.get("_digest") or digest_of(message)
     message.__dict__["_digest"] = found
     return found
 
 
 def contents(messages: Iterable[ChatMessage]) -> list[bytes]:
-    """Return the digests of the contents of messages that are no system messages."""
+    """Return digests of the contents of all messages except system messages."""
     return [content_digest(each) for each in messages if not isinstance(each, SystemMessage)]
 
 
@@ -127,11 +130,11 @@ def record_call(
     actor: str = "",
     prefix: str = "",
 ) -> RecordedCall:
-    """Replace the window by the request of a call, as `update_messages` does, and add the answer.
+    """Replace memory with the messages of a request, as `update_messages` does, and add the answer.
     Raises OthersDecide, and the exceptions of `update_messages`.
 
-    An earlier answer that comes back in another spelling counts as the stored one. `prefix` is that
-    of the token that sent the call.
+    An earlier answer that a program sends in another spelling counts as the stored answer. `prefix`
+    limits which conversations the call's token can reach.
     """
     request, answer = storable_messages(request), storable_messages(answer)
     window = _WINDOWS.get(memory_id)

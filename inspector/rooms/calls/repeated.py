@@ -1,5 +1,5 @@
-"""Reads the bodies of requests. A program sends its whole list with each call, so that a body
-mostly begins like an earlier one: only what follows this beginning is decoded.
+"""Decodes the JSON bodies of requests. A program sends its whole list with each call, so only the
+part after the beginning of an earlier body is decoded.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The statements by which each call is stored. Django's ORM takes several times as long for them as
-the database.
+"""SQL statements that store each call, because Django's ORM would take several times as long as the
+database.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CALLS, _RUNS, _ENDS = sql.Table(ModelCall), sql.Table(CallRun), sql.Table(CallE
 
 
 def place_of(key: str) -> tuple[str, int] | None:
-    """Return the conversation and the number of the stored call with a key, or None."""
+    """Return the conversation ID and the number of the stored call with a key, or None."""
     statement = "SELECT memory_id, n FROM chatmemory_calls_modelcall WHERE key = %s LIMIT 1"
     return next(iter(sql.rows(statement, [key])), None)
 
@@ -28,12 +28,12 @@ def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:
 
 
 def run_of(memory_id: str, cursor: CursorWrapper) -> CallRun | None:
-    """Return the run of a conversation, or None."""
+    """Return the row about the calls of a conversation (see `CallRun`), or None."""
     return _RUNS.read(cursor, "memory_id = %(id)s", id=memory_id)
 
 
 def keep_last_step(memory_id: str, prefix: str, last_step: int) -> None:
-    """Keep the last step that calls have written."""
+    """Store the number of the last step that calls have written to a conversation."""
     with database.cursor() as cursor:
         statement = "UPDATE chatmemory_calls_callrun SET last_step = %s WHERE memory_id = %s"
         cursor.execute(statement, [last_step, memory_id])
@@ -51,7 +51,7 @@ def insert_call(row: ModelCall, cursor: CursorWrapper) -> None:
 
 
 def replace_ends(memory_id: str, ends: Iterable[CallEnd], cursor: CursorWrapper) -> None:
-    """Store the ends of a run in place of the former ones."""
+    """Replace the digests by which the next call finds a conversation (see `CallEnd`)."""
     statement = "DELETE FROM chatmemory_calls_callend WHERE memory_id = %s"
     cursor.execute(statement, [memory_id])
     _ENDS.add(ends, cursor)

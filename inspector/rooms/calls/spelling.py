@@ -1,4 +1,6 @@
-"""The styles in which programs write JSON, so that the same bytes can be written again."""
+"""The ways in which programs write JSON ("styles"), so that the bytes of a request can be written
+again.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ STYLES = tuple(
 
 
 def written(value: Any, style: str) -> bytes:
-    """Return JSON in a style of STYLES."""
+    """Return a value as JSON bytes in one of the STYLES."""
     spaces, *others = style.split("-")
     text = json.dumps(
         value,
@@ -30,18 +32,22 @@ def written(value: Any, style: str) -> bytes:
 
 
 def plain(text: str, length: int) -> str:
-    """Return the beginning of a text from outside, in a form that every database can hold."""
+    """Return the first `length` characters of a foreign text, without characters that some
+    databases reject.
+    """
     return text[:length].replace("\0", "").encode(errors="replace").decode()
 
 
 def separator(style: str) -> bytes:
-    """Return what stands between the items of a list."""
+    """Return the bytes between two items of a list, in a style."""
     return _SEPARATORS[style.split("-")[0]][0].encode()
 
 
 def difference_in_style(rendered: dict[str, Any], target: Any, style: str) -> Patch | None:
-    """Return the patch from a rendered request to the target: in the order of its members if the
-    style has this order. With the style "", the rebuilt request is equal as JSON only.
+    """Return the patch from a rendered request to the target. The patch preserves the order of
+    members if the style needs this.
+
+    With the style "", the rebuilt request has equal JSON, not equal bytes.
     """
     plain = patch(rendered, target)
     if not style or style.endswith("sorted"):
@@ -51,7 +57,9 @@ def difference_in_style(rendered: dict[str, Any], target: Any, style: str) -> Pa
 
 
 def style_of(body: bytes, request: Any) -> str:
-    """Return the style in which a request was written as these bytes; "" if there is none."""
+    """Return the style that reproduces exactly the bytes of a request; "" if none of STYLES
+    does.
+    """
     return next((each for each in _styles(body) if written(request, each) == body), "")
 
 

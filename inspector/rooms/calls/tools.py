@@ -1,4 +1,4 @@
-"""The definitions of tools. Each is stored once for all conversations whose calls have it."""
+"""Stores tool definitions of calls, each once for all conversations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class SentTool(NamedTuple):
 
 
 def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
-    """Return the tools of a request. Tools that are new to the conversation are counted."""
+    """Return the tools of a request with their tokens. Tools that the conversation does not know
+    yet are counted.
+    """
     digests = [_digest(each) for each in definitions]
     known = _known_tokens(memory_id, digests)
     return [
@@ -81,13 +83,15 @@ def _tokens_of(memory_id: str, digests: Collection[str]) -> dict[str, int]:
 
 
 def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
-    """Return the tokens of the tools of a call together."""
+    """Return the total tokens of the tools with these digests."""
     tokens = _tokens_of(memory_id, digests)
     return sum(tokens.get(each, 0) for each in digests)
 
 
 def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
-    """Keep the tools of a call, in the transaction that stores it."""
+    """Store the tools of a call that the conversation does not have yet. The caller's transaction
+    stores the call.
+    """
     by_digest = {each.digest: each for each in tools}
     new = by_digest.keys() - _tokens_of(memory_id, by_digest).keys()
     if not new:
@@ -106,7 +110,9 @@ def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
 
 
 def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
-    """Return the tools of a call in order. A redacted tool has a definition that says so."""
+    """Return the tools of a call in order. The definition of a redacted tool says that it was
+    redacted.
+    """
     if not digests:
         return []
     uses = CallTool.objects.filter(in_list("digest", digests), memory_id=memory_id)
@@ -124,7 +130,9 @@ def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
 
 
 def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
-    """Redact the tools of a conversation whose names or definitions contain erased words."""
+    """Redact the tools of a conversation that have a name or definition for which `holds` is true,
+    such as with erased words.
+    """
     uses = CallTool.objects.filter(memory_id=memory_id, is_redacted=False)
     digests = [*uses.values_list("digest", flat=True)]
     redacted = [
@@ -137,7 +145,9 @@ def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
 
 
 def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
-    """Delete the tools of a conversation, except for the digests `but` of its remaining calls."""
+    """Delete the tools of a conversation, except for the digests in `but`, which its remaining
+    calls use.
+    """
     uses = CallTool.objects.filter(memory_id=memory_id)
     digests = {*uses.values_list("digest", flat=True)} - {*but}
     uses.filter(in_list("digest", digests)).delete()

@@ -1,4 +1,4 @@
-"""The pages of calls: the set-up of an app, the calls of a conversation, and one call."""
+"""Pages of model calls: the start page with setup, the calls of a conversation, and one call."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ POLICY = 200  # characters of a policy that is tried
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def intake(request: HttpRequest) -> HttpResponse:
-    """Show the totals of calls by day and model, the newest calls, dropped calls, and the settings
-    by which an app sends its calls here.
+    """Show the totals of calls by day and model, the newest calls, calls that were not stored, and
+    the settings by which an app sends its calls here.
 
-    A POST makes a token, and shows it once within the variables.
+    A POST creates a token, and shows it once within these settings.
     """
     secret = HERE
     if request.method == "POST":
@@ -119,7 +119,7 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, n: int, place: int) -> HttpResponse:
-    """Redact a message that only calls sent, then show the call."""
+    """Redact a message that calls sent and that is not in history, then show the call."""
     try:
         redact_sent(memory_id, n, place, actor=actor_of(request))
     except (reads.CallNotFound, MessageNotFound) as error:

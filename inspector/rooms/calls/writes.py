@@ -1,10 +1,10 @@
-"""Stores a call: its messages, and a row for the rest.
+"""Stores model calls: their messages, and one row for the rest of each call.
 
-In a conversation that was created by model calls, the messages are stored in the ledger, like the
-list of a client, in a first transaction. In any other conversation the ledger is unchanged, and the
-call has its own list (see `beside`). The difference between the request and its messages is
-computed without a lock, and the row is written in a second transaction. A repeated call, after a
-failure in between or as another signal, changes nothing that is stored.
+In a conversation that was created by model calls, a first transaction stores the messages in the
+ledger. In any other conversation, the ledger is unchanged, and the call has its own list (see
+`beside`). The difference between the request and its messages is computed without a lock, and a
+second transaction writes the row. Storing a call again, such as after a failure between both,
+changes nothing.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ ERROR = 20_000  # characters
 
 @dataclass(frozen=True)
 class Stored:
-    """The key of a stored model call. `is_new` is False if the call had been stored before."""
+    """Identifies a stored call: its conversation and number. `is_new` is False if the call was
+    stored before.
+    """
 
     memory_id: str
     n: int
@@ -107,10 +109,10 @@ class Stored:
 
 
 def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
-    """Store a model call in its conversation, and return its key.
+    """Store a model call in its conversation, and return its conversation and number.
 
-    Raises ChatMemoryError if the call cannot be stored, for example while its conversation is being
-    imported, and DatabaseError.
+    `prefix` limits which conversations the sender can reach. Raises ChatMemoryError if the call
+    cannot be stored, for example while its conversation is being imported, and DatabaseError.
     """
     key = key_of(call.key, prefix)
     if place := place_of(key):
@@ -353,7 +355,9 @@ def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place
 
 
 def compare_again(call: ModelCall) -> None:
-    """Compare a model call again, because its previous call is another one now."""
+    """Compare a stored call again after a call that began before it was stored late, and save the
+    result.
+    """
     prompt = prompt_of(call)
     _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))
     call.save(update_fields=["shared", "again", "is_broken"])
@@ -375,8 +379,8 @@ def _compare(
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Count dropped calls by reason and sender. A call whose messages came in an event is stored,
-    and not counted.
+    """Add calls that were not stored to their counts by reason and sender. A call whose messages
+    have come in an event meanwhile is not counted.
     """
     found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
     for why, sender, key, count in dropped:
@@ -390,7 +394,9 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
 
 
 def count_no_more(stored: Iterable[NewCall], prefix: str) -> None:
-    """Correct the count after calls are stored whose spans had come without messages."""
+    """Subtract calls that are now stored from the counts of calls that were not, because their
+    spans had come without messages.
+    """
     _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
 
 
@@ -424,7 +430,9 @@ def _count_no_more(keys: Iterable[str], prefix: str) -> None:
 
 
 def forget_old_calls() -> None:
-    """Delete calls that are older than INSPECTOR["CALL_DAYS"] allows; their messages stay."""
+    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows. Their messages in
+    history stay.
+    """
     days = inspector_configuration().CALL_DAYS
     if not days:
         return
