@@ -1,5 +1,5 @@
-"""Explains a provider's error that no rule knows: a too long prompt, a rate limit, or a position in
-the request.
+"""Explains a provider's error that no rule of the linter knows: a too long prompt, a rate limit, or
+a position in the request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ SHOWN = 5  # conversations
 
 
 class AnsweredError:
-    """The presenter of a pasted error. It is empty if a rule `is_known`."""
+    """Presents an error message that somebody has pasted. All parts are empty if `is_known`: then a
+    rule of the linter explains the error.
+    """
 
     def __init__(self, error: str, is_known: bool = False) -> None:
         sought = "" if is_known else error
@@ -30,7 +32,7 @@ class AnsweredError:
 
     @property
     def title(self) -> str:
-        """The kind of the error, or ""."""
+        """The kind of the error in words, or ""."""
         if self._long:
             return "The prompt is too long"
         if self._rate and self._rate.is_spending:
@@ -39,7 +41,7 @@ class AnsweredError:
 
     @property
     def numbers(self) -> str:
-        """The numbers of the answer in a sentence, or ""."""
+        """A sentence with the limits and counts that the error names, or ""."""
         if self._long:
             return self._length_words()
         if self._rate and self._rate.limit is not None:
@@ -83,7 +85,9 @@ class AnsweredError:
 
     @property
     def place(self) -> str:
-        """The place that the error names, or ""."""
+        """A sentence about the message that the error names by its position in the request,
+        or "".
+        """
         if self._place is None:
             return ""
         number = f"message {self._place.at + 1:,} of the request"
@@ -95,8 +99,8 @@ class AnsweredError:
 
     @cached_property
     def near(self) -> Sequence[tuple[str, int]]:
-        """The conversations whose memory has at least 80 % of the tokens that fit, with their
-        tokens, the largest first.
+        """The conversations with at least 80 % of the tokens that fit in memory. They come with
+        their tokens, the largest first.
         """
         if not self.fits:
             return ()

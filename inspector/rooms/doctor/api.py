@@ -1,4 +1,4 @@
-"""REST: the windows that providers in use would refuse."""
+"""The REST API of the doctor: conversations that providers in use would reject."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class Doctor(Resource):
         """List conversations that a provider in use would refuse.
 
         The newest cases come first. Each diagnosis is as of its step `known_until`; `changed`
-        counts the conversations that have changed since their diagnosis. With `rule`, windows that
-        a provider only mishandles are listed, too. With `provider`, only this provider counts,
-        whether it is in use or not.
+        counts the conversations that have changed since their diagnosis. With `rule`, the list
+        includes windows that a provider accepts but may mishandle. With `provider`, only this
+        provider counts, whether it is in use or not.
         """
         prefix = prefix_of(request)
         which = IllFilter(parameters.get("rule", ""), parameters.get("provider", ""), prefix)

@@ -1,5 +1,5 @@
-"""The flag of refused windows, by rule: each rule with the providers that would reject the
-windows.
+"""Divides the flag of rejected conversations by the rule that they break, each rule with the
+providers that would reject them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from inspector.shell.rooms import page_url
 
 
 def flags_by_rule(past: PastCases) -> list[Flag]:
-    """Return the parts of the flag `refused`, if somebody has chosen providers. `past` are the
-    cases of the flag.
+    """Return a flag for each rule by which a provider in use rejects windows. The list is empty
+    while nobody has chosen providers. `past` finds the past cases of the flag `refused`.
     """
     made = choices()
     if not made.is_made:

@@ -1,4 +1,4 @@
-"""The doctor on other pages: the verdicts of providers in use, a flag in the head, and
+"""The doctor's parts of other pages: what providers in use would answer, a flag in the head, and
 messages that never reached the model.
 """
 
@@ -41,7 +41,7 @@ SECTION = "providers"  # the name of the folded section
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
-    """Return the diagnosis of the window on a page. It is read once."""
+    """Return the diagnosis of the window that a page shows. It is read once for each page."""
     if "doctor" not in view.read:
         view.read["doctor"] = _known(view)
     found: KnownDiagnosis = view.read["doctor"]
@@ -70,8 +70,10 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the answers of the providers, if they are unfolded, and the flag of a window that a
-    provider in use refuses, once providers are chosen.
+    """Yield the answers of the providers if their section is open.
+
+    On a live page, also yield a flag if a provider in use would reject the window; this needs a
+    choice of providers.
     """
     place = Place.BELOW_TEXT if view.selected else Place.BELOW_STEP
     is_open, use = SECTION in view.query.open, use_of(view)
@@ -117,7 +119,9 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
 
 
 def who_refuses(memory_id: str) -> str:
-    """`OpenAI rejects it: a tool call without its result`; "" if no provider refuses the window."""
+    """Return which providers reject the memory of a conversation, and why: `OpenAI rejects it: a
+    tool call without its result`. Return "" if none does.
+    """
     row = KeptDiagnosis.objects.filter(pk=memory_id).first()
     if row is None:
         return ""
@@ -135,7 +139,9 @@ def who_refuses(memory_id: str) -> str:
 
 
 def never_reached(memory_id: str) -> str:
-    """`#12 has 1,427 tokens, its window 300`; "" if there is no such message."""
+    """Describe the newest message that left memory in the step that added it: `#12 has 1,427
+    tokens, its window 300`. Return "" if there is none.
+    """
     row = KeptDiagnosis.objects.filter(pk=memory_id, missed_step__isnull=False).first()
     if row is None:
         return ""
@@ -155,8 +161,10 @@ def never_reached(memory_id: str) -> str:
 
 
 def questions() -> Iterator[Fragment]:
-    """Yield the form that asks for the providers in use, from the first conversation on that one of
-    them refuses, until somebody has chosen. Examples do not count.
+    """Yield the form that asks which providers are in use.
+
+    The form is shown until somebody has chosen, and only if a provider would reject a conversation
+    that is not an example.
     """
     if not choices().is_made and (refused := would_find_beside(demo.ids())):
         rows = words.provider_rows(None, refused, conversations_by_provider())

@@ -1,5 +1,8 @@
-"""The providers that a site uses: from CHATMEMORY["PROVIDERS"], or else chosen on the page, for all
-conversations or by a prefix of their ids. The longest prefix applies.
+"""The providers that a site uses, as people or the setting CHATMEMORY["PROVIDERS"] have chosen
+them.
+
+A choice is for all conversations or for a prefix of their IDs; the longest prefix applies. The
+setting replaces choices that were made on the page.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ NONE = Q(id="")  # no conversation has an empty id
 
 @dataclass(frozen=True)
 class Choice:
-    """The providers of the conversations whose ids begin with a prefix, and who chose them."""
+    """A choice of providers for the conversations whose IDs begin with a prefix, with the person
+    and the time.
+    """
 
     prefix: str
     use: InUse
@@ -41,7 +46,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """All choices by prefix. `fixed` means that they come from the setting."""
+    """All choices by prefix. `fixed` means that they come from the setting, and cannot be changed
+    on the page.
+    """
 
     by_prefix: Mapping[str, Choice]
     fixed: bool = False
@@ -62,15 +69,17 @@ class Choices:
 
     @property
     def everywhere(self) -> InUse:
-        """All providers that are in use anywhere, with all their models."""
+        """All providers that are in use for any conversation, with all their models."""
         if not self.is_made:
             return ALL
         uses = [choice.use for choice in self.by_prefix.values()]
         return in_use(dict.fromkeys(each for use in uses for each in use.written()))
 
     def naming(self, provider: str) -> Choices:
-        """Return choices of one provider for all conversations, with its models in use. Without a
-        name, return these choices. Raises InvalidValue.
+        """Return a choice of one provider for all conversations, with its models in use. Without a
+        name, return these choices unchanged.
+
+        Raises InvalidValue.
         """
         if not provider:
             return self
@@ -80,8 +89,9 @@ class Choices:
         return Choices({"": Choice("", InUse(known.models))})
 
     def where(self, rule: str = "", severities: str = "!") -> Q:
-        """Return the condition for conversations with a problem for a provider in use. `severities`
-        are the marks of the severities to count: `!`, or `!~`.
+        """Return a database condition for conversations that have a problem with a provider in use.
+
+        `severities` has the signs of the problems that count: `!` for rejected, `~` for mishandled.
         """
         if not self.is_made:
             return _minded(ALL, rule, severities)
@@ -137,18 +147,22 @@ _request = Local()  # holds the choices that were read for the current request
 
 
 def remember(**_: object) -> None:
-    """Receives `request_started`: let the request read the choices once."""
+    """Signal receiver for `request_started`: from now on, the choices are read once for the whole
+    request.
+    """
     _request.choices = None
 
 
 def forget(**_: object) -> None:
-    """Receives `request_finished`: drop the choices of the request."""
+    """Signal receiver for `request_finished`: drop the cached choices of the request."""
     if hasattr(_request, "choices"):
         del _request.choices
 
 
 def choices() -> Choices:
-    """Return the choices of providers. Raises InvalidValue for unknown providers in the setting."""
+    """Return the choices of providers, cached during a request. Raises InvalidValue for unknown
+    providers in the setting.
+    """
     if not hasattr(_request, "choices"):
         return _choices()
     if _request.choices is None:
@@ -186,7 +200,9 @@ def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> 
 
 
 def forget_providers(prefix: str, actor: str = "") -> None:
-    """Remove a choice. A second call changes nothing. Raises InvalidValue, and UnstorableText."""
+    """Remove the choice of providers for a prefix, if there is one. Raises InvalidValue and
+    UnstorableText.
+    """
     _check(prefix, actor)
     with database.atomic():
         if ProvidersInUse.objects.filter(prefix=prefix).delete()[0]:

@@ -1,4 +1,4 @@
-"""The diagnosis of a stored window, now or after a step, read from the ledger alone."""
+"""Diagnoses a stored window, now or after a step, by reading only the ledger."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ _LEFT_STEP = _COLUMNS.index("left_step")
 def diagnosis_of(
     state: StoredState, messages: MessagesBySeq | None = None, for_answers: bool = False
 ) -> Diagnosis:
-    """Return the diagnosis of the stored window, including messages that a lowered limit hides, and
-    without the interrupted tool calls that its policy leaves out.
-    `messages` are its messages by number, if the caller has read them. A diagnosis `for_answers`
-    is less complete, see `diagnose`, and has no times.
+    """Return the diagnosis of a stored window, without interrupted tool calls that its policy
+    leaves out. Messages that a lowered limit hides are included.
+
+    `messages` are the window's messages by number, if the caller has read them. With `for_answers`,
+    the diagnosis is faster but less complete (see `diagnose`), and has no times.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
@@ -116,7 +117,10 @@ AT_ONCE = 2_000  # messages of a window that a page examines
 
 @dataclass(frozen=True)
 class KnownDiagnosis:
-    """The diagnosis of a window, or None with the reason in `why`."""
+    """The diagnosis of a window. If it is None, `why` says why there is none.
+
+    `is_current` is False if the window has changed since the diagnosis.
+    """
 
     diagnosis: Diagnosis | None = None
     why: str = ""
@@ -127,7 +131,7 @@ class KnownDiagnosis:
         return self.diagnosis.refused_by if self.diagnosis else ()
 
     def under(self, use: InUse) -> KnownDiagnosis:
-        """Return the diagnosis for the providers in use."""
+        """Return the diagnosis limited to the providers in use and their models."""
         return replace(self, diagnosis=self.diagnosis and self.diagnosis.under(use))
 
     @property
@@ -140,10 +144,12 @@ NOT_KNOWN = KnownDiagnosis()
 
 
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
-    """Return the diagnosis of a window of up to 2,000 messages, or the kept one of a larger window.
+    """Return the diagnosis of a window: made here for up to 2,000 messages, otherwise the stored
+    one.
 
-    A kept diagnosis is about the newest window or an earlier one. A diagnosis that is made here is
-    for the answers of providers: the page of a conversation does not show repairs and times.
+    A stored diagnosis is about the newest window or an earlier one. A diagnosis that is made here
+    tells only the answers of providers, without repairs and times, because the conversation page
+    shows no more.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -162,8 +168,8 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
 def diagnosis_of_rows(
     memory_id: str, step: int, seqs: Sequence[int], known: Mapping[int, ChatMessage]
 ) -> KnownDiagnosis:
-    """Return the diagnosis of a window that is not stored. `known` are its messages that need not
-    be read.
+    """Return the diagnosis of a window that is not stored, such as in a simulation. Messages that
+    are not in `known` are read from the conversation.
     """
     if len(seqs) > AT_ONCE:
         return KnownDiagnosis(None, _too_many(len(seqs)))
@@ -187,8 +193,10 @@ RULES_READ = 3  # raise it with each change of the linter's rules
 
 
 class DiagnosisKeeper(Keeper):
-    """Keeps the diagnosis of each conversation, and the messages for which its limit had no room
-    lately. A signal names the rules that the window has broken since the last diagnosis.
+    """Derives and stores the diagnosis of each conversation, and the recent messages for which its
+    limit had no room.
+
+    Sends signals about rules that the window has newly broken.
     """
 
     model = KeptDiagnosis
@@ -218,7 +226,9 @@ class DiagnosisKeeper(Keeper):
         return memory.window_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send `problems_found` with the newly broken rules of the providers in use."""
+        """Send `problems_found` with the rules that the window has newly broken for providers in
+        use, and `cases_found` for each new case.
+        """
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()
         if new := sorted(_rules_of(row, use) - known):
@@ -272,7 +282,9 @@ def _rules_of(row: KeptRow, use: InUse) -> set[str]:
 
 
 def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
-    """Return the diagnosis of a kept row. Raises CorruptRow, also if its columns differ."""
+    """Return the diagnosis of a stored row. Raises CorruptRow if the row cannot be read or its
+    columns do not fit its content.
+    """
     with row.reading() as values:
         found = Diagnosis.from_list(row.step, values)
         columns = _columns_of(found)
@@ -285,10 +297,11 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Look at the last 40 steps, and return the newest one whose message was too large even for an
-    empty window, and the newest one whose message left in the same step, or None for each.
+    """Look at the last 40 steps for messages that the limit had no room for.
 
-    Only adds that a policy decided count.
+    Return the newest step whose message is larger than an empty window, and the newest step whose
+    message left memory in the same step; None if there is none. Only steps that added messages and
+    that a policy decided count.
     """
     first = max(0, memory.last_step - LATELY_STEPS)
     steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))
@@ -326,6 +339,8 @@ def _is_oversized(arrival: Stay, step: Step) -> bool:
 
 
 def stay_of_system(step: Step) -> Stay | None:
-    """Return the stay of the system message at the head of the window after a step, or None."""
+    """Return the `Stay` (the period in memory) of the system message that is first in the window
+    after a step, or None.
+    """
     first = stays_at(step).filter(pinned=False).order_by("rank").first()
     return first if first and first.type == MessageType.SYSTEM else None

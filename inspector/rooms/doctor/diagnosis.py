@@ -1,6 +1,7 @@
-"""The diagnosis of a window: the rules that it breaks, for which providers, and since which step.
+"""The diagnosis of a window: the provider rules that it breaks, for which providers, and since
+which step.
 
-The header and the panel of a page, lists, the API, the command and agents all use this object.
+Headers, panels, lists, the API, the command and agents all use this object.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ FoundProblems = dict[tuple[str, bool], dict[Named, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A rule that a window breaks, and the providers that refuse or mishandle the window for it.
+    """A rule that a window breaks, and the providers that would reject (`refused_by`) or mishandle
+    the window for this reason.
 
-    For providers in `conditional_for` it depends on the model or a parameter. `seq` is the message
-    at fault, 0 for the window as a whole. The problem began with step `since`, at the time `at`;
-    None if unknown. A repair for a provider in `repairable_for` makes the window acceptable to it.
-    A problem that `is_pending` ends with the messages that must come next anyway, such as the
-    results of a call.
+    For providers in `conditional_for`, the answer depends on the model or a parameter. `seq` is the
+    message at fault, or 0 for the whole window. The problem began with step `since`, at the time
+    `at`; both may be unknown (None). For providers in `repairable_for`, a repair would help.
+    `is_pending` means that the messages that must come next end the problem, such as the results of
+    a tool call.
     """
 
     rule: str
@@ -51,12 +53,16 @@ class Problem:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the doctor lists a conversation for it, unlike pending or conditional ones."""
+        """Whether the doctor lists a conversation for this problem. Pending and conditional
+        problems are not listed.
+        """
         is_alarm = bool(self.refused_by or self.mishandled_by or not RULES[self.rule].laws)
         return is_alarm and RULES[self.rule].is_listed and not self.is_pending
 
     def severity_for(self, provider: str) -> str:
-        """Return `refused`, `conditional` or `mishandled`; "" if the provider accepts it."""
+        """Return `refused`, `conditional` or `mishandled`; "" if the provider accepts the window
+        despite this problem.
+        """
         named = {
             "refused": self.refused_by,
             "conditional": self.conditional_for,
@@ -65,7 +71,9 @@ class Problem:
         return next((each for each, names in named.items() if provider in names), "")
 
     def marks(self) -> list[str]:
-        """Return the marks for the column that lists filter by: `openai:dangling_call!`."""
+        """Return texts for the database column by which lists filter conversations, such as
+        `openai:dangling_call!`.
+        """
         if self.is_pending or not RULES[self.rule].is_listed:
             return []
         if not RULES[self.rule].laws:
@@ -74,7 +82,9 @@ class Problem:
         return [mark(name, self.rule, severity) for name, severity in known if severity]
 
     def under(self, use: InUse) -> Problem | None:
-        """Return the problem for the providers in use; None if all of them accept it."""
+        """Return the problem limited to the providers in use; None if all of them accept the
+        window.
+        """
         severities = {name: self._severity(name, models) for name, models in use.models.items()}
         if RULES[self.rule].laws and not any(severities.values()):
             return None
@@ -105,7 +115,9 @@ def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The problems of the window after a step: refused ones first, then the oldest first."""
+    """The problems of the window after a step: those that a provider rejects first, then the oldest
+    first.
+    """
 
     step: int
     problems: tuple[Problem, ...] = ()
@@ -117,28 +129,33 @@ class Diagnosis:
 
     @property
     def refused_by(self) -> tuple[str, ...]:
-        """The providers that refuse the window for a listed problem."""
+        """The providers that would reject the window for a listed problem."""
         found = {name for each in self.listed for name in each.refused_by}
         return tuple(name for name in PROVIDERS if name in found)
 
     @property
     def ill_at(self) -> datetime | None:
-        """The time since which the window has a problem of `listed`; None if it has none."""
+        """The time since which the window has a problem that the doctor lists; None if there is
+        none.
+        """
         return min((each.at for each in self.listed if each.at), default=None)
 
     def under(self, use: InUse) -> Diagnosis:
-        """Return the diagnosis for the providers in use."""
+        """Return the diagnosis limited to the providers in use and their models."""
         found = [each for problem in self.problems if (each := problem.under(use))]
         found.sort(key=lambda each: not each.refused_by)
         return replace(self, problems=tuple(found))
 
     def for_provider(self, provider: str) -> list[Problem]:
-        """Return the problems of a provider."""
+        """Return the problems because of which a provider rejects or mishandles the window, or may
+        do so.
+        """
         return [each for each in self.problems if each.severity_for(provider)]
 
     def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
-        """Return the diagnosis with the times of its steps. A problem with an unknown beginning
-        gets the time of the diagnosis.
+        """Return the diagnosis with the times of the steps at which its problems began.
+
+        A problem with an unknown beginning gets the time of the diagnosed step.
         """
         timed = (replace(each, at=times.get(each.since or self.step)) for each in self.problems)
         return replace(self, problems=tuple(timed))
@@ -149,7 +166,7 @@ class Diagnosis:
 
     @classmethod
     def from_list(cls, step: int, stored: Any) -> Diagnosis:
-        """Return the diagnosis that `to_list` wrote.
+        """Return the diagnosis of a step from the JSON that `to_list` returned.
 
         Raises ValueError, TypeError, LookupError or AttributeError for other JSON.
         """
@@ -205,12 +222,12 @@ def diagnose(
     past_of: Callable[[Collection[int]], Past] | None = None,
     for_answers: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of a window whose messages have these numbers, without times.
+    """Return the diagnosis of a window, without times. `numbers` are the numbers of its messages.
 
-    `has_left` is True if any message has left the window before. `past_of` returns the past of the
-    window, with all places of some messages; without it, the beginnings of problems are unknown.
-    A diagnosis `for_answers` has all that the answers of providers need, and takes less time: no
-    problem is `repairable_for` any provider, and a fault that is the only one has no beginning.
+    `has_left` tells whether any message has ever left the window. `past_of` returns the earlier
+    steps of some messages in the window; without it, the beginnings of problems are unknown. With
+    `for_answers`, only what the answers of providers need is computed, which takes less time. Then
+    no problem is `repairable_for` a provider, and a single problem has no beginning.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -235,8 +252,9 @@ def diagnose(
 
 
 def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
-    """Return the listed rules for which a provider refuses a window now, whatever comes next. The
-    turns are those of the window, from any places of a history.
+    """Return the listed rules for which a provider would reject a window now, whatever comes next.
+
+    `turns` are the messages of the window in the provider's form.
     """
     window = [turn._replace(position=position) for position, turn in enumerate(turns)]
     found = findings(ProviderWindow(window, provider), _LISTED_LAWS)

@@ -1,5 +1,5 @@
-"""The flags of conversations that providers in use would refuse, and of conversations whose limit
-had no room for a message.
+"""Flags conversations that providers in use would reject, and conversations whose limit had no room
+for a message.
 """
 
 from __future__ import annotations

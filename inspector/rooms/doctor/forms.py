@@ -1,4 +1,4 @@
-"""The form for the providers in use."""
+"""The form with which people choose the providers in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from inspector.rooms.doctor.using import MODEL
 
 
 class ProvidersForm(forms.Form):
-    """The form for the providers, with models, of conversations whose ids begin with a prefix."""
+    """Asks for the providers in use, with their models, of conversations whose IDs begin with a
+    prefix.
+    """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     providers = forms.MultipleChoiceField(
@@ -28,7 +30,9 @@ class ProvidersForm(forms.Form):
 
     @property
     def chosen(self) -> list[str]:
-        """The choice as `in_use` reads it; models are separated by commas or blanks."""
+        """The choice in the form that `in_use` reads, such as `openai` or `openai:MODEL`. People
+        separate models by commas or blanks.
+        """
         cleaned = self.cleaned_data
         found = []
         for name in cleaned["providers"]:

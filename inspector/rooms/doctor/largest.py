@@ -1,5 +1,5 @@
-"""Finds limits that are smaller than the largest recorded turn, whose beginning then leaves before
-its end.
+"""Finds limits that are smaller than the largest recorded turn. The beginning of such a turn leaves
+memory before the turn ends.
 
 A turn is a user message and all messages up to the next user message.
 """
@@ -22,9 +22,11 @@ RECORDED = 2_000  # the latest messages, in which turns are looked for
 
 
 def needed_by(memory: Memory) -> dict[str, int | None]:
-    """Return the columns about the largest recorded turn: the limit that it needs, and the time
-    since which today's limit is too small. Both are None if the limit is large enough, or if no
-    policy of a common kind decides.
+    """Return two columns about the largest recorded turn: `needed_limit`, the limit that would hold
+    it, and `short_at`, since when the limit is too small.
+
+    Both are None if the limit is large enough, or if no built-in policy decides what stays in
+    memory.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
@@ -50,7 +52,9 @@ def _first_stays(memory: Memory) -> list[Stay]:
 
 @dataclass(frozen=True)
 class TooSmallLimit:
-    """A conversation whose limit is smaller than its largest recorded turn needs."""
+    """A conversation whose limit is too small for its largest recorded turn: the turn needs the
+    limit `needed`. `at` is the time since which the limit is too small.
+    """
 
     memory_id: str
     policy: Policy
@@ -60,12 +64,14 @@ class TooSmallLimit:
 
     @property
     def raised(self) -> Policy:
-        """The policy with the limit that is needed."""
+        """The same policy, with the limit that the turn needs."""
         return replace(self.policy, limit=self.needed)
 
 
 def short_windows(id_prefix: str = "", most: int = 20_000) -> list[TooSmallLimit]:
-    """Return the conversations whose limit is too small, the newest case first."""
+    """Return up to `most` conversations whose limit is too small for their largest turn, the newest
+    case first.
+    """
     rows = Memory.objects.beginning_with(id_prefix)
     rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))
     rows = rows.select_related("keptdiagnosis").order_by("-keptdiagnosis__short_at", "-id")[:most]

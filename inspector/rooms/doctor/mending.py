@@ -1,4 +1,4 @@
-"""The lines of the doctor's page: problems that one repair would solve, and problems that only a
+"""The lines of the doctor's page: problems that one repair would solve, and problems that only the
 client can solve.
 """
 
@@ -41,8 +41,8 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """The values of all cases, such as their tenants and labels, and how many conversations have
-    each value.
+    """Who is affected: for each case, values such as its tenant and labels, and how many
+    conversations of the site have each value.
     """
 
     values: Values
@@ -50,10 +50,9 @@ class Whose(NamedTuple):
 
 
 class MendLine(Line):
-    """A line of problems with the same repair. Rules and providers with the same repair share a
-    line.
+    """A line of problems, possibly of several rules and providers, that the same repair solves.
 
-    `by_client` means that clients write these windows, so that the line has no repair.
+    `by_client` means that clients write these windows, so that the line offers no repair.
     """
 
     def __init__(
@@ -95,22 +94,22 @@ class MendLine(Line):
 
     @cached_property
     def common(self) -> Common:
-        """Whose cases most of them are."""
+        """The tenant or label that most of the cases have in common."""
         return common_in(self._times, *self._whose)
 
     @property
     def since(self) -> datetime | None:
-        """Since when most of them are there, as the overview says of the same cause."""
+        """The time since which most cases exist, the same as the overview shows for this cause."""
         return self.common.since
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The cases of the tenants that have most."""
+        """The cases grouped by tenant, for the tenants with the most cases."""
         return groups_in(self._times, *self._whose)[:GROUPS]
 
     @cached_property
     def prevention(self) -> str:
-        """Advice on how to prevent the problem; "" for windows that a client decides."""
+        """Advice that prevents the problem in future; "" for windows that a client decides."""
         if self.by_client:
             return ""
         rules = [rule for rule in self.rules if not self.verb or RULES[rule].by_policy]
@@ -131,15 +130,15 @@ class MendLine(Line):
 
     @cached_property
     def to_copy(self) -> str:
-        """The newest list written by a client, as a text for its developer: the problems, and each
-        message with its position.
+        """A text for the developer of a client: the problem of the newest list, and its messages
+        with their positions. "" if no client writes the window.
         """
         return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
 
 
 def list_to_copy(case: Case, providers: Sequence[str]) -> str:
-    """Return a list that providers reject as lines for a developer: the fault, and each message
-    with its role and its position, without its text.
+    """Describe a list that providers reject, for its developer: the problem, then a line for each
+    message with its role and position. Texts of messages are left out.
     """
     problem = case.problem
     title = wording.decapitalized(words.problem_title(problem.rule))
@@ -161,14 +160,14 @@ def list_to_copy(case: Case, providers: Sequence[str]) -> str:
 
 
 class Mends(NamedTuple):
-    """The lines of the page: `shown` lines, and folded `more` lines."""
+    """The repair lines of the page: those that are `shown`, and those that are folded (`more`)."""
 
     shown: Sequence[MendLine]
     more: Sequence[MendLine]
 
     @property
     def is_one(self) -> bool:
-        """Whether the page has a single line, which is then open."""
+        """Whether exactly one line is shown, which the page then opens."""
         return len(self.shown) == 1
 
     @property
@@ -183,10 +182,11 @@ class Mends(NamedTuple):
 def mends(
     issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
 ) -> Mends:
-    """Return a line for each cure of refused windows, those with the most new cases today first.
+    """Return a line for each way to repair rejected windows, those with the most new cases today
+    first.
 
-    Rare ones, which have no case of today and fewer than three in all, are folded, and so are those
-    beyond the first five.
+    Rare lines, with no case today and fewer than three in all, are folded, and so are all after the
+    first five.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

@@ -1,4 +1,4 @@
-"""The tables of the doctor: the diagnosis of each conversation, and the providers in use."""
+"""Tables of the doctor: the diagnosis of each conversation, and the providers in use."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from chatmemory.managers import TableManager
 
 
 class KeptDiagnosis(KeptRow):
-    """The diagnosis of a window (see `diagnosing`), and the messages for which its limit had no
-    room lately: only numbers, and names of rules and providers.
+    """The stored diagnosis of a conversation's window (see `diagnosing`), and the recent steps
+    whose messages its limit had no room for.
+
+    The row has only numbers, and names of rules and providers.
     """
 
     problems = models.TextField(

@@ -1,4 +1,4 @@
-"""The doctor's page: a heading, and a line for each cause."""
+"""The doctor's page: a heading, and a line for each cause of problems."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ SHOWN = 7  # conversations under a cause
 
 
 class Row(NamedTuple):
-    """A conversation of a line: the query of its link, a sentence about it, and a time."""
+    """A conversation in a line of the page: the query of its link, a sentence on how the problem
+    began, and the time.
+    """
 
     memory_id: str
     query: str
@@ -50,7 +52,7 @@ class Row(NamedTuple):
 
 
 def rows_of(cases: Sequence[Case]) -> list[Row]:
-    """Return the rows of the first cases of a line."""
+    """Return the rows for the first cases of a line, as many as the page shows."""
     return [
         Row(
             case.memory_id,
@@ -63,10 +65,10 @@ def rows_of(cases: Sequence[Case]) -> list[Row]:
 
 
 class Line(ABC):
-    """A line of the page: conversations that the same change would repair. It opens to some of
-    them.
+    """A line of the doctor's page: conversations that the same change would repair. The line
+    unfolds to the first of them.
 
-    `verb` is the label of the button for this change, with the URL and the fields of its preview.
+    `verb` is the label of the button for this change; `address` and `fields` lead to its preview.
     `verb` is "" if no such change exists, or if no room makes it.
     """
 
@@ -87,11 +89,11 @@ class Line(ABC):
     @property
     @abstractmethod
     def rows(self) -> Sequence[Row]:
-        """The first few conversations."""
+        """The first few conversations of the line."""
 
     @property
     def prevention(self) -> str:
-        """Advice on how to prevent the problem, or ""."""
+        """Advice that prevents the problem in future, or ""."""
         return ""
 
     @property
@@ -104,7 +106,7 @@ class Line(ABC):
 
     @property
     def new(self) -> int:
-        """The number of conversations that are new today."""
+        """The number of conversations that got the problem today."""
         return sum(at >= self._midnight for at in self.times)
 
     @property
@@ -117,7 +119,7 @@ class Line(ABC):
 
 
 class CauseLine(Line):
-    """The line of a rule that windows break for the same providers."""
+    """A line for one rule that windows break, with the providers for which they do."""
 
     def __init__(self, issue: Issue, midnight: datetime, is_used: bool) -> None:
         super().__init__(midnight)
@@ -135,8 +137,8 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice on how to prevent the problem; "" if the line has a repair button and no policy
-        prevents the problem.
+        """Advice that prevents the problem in future; "" if the line has a repair button and no
+        policy option prevents it.
         """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""
@@ -148,7 +150,9 @@ class CauseLine(Line):
 
 
 class ShortLine(Line):
-    """The line of windows that are smaller than their largest recorded turn, but not refused."""
+    """A line of conversations that are not rejected, but whose limit is too small for their largest
+    recorded turn.
+    """
 
     id, title = "short-windows", words.SHORT
 
@@ -168,7 +172,7 @@ class ShortLine(Line):
 
 
 class DoctorPage:
-    """The presenter of all causes; causes for providers in use come first."""
+    """Presents all causes on the doctor's page. Causes for providers in use come first."""
 
     def __init__(self, midnight: datetime) -> None:
         self._midnight = midnight
@@ -190,7 +194,7 @@ class DoctorPage:
 
     @property
     def new(self) -> int:
-        """The number of conversations that a provider in use refuses since today."""
+        """The number of conversations that a provider in use rejects since today."""
         today = {
             case.memory_id
             for each in self.issues.used
@@ -202,19 +206,19 @@ class DoctorPage:
 
     @cached_property
     def mishandled(self) -> list[Line]:
-        """The causes for which providers in use accept windows, but may mishandle them."""
+        """Lines for windows that providers in use accept, but may mishandle."""
         causes = [each for each in self.issues.used if each.severity != "refused"]
         return [CauseLine(each, self._midnight, is_used=False) for each in causes]
 
     @cached_property
     def short(self) -> Line | None:
-        """The windows that are smaller than their largest turn, or None."""
+        """The line of conversations whose limit is too small for their largest turn, or None."""
         found = short_windows()
         return ShortLine(found, self._midnight) if found else None
 
     @property
     def elsewhere(self) -> int:
-        """The number of further conversations that other providers would refuse."""
+        """The number of conversations that only providers not in use would reject."""
         return self.issues.refused_elsewhere
 
     @property
@@ -228,12 +232,14 @@ class DoctorPage:
 
     @cached_property
     def providers(self) -> Sequence[words.ProviderRow]:
-        """The checkboxes of providers if nobody has chosen, with the number each would refuse."""
+        """The checkboxes of providers while nobody has chosen, each with the number of
+        conversations that the provider would reject.
+        """
         return words.provider_rows(None, would_find(ALL), conversations_by_provider())
 
 
 class CausePage:
-    """The presenter of the conversations with one cause: the heading, and some rows."""
+    """Presents the conversations with one cause: the heading, and a page of rows."""
 
     def __init__(self, visit: Visit, rows: Sequence[IllConversation]) -> None:
         self.title = words.cause_title(visit.provider, visit.rule)

@@ -1,4 +1,4 @@
-"""The steps at which providers began to refuse the window of a conversation, also if it was
+"""Finds the steps at which providers began to reject the window of a conversation, even if it was
 repaired later.
 
 A window is examined where a request could follow: after a user message, and after the last result
@@ -25,8 +25,10 @@ _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
 def refused(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
-    """Return the cases in which some providers began to refuse a window, with the rules it broke as
-    the doctor's marks: `openai:orphan_result!`.
+    """Return the cases in which a provider began to reject the window, with the rules that it
+    broke, such as `openai:orphan_result!`.
+
+    `passage` is the next part of the ledger, and `state` keeps the results of earlier parts.
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}
@@ -109,7 +111,9 @@ class _Requests:
 
 
 def counting(rule: str = "") -> Callable[[str, str], bool]:
-    """Return whether a case is one of a provider in use, and of a rule if one is given."""
+    """Return a function that tells whether a case counts: a provider in use rejected the window,
+    and for the given `rule`, if any.
+    """
     made = choices()
     signs = "".join(MARKS.values())
 

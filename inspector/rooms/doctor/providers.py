@@ -1,5 +1,5 @@
-"""Recognizes the providers of a conversation by the attributes of its messages and by its call ids.
-Nothing here reads the database.
+"""Recognizes which providers a conversation uses, by attributes of its messages and by tool call
+IDs. Nothing here reads the database.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 
 
 def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
-    """Return the providers of messages that can be recognized.
+    """Return the providers that can be recognized in messages.
 
-    OpenAI's ids count as chat completions, unless a message came in the format of Responses.
+    IDs like OpenAI's count as the Chat Completions API, unless a message came in the format of the
+    Responses API.
     """
     formats, by_id = set(), set()
     for message in messages:

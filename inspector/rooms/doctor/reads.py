@@ -1,5 +1,5 @@
-"""The reads of the doctor: conversations whose windows providers in use would reject or mishandle,
-and their common causes.
+"""Reads of the doctor: conversations that providers in use would reject or mishandle, and their
+common causes.
 
 The reads use the stored diagnosis of each conversation; see `diagnosing`.
 """
@@ -36,7 +36,7 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class IllConversation:
-    """A conversation with its kept diagnosis for the providers in use, as of step `known_until`.
+    """A conversation and its stored diagnosis for the providers in use, as of step `known_until`.
 
     If the row cannot be read, `unreadable` is a sentence about it, and the diagnosis is empty.
     """
@@ -62,7 +62,9 @@ class IllConversation:
 
     @property
     def is_repairable(self) -> bool:
-        """Whether a repair would make a provider in use accept the window that it refuses now."""
+        """Whether a repair would make a provider in use accept the window that the provider rejects
+        now.
+        """
         return any(each.repairable_for for each in self.problems)
 
     @property
@@ -76,8 +78,10 @@ class IllConversation:
 
 @dataclass(frozen=True)
 class IllFilter:
-    """A filter of ill conversations. Without a rule, a provider must refuse the window; with a
-    rule, it may also only mishandle it. Without a provider, any provider in use counts.
+    """Selects conversations with problems. Without a rule, only rejected windows count; with a
+    rule, mishandled windows count, too.
+
+    Without a provider, any provider in use counts.
     """
 
     rule: str = ""
@@ -86,11 +90,13 @@ class IllFilter:
 
     @cached_property
     def choices(self) -> Choices:
-        """The named provider, or else the choices of providers in use."""
+        """The providers that count: the named provider, or else those in use."""
         return choices().naming(self.provider)
 
     def rows(self) -> MemoryQuerySet:
-        """Return the rows. Raises InvalidValue for an unknown rule or provider."""
+        """Return the conversations that fit. Raises InvalidValue for an unknown rule or
+        provider.
+        """
         if self.rule and self.rule not in listed_rules():
             raise InvalidValue(f"no such rule is kept of conversations: {self.rule!r}")
         if self.provider and self.provider not in PROVIDERS:
@@ -103,10 +109,10 @@ class IllFilter:
 
 @dataclass(frozen=True)
 class DoctorCounts:
-    """The numbers of conversations that a provider in use refuses, also by provider and by rule.
+    """How many conversations providers in use would reject, in total, by provider and by rule.
 
-    `refused` is None if no conversation has been examined yet, but some are there; then the others
-    are empty. `changed` is the number of conversations without a current diagnosis.
+    `refused` is None if conversations exist, but none has been examined yet; the other counts are
+    then empty. `changed` is the number of conversations without a current diagnosis.
     """
 
     refused: int | None
@@ -116,8 +122,8 @@ class DoctorCounts:
 
 
 def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCounts:
-    """Count the ill conversations by problem for the given choices of providers, or for the
-    providers in use.
+    """Count the conversations that would be rejected, by provider and rule. `made` are the choices
+    of providers; without them, the providers in use count.
     """
     made = made or choices()
     rules: Counter[str] = Counter()
@@ -135,8 +141,9 @@ def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCou
 
 
 def is_unexamined(changed: int, id_prefix: str = "") -> bool:
-    """Return whether no conversation has a diagnosis, of whatever step, but some are there:
-    `changed` is the number of those without a current one.
+    """Return whether conversations exist, but none has a diagnosis of any step.
+
+    `changed` is the number of conversations without a current diagnosis.
     """
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
     return changed > 0 and not rows.filter(keptdiagnosis__isnull=False).exists()
@@ -145,7 +152,7 @@ def is_unexamined(changed: int, id_prefix: str = "") -> bool:
 def doctor_page(
     which: IllFilter, *, cursor: str = "", size: int = 25
 ) -> CursorPage[IllConversation]:
-    """Return a page of ill conversations, the newest case first.
+    """Return a page of conversations with problems, the newest case first.
 
     Raises InvalidValue for an unknown rule or provider, and for an invalid cursor.
     """
@@ -157,21 +164,21 @@ def doctor_page(
 
 
 def ill_ids(which: IllFilter, most: int) -> list[str]:
-    """Return the ids of the ill conversations, up to `most`."""
+    """Return the IDs of up to `most` conversations with problems, the newest case first."""
     rows = which.rows().order_by("-keptdiagnosis__ill_at", "-id")
     return list(rows.values_list("id", flat=True)[:most])
 
 
 def unexamined(id_prefix: str = "") -> MemoryQuerySet:
-    """Return the conversations without a current diagnosis."""
+    """Return the conversations without a current diagnosis, except for those without steps."""
     version = DiagnosisKeeper().version()
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix).exclude(last_step=0)
     return rows.exclude(keptdiagnosis__step=F("last_step"), keptdiagnosis__version=version)
 
 
 def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
-    """Yield all conversations whose kept diagnosis has a problem for the providers in use, or for
-    the named one, by id.
+    """Yield all conversations with a problem for the providers in use, or for the named provider,
+    sorted by ID.
     """
     made = choices().naming(provider)
     rows = _minded("").select_related("keptdiagnosis").order_by("id")
@@ -208,7 +215,7 @@ def _kept(rows: MemoryQuerySet) -> Iterator[tuple[str, Diagnosis]]:
 
 @dataclass(frozen=True)
 class Case:
-    """A conversation with a cause."""
+    """A conversation with a problem, as diagnosed at a step."""
 
     memory_id: str
     problem: Problem
@@ -216,15 +223,18 @@ class Case:
 
     @property
     def query(self) -> str:
-        """The query of the conversation's address that shows the step at which the cause began."""
+        """The query string that makes the conversation page show the step at which the problem
+        began; "" if unknown.
+        """
         return f"?at={self.problem.since}" if self.problem.since else ""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """A rule that windows break for the same providers, with the conversations, the newest first.
+    """A rule that windows break for the same providers: the cause of a line, with its
+    conversations, newest first.
 
-    `severity` is refused or mishandled; "" if all providers accept it.
+    `severity` is refused or mishandled; "" if all providers accept the windows.
     """
 
     rule: str
@@ -252,7 +262,7 @@ class Issue:
 
 
 def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
-    """Return advice that prevents the fault of a rule in these conversations, or ""."""
+    """Return advice on how these conversations can avoid breaking a rule in future, or ""."""
     if not RULES[rule].by_policy:
         return prevention_for(rule, have_policy=False)
     rows = Memory.objects.filter(database.in_list("id", memory_ids))
@@ -260,7 +270,7 @@ def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
 
 
 def prevention_for(rule: str, have_policy: bool) -> str:
-    """Return advice that prevents the fault of a rule.
+    """Return advice on how to avoid breaking a rule.
 
     The advice is "" if it is a policy option, and none of the conversations has a policy.
     """
@@ -269,14 +279,16 @@ def prevention_for(rule: str, have_policy: bool) -> str:
 
 
 def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
-    """Return the number of times on each of the last days; the last day is today."""
+    """Return how many of the times fall on each of the last days. The last number is for today,
+    which begins at `today`.
+    """
     ages = Counter((today - at).days + 1 if at < today else 0 for at in times)
     return [ages[age] for age in range(DAYS - 1, -1, -1)]
 
 
 @dataclass(frozen=True)
 class Issues:
-    """The causes for providers in use, and the causes for other providers."""
+    """The causes of problems: `used` for providers in use, and `unused` for all other providers."""
 
     used: Sequence[Issue]
     unused: Sequence[Issue]
@@ -285,7 +297,7 @@ class Issues:
 
 
 def issues(id_prefix: str = "") -> Issues:
-    """Return the causes for which windows would be refused or mishandled."""
+    """Return the causes for which providers would reject or mishandle windows."""
     made = choices()
     used, unused = _Causes(), _Causes()
     for memory_id, diagnosis in _kept(_minded(id_prefix)):
@@ -331,8 +343,8 @@ class _Causes:
 
 
 def would_find(use: InUse) -> dict[str, int]:
-    """Return the number of conversations that each provider would refuse if it was in use; empty
-    if no conversation has been examined yet.
+    """Return how many conversations each of the given providers would reject; empty if no
+    conversation has been examined yet.
     """
     counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
     for _, diagnosis in _kept(_minded("")):
@@ -342,7 +354,9 @@ def would_find(use: InUse) -> dict[str, int]:
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
-    """Return these numbers for all providers; empty if they would only refuse `examples`."""
+    """Return how many conversations each provider would reject; empty if all of these are in
+    `examples`.
+    """
     counts: Counter[str] = Counter(dict.fromkeys(ALL.providers, 0))
     has_others = False
     for memory_id, diagnosis in _kept(_minded("")):
@@ -353,14 +367,16 @@ def would_find_beside(examples: Collection[str]) -> dict[str, int]:
 
 
 def conversations_by_provider() -> dict[str, int]:
-    """Return the number of conversations in which each provider was seen."""
+    """Return for each provider the number of conversations whose messages show that provider."""
     rows = KeptDiagnosis.objects.filter(seen__gt=0).values_list("seen").annotate(n=Count("memory"))
     counts = list(rows.order_by())
     return {name: sum(n for bits, n in counts if bits & bit) for name, bit in BITS.items()}
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return, by id, the newest step of the last ones whose message never reached the model."""
+    """Return for each conversation ID the newest step whose message left memory at once. Only the
+    last `lately` steps count.
+    """
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))
     steps = rows.values_list("memory", "missed_step")

@@ -1,4 +1,4 @@
-"""The tool of agents for the windows that a provider would refuse."""
+"""The tool with which agents list the conversations that a provider would reject."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     """List conversations whose windows a provider in use would refuse next, the newest first.
 
     Each has the step since which its window breaks a rule. `provider` is openai, openai_responses,
-    anthropic, gemini, mistral, bedrock or deepseek, whether it is in use or not. With a `rule`,
-    windows that a provider only mishandles are listed, too.
+    anthropic, gemini, mistral, bedrock or deepseek, whether it is in use or not. With a `rule`, the
+    list includes windows that a provider accepts but may mishandle.
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)

@@ -1,4 +1,4 @@
-"""The pages of the doctor."""
+"""The routes of the doctor's pages."""
 
 from django.urls import path
 

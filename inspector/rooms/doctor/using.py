@@ -1,4 +1,4 @@
-"""The providers that a site uses, with their models. Nothing here reads the database."""
+"""The providers in use and their models, as a value. Nothing here reads the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatmemory.lint.catalog import RULES
 
 @dataclass(frozen=True)
 class InUse:
-    """The providers of a conversation, each with the models that are known to be in use.
+    """The providers that a conversation uses, each with its models, if these are known.
 
     If nobody has chosen, `models` has all providers, and `is_chosen` is False.
     """
@@ -30,11 +30,13 @@ class InUse:
         return InUse({name: () for name in PROVIDERS if name not in self.models})
 
     def only(self, provider: str) -> InUse:
-        """Return one provider with its models in use."""
+        """Return the given provider alone, with its models in use."""
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the conditional rules for which a model in use of a provider refuses a window."""
+        """Return the rules for which the provider rejects windows of a model in use, although it
+        accepts them of other models.
+        """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]
         return [
@@ -45,7 +47,7 @@ class InUse:
         ]
 
     def written(self) -> list[str]:
-        """Return the choice as texts for `in_use`, such as `openai` or
+        """Return the choice in the form that `in_use` reads, such as `openai` or
         `anthropic:claude-opus-4-6`.
         """
         return [
@@ -60,8 +62,8 @@ MODELS, MODEL = 20, 100  # models of a choice, and characters of a name
 
 
 def in_use(written: Iterable[object]) -> InUse:
-    """Return the providers that `"openai"` or `"anthropic:claude-opus-4-6"` name. Raises
-    InvalidValue.
+    """Read providers and models from texts such as `"openai"` or `"anthropic:claude-opus-4-6"`.
+    Raises InvalidValue.
     """
     models: dict[str, tuple[str, ...]] = {}
     for each in written:

@@ -1,4 +1,4 @@
-"""The doctor's pages: the conversations that providers in use refuse, by cause."""
+"""The doctor's pages: conversations that providers in use would reject, by cause."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def error(request: HttpRequest) -> HttpResponse:
-    """Find the laws behind an error of a provider. A POST has the error."""
+    """Explain a provider's error by the rules that it is about. A POST has the text of the
+    error.
+    """
     error = request.POST.get("error", "")[:LONGEST]
     found = [(each, words.place_of(each)) for each in recognized(error)] if error else []
     context = {"error_text": error, "found": found, "answer": AnsweredError(error, bool(found))}
@@ -92,8 +94,10 @@ def error(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def providers(request: HttpRequest) -> HttpResponse:
-    """Show the form of the providers in use. A POST chooses them, for all conversations or for a
-    prefix, or hides the form until tomorrow.
+    """Show the form of the providers in use.
+
+    A POST stores the choice for all conversations or for a prefix of their IDs, or hides the form
+    until tomorrow.
     """
     made = choices()
     if "later" in request.POST:
@@ -124,6 +128,6 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def forget(request: HttpRequest) -> HttpResponse:
-    """Remove a choice."""
+    """Remove the choice of providers for a prefix."""
     forget_providers(request.POST.get("beginning", ""), actor_of(request))
     return redirect("inspector:doctor-providers")

@@ -1,4 +1,4 @@
-"""The address of the doctor's page: a cause, and a page of its conversations."""
+"""The URL parameters of the doctor's page: a cause, and a page of its conversations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inspector.rooms.doctor.reads import IllFilter
 
 @dataclass(frozen=True)
 class Visit:
-    """The provider, the rule and the page of an address. Unknown values are ignored."""
+    """The provider, the rule and the page cursor from a URL. Unknown values are ignored."""
 
     provider: str = ""
     rule: str = ""

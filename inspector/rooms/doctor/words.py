@@ -1,4 +1,4 @@
-"""The faults of a window in words: titles of rules, beginnings of faults, and providers."""
+"""Words for problems of a window: titles of rules, how problems began, and names of providers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from inspector.rooms.doctor.using import InUse
 
 
 def problem_title(rule: str) -> str:
-    """Return the name of a problem, as a sentence without its period."""
+    """Return the title of a rule that a window breaks, as a sentence without its period."""
     return RULES[rule].title
 
 
 def how_it_began(problem: Problem, step: int) -> str:
-    """Return the beginning of a problem in words, for a diagnosis of a step.
+    """Describe how a problem began. `step` is the diagnosed step, named if the beginning is
+    unknown.
 
     `Since step 41: the call of a tool result was not in memory (#12).`, or `Seen at step 50: …`.
     """
@@ -40,27 +41,27 @@ def _where(problem: Problem) -> str:
 
 
 def provider_names(providers: Sequence[str]) -> str:
-    """`every provider`, or `OpenAI, Anthropic`."""
+    """Return providers' names as text: `every provider`, or `OpenAI, Anthropic`."""
     if len(providers) == len(PROVIDERS):
         return "every provider"
     return ", ".join(PROVIDERS[name] for name in providers)
 
 
 def title_and_who_refuses(problem: Problem) -> str:
-    """`Tool call without a result (refused by OpenAI, Anthropic).`"""
+    """Return a sentence such as `Tool call without a result (rejected by OpenAI, Anthropic).`"""
     by = f" (rejected by {provider_names(problem.refused_by)})" if problem.refused_by else ""
     return f"{problem_title(problem.rule)}{by}."
 
 
 def refused(found: KnownDiagnosis) -> str:
-    """`refused by OpenAI, as of step 12`."""
+    """Return who rejects the window: `rejected by OpenAI, as of step 12`."""
     as_of = "" if found.as_of is None else f", as of step {found.as_of:,}"
     return f"rejected by {provider_names(found.refused_by)}{as_of}"
 
 
 def refusal(found: KnownDiagnosis) -> str:
-    """Return the sentence on top of a refused conversation: `OpenAI would reject this memory: tool
-    call without a result. Since step 41: … (#12).`
+    """Return the sentence at the top of a conversation that providers would reject: `OpenAI would
+    reject this memory: tool call without a result. Since step 41: … (#12).`
     """
     assert found.diagnosis is not None
     problem = next(each for each in found.diagnosis.listed if each.refused_by)
@@ -73,7 +74,9 @@ def refusal(found: KnownDiagnosis) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a provider to a window. `provider` is its name as people write it."""
+    """Whether a provider accepts a window, and its answer in words. `provider` is the name for
+    people.
+    """
 
     provider: str
     accepts: bool
@@ -103,7 +106,7 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
 
 @dataclass(frozen=True)
 class ShownRule:
-    """A rule for people: its law for each provider by name, and its examples line by line.
+    """A rule for display: its law for each provider by name, and its good and bad example as lines.
 
     `is_listed` is True if the doctor lists conversations for it.
     """
@@ -117,7 +120,9 @@ class ShownRule:
 
 
 def shown_rules() -> Iterator[ShownRule]:
-    """Yield the rules of the linter; rules by which most providers refuse come first."""
+    """Yield the rules of the linter for display. Rules for which most providers reject a window
+    come first.
+    """
 
     def refusals(rule: str) -> int:
         return sum(law.severity == "refused" for law in RULES[rule].laws.values())
@@ -151,13 +156,15 @@ _VERBS = {
 
 
 def verb(rule: str) -> str:
-    """Return the label of the button that repairs a rule's faults; "" if there is no repair."""
+    """Return the label of the button that repairs windows which break a rule; "" if there is no
+    repair.
+    """
     repairs = RULES[rule].repairs
     return _VERBS[repairs[0]] if repairs else ""
 
 
 def mend_verb(count: int) -> str:
-    """Return the label of the button that opens the preview of a mend for some conversations."""
+    """Return the label of the button that opens the preview of repairing `count` conversations."""
     return f"Mend {count:,}…" if count > 1 else "Mend…"
 
 
@@ -166,19 +173,23 @@ def verb_of(issue: Issue) -> str:
 
 
 def issue_title(issue: Issue) -> str:
-    """`OpenAI, Anthropic: a tool call without its result`."""
+    """Return the title of a cause: `OpenAI, Anthropic: a tool call without its result`."""
     return cause_title(",".join(issue.providers), issue.rule)
 
 
 def cause_title(providers: str, rule: str) -> str:
-    """`OpenAI: a tool call without its result`, or only the provider or the rule."""
+    """Return the title of a provider's rule: `OpenAI: a tool call without its result`. `providers`
+    are names separated by commas; either argument may be "".
+    """
     names = provider_names([each for each in providers.split(",") if each]) if providers else ""
     title = problem_title(rule) if rule else "Windows that would be rejected"
     return f"{capitalized(names)}: {decapitalized(title)}" if names else title
 
 
 def issue_why(issue: Issue) -> str:
-    """Describe the beginning of the newest case, after a note if windows are only mishandled."""
+    """Describe how the newest case of a cause began, after a note if windows are accepted but
+    mishandled.
+    """
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
     taken = "" if issue.severity == "refused" else "Accepted, but mishandled. "
@@ -186,7 +197,9 @@ def issue_why(issue: Issue) -> str:
 
 
 def in_use(made: Choices) -> str:
-    """`OpenAI, Anthropic (claude-opus-4-6)`, or words for no choice."""
+    """Return the chosen providers as text: `OpenAI, Anthropic (claude-opus-4-6)`, or a sentence if
+    nobody has chosen.
+    """
     if not made.is_made:
         return "No providers chosen: showing problems for all providers"
     uses = made.everywhere.models.items()
@@ -198,8 +211,10 @@ def in_use(made: Choices) -> str:
 
 @dataclass(frozen=True)
 class ProviderRow:
-    """A checkbox of a provider with its models, the number of conversations that use it, and the
-    number of windows that it would reject: None if no conversation has been examined yet.
+    """A checkbox for a provider, with the number of conversations that use it.
+
+    `would_fail` is the number of windows that it would reject; None if no conversation has been
+    examined yet.
     """
 
     name: str
@@ -213,7 +228,11 @@ class ProviderRow:
 def provider_rows(
     use: InUse | None, found: Mapping[str, int], conversations: Mapping[str, int]
 ) -> list[ProviderRow]:
-    """Return the checkboxes. Providers in use are ticked, or seen ones if nobody has chosen."""
+    """Return the checkboxes of all providers. Providers in use are ticked; if nobody has chosen
+    (`use` is None), those seen in conversations are.
+
+    `found` are the rejected windows and `conversations` the conversations by provider.
+    """
     models = use.models if use else {name: () for name, count in conversations.items() if count}
     return [
         ProviderRow(
@@ -229,7 +248,7 @@ def provider_rows(
 
 
 def place_of(found: Recognized) -> str:
-    """Return the place in the request that an error names, in words."""
+    """Return a sentence that says which message of the request an error is about."""
     if found.at is None:
         return "The error does not say which message it is about."
     return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
@@ -239,14 +258,16 @@ def place_of(found: Recognized) -> str:
 
 
 def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
-    """`5 → 7 messages`, or `5 messages → everything` of a policy that only measures."""
+    """Describe how a limit changes: `5 → 7 messages`, or `5 messages → everything` if the new
+    policy only measures.
+    """
     if to_set.meters_only:
         return f"{in_unit(each.policy.limit, each.policy)} → everything"
     return f"{each.policy.limit:,} → {in_unit(to_set.limit, to_set)}"
 
 
 def needed_words(each: TooSmallLimit) -> str:
-    """`needs 7 messages, limit 5`"""
+    """Compare the limit that the largest turn needs with the limit: `needs 7 messages, limit 5`."""
     return f"needs {in_unit(each.needed, each.policy)}, limit {each.policy.limit:,}"
 
 
@@ -254,14 +275,17 @@ SHORT = "A window smaller than its largest recorded turn"
 
 
 def short_verb(found: Sequence[TooSmallLimit]) -> str:
-    """Return the label of the button. Its preview shows the costs of higher limits and of sending
-    everything.
+    """Return the label of the button that raises too small limits.
+
+    Its preview shows the costs of higher limits and of sending everything.
     """
     return f"Make room for {'this turn' if len(found) == 1 else 'these turns'}…"
 
 
 def short_why(newest: TooSmallLimit) -> str:
-    """Describe the newest short window: the limit it needs and the limit it has."""
+    """Describe the newest conversation with a too small limit: the limit it needs and the limit it
+    has.
+    """
     needed = in_unit(newest.needed, newest.policy)
     return (
         f"Not rejected yet. {newest.memory_id[:60]}: with the system message its largest turn "

@@ -1,4 +1,4 @@
-"""Diagnoses that are brought up to date at once."""
+"""Updates diagnoses at once, before the background process would."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from inspector.rooms.doctor.reads import ill_conversations, unexamined
 
 
 def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | None:
-    """Return the current diagnosis of a conversation's window for all providers, or None if none is
-    kept; see `keeping.current`.
+    """Return the diagnosis of a conversation's window for all providers, updated if necessary.
+    Return None if none can be made; see `keeping.current`.
 
     Raises MemoryNotFound, and CorruptRow for an altered row or message.
     """
@@ -27,9 +27,10 @@ def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | No
 def diagnoses(
     unreadable: Callable[[str, ChatMemoryError], object], provider: str = ""
 ) -> Iterator[tuple[str, Diagnosis]]:
-    """Bring all diagnoses up to date, and yield the id and the diagnosis of each conversation that
-    breaks a rule of a provider in use, or of the named one. `unreadable` is called for a
-    conversation that cannot be read.
+    """Update all diagnoses, and yield the conversations with a problem for a provider in use, or
+    for the named provider.
+
+    Calls `unreadable` for each conversation that cannot be read.
     """
     made = choices().naming(provider)
     changed = list(unexamined().order_by("id").values_list("id", flat=True))

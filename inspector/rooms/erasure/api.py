@@ -1,4 +1,4 @@
-"""REST: the redaction of a message."""
+"""The REST API for the redaction of a message."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class Redaction(Resource):
 
         Its text is permanently removed from this conversation; a tombstone stays. A second call
         changes nothing. Branches keep their copies unless they are named, and so does the
-        conversation that this one is a branch of. The response lists the copies that still have the
-        text: redact them where they are. Summaries that cover the message keep its exact terms
-        unless they are named, and are listed, too.
+        conversation that this conversation is a branch of. The response lists the copies that still
+        have the text: redact them where they are. Summaries that cover the message keep its exact
+        terms unless they are named, and are listed, too.
         """
         chosen, summaries = parameters["branches"], parameters["summaries"]
         with services.atomic():

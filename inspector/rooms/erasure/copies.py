@@ -1,4 +1,4 @@
-"""The copies of a message in branches of its conversation."""
+"""Finds the copies of a message in branches of its conversation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from chatmemory.reading.history import message_row
 
 
 def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
-    """Return the copies of a message in all branches of its conversation, or in the given ones.
+    """Return the copies of a message in all branches of its conversation, or in the `chosen`
+    branches.
 
-    A message in a branch is a copy if it has the same content, and the same time or a client put it
-    into the window.
+    A copy has the same content, and either the same time or an origin in a client's list.
     """
     if chosen is None:
         ids = branches_of([row.memory_id])
@@ -27,7 +27,8 @@ def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message
 
 
 def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
-    """Return the copies of a message in branches, by id and seq. A redacted message has no copies.
+    """Return the copies of a message in branches, as pairs of conversation ID and seq. A redacted
+    message has no copies.
 
     Raises MessageNotFound, UnstorableText.
     """

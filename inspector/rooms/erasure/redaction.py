@@ -1,4 +1,4 @@
-"""Redaction: a message's text is permanently removed, also from its copies."""
+"""Redaction: permanently removes the text of a message, also from its copies."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def redact(
     branches: Iterable[str] = (),
     summaries: Iterable[int] | Literal[True] = (),
 ) -> ChangeResult | None:
-    """Remove a message's text from history, window and search, as a step. This cannot be undone.
+    """Remove a message's text from history, memory and search, as a step. This cannot be undone.
 
-    The type and the token count are kept. Everything else that may contain the text, or lets
-    somebody guess it, is erased as well: the conversation's trials, stored responses, and the
-    fingerprint of its import; with `branches`, also the copies of the message in these branches;
-    with `summaries`, also these summaries that cover the message, each as a step, or all that
-    contain one of its exact terms (True, in these branches, too). Return None if the message was
-    already redacted. Raises InvalidValue, also for a message that is not a summary of it,
-    MemoryNotFound, MessageNotFound, VersionConflict.
+    The type and the token count are kept. Data that may contain or reveal the text is erased as
+    well: the conversation's trials, stored responses, and the fingerprint of its import.
+
+    Copies in the given `branches` are redacted, too. So are the given `summaries` that cover the
+    message; True stands for all that contain one of its exact terms, also in these branches. Return
+    None if the message was already redacted. Raises InvalidValue, also for a message that is not a
+    summary of it, MemoryNotFound, MessageNotFound, VersionConflict.
     """
     check_whole_number(seq, "seq")
     chosen = check_ids(branches)
@@ -66,8 +66,10 @@ def redact(
 
 
 def indexes_naming(memory: Memory, seqs: Sequence[int]) -> list[Message]:
-    """Return the index messages, past ones too, with terms from the given messages that no other
-    unredacted message has.
+    """Return the index messages, past and present, that have terms of the given messages which no
+    other unredacted message has.
+
+    An index message lists the exact terms of messages that left memory.
     """
     gone = {*redacted_seqs(memory), *seqs}
     rows = Message.objects.filter(memory=memory, text__startswith=f"[{TITLE}")
@@ -106,7 +108,9 @@ def _audited(result: ChangeResult | None, row: Message, actor: str) -> ChangeRes
 
 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
-    """Return the copies of a message in branches; None while a node that may have some is down."""
+    """Return the copies of a message in branches, as pairs of conversation ID and seq. Return None
+    while a database node that may have copies is down.
+    """
     with leaving_out_lost_nodes():
         return copies(memory_id, seq)
     return None

@@ -1,4 +1,4 @@
-"""The summaries that still contain exact terms of a message."""
+"""Finds the summaries that still contain exact terms of a message."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from chatmemory.recall.term_search import Terms
 
 
 def summaries_holding(memory_id: str, seq: int) -> list[int]:
-    """Return the summaries that cover a message and contain one of its exact terms, by seq.
+    """Return the seqs of summaries that cover a message and contain one of its exact terms.
 
-    A redacted message has none, since its terms are gone. Raises MessageNotFound, UnstorableText.
+    A redacted message has no such summaries, because its terms are gone. Raises MessageNotFound,
+    UnstorableText.
     """
     row = message_row(memory_id, seq)
     return [
@@ -25,7 +26,7 @@ def summaries_holding(memory_id: str, seq: int) -> list[int]:
 
 
 def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
-    """Return the summaries whose text contains an exact term of a message.
+    """Return those of the given summaries whose text contains an exact term of a message.
 
     A redacted message has no terms, and a redacted summary contains none.
     """

@@ -1,4 +1,4 @@
-"""The route of the page of redactions."""
+"""The route for redacting a message."""
 
 from django.urls import path
 

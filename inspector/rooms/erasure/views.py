@@ -1,4 +1,4 @@
-"""The redaction of a message on the page."""
+"""The redaction of a message in the inspector."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ NUMBER_DIGITS = 18
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redact a message, then show it. Ask first if summaries contain exact terms of it, or if
-    branches have copies of it, or may have copies on a node that is down.
+    """Redact a message, then show it.
+
+    Ask first if summaries contain its exact terms, or if branches have copies, or may have copies
+    on a database node that is down.
     """
     copies = redaction.known_copies(memory_id, seq)
     summaries = summaries_holding(memory_id, seq)

@@ -1,4 +1,4 @@
-"""Words for problems, for the doctor's templates."""
+"""Template tags and filters that put problems into words."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ class Command(ReportCommand):
         return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
     def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
-        """Bring the diagnoses up to date, and yield the complaints of the providers in use, or of
-        the named one, about the stored conversations. Unreadable ones are named on the error
-        output.
+        """Update all diagnoses, and yield the problems of stored conversations for the providers in
+        use, or for the named provider. Conversations that cannot be read are named on standard
+        error.
         """
         named = f"{provider}:{model}" if provider and model else provider
         for memory_id, diagnosis in diagnoses(self._unreadable, named):
