@@ -70,7 +70,7 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the answers of the providers if their section is open.
+    """Yield the section with the answers of the providers, which is empty while folded.
 
     On a live page, also yield a flag if a provider in use would reject the window; this needs a
     choice of providers.

@@ -1,4 +1,4 @@
-"""REST: incidents, and the terms that the summary of a step lost."""
+"""The REST API of incidents, and of the terms that a step's summary lost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class ForgottenFactSerializer(ForgottenSerializer):
 
 
 class IncidentSerializer(Json):
-    """The fields of an incident: the facts or the call that came up again in one message."""
+    """The fields of an incident: a message that repeats facts or a tool call after they left
+    memory.
+    """
 
     kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
     again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
@@ -117,7 +119,10 @@ class NeededSerializer(Json):
 
 
 class EvidenceSerializer(Json):
-    """The fields of a compaction's losses: exact terms that were needed after the summary."""
+    """The fields of a compaction's losses: exact terms that were needed after the summary.
+
+    `told` are terms that users or tools gave to the assistant.
+    """
 
     until = serializers.IntegerField(help_text="The step up to which the conversation was read.")
     replaced = serializers.IntegerField(help_text="How many messages.")
@@ -140,7 +145,9 @@ class EvidenceSerializer(Json):
     )
 
     def get_attribute(self, instance: Any) -> dict[str, Any] | None:
-        """Return the fields of a compaction's losses, given the response for its step."""
+        """Return the fields of a compaction's losses. `instance` is the answer about a step; the
+        result is None for other steps and while the losses are unknown.
+        """
         if instance["kind"] != Step.Kind.COMPACT:
             return None
         shown = evidence_of(instance["memory_id"], instance["n"])
@@ -186,7 +193,7 @@ class MemoryIncidents(Resource):
         """List the facts that left memory and came up again.
 
         They are in the order of their steps, and known up to the step `known_until`. In a long
-        conversation they are found shortly after each change: until then `is_current` is false.
+        conversation, they are found shortly after each change: until then `is_current` is false.
         """
         kind = parameters.get("kind")
         known = incidents_now(memory_id, QUICK_MESSAGES)

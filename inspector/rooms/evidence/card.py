@@ -1,4 +1,6 @@
-"""The card of an incident: the fact that came up again, how it left, and a limit to keep it."""
+"""The card of an incident: the fact that was repeated, how it left memory, and a limit that would
+have kept it.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,10 @@ from inspector.shell.state import ConversationState
 
 @dataclass(frozen=True)
 class Stop:
-    """A point in the history of a fact: a message with a quote, or words for the step at which the
-    fact left. `is_out` is True if the fact was not in memory then.
+    """A point in the history of a fact: a message with a quote, or the step at which the fact left
+    memory.
+
+    `is_out` is True if the fact was not in memory at this point.
     """
 
     label: str
@@ -43,7 +47,7 @@ class Stop:
 
 
 class IncidentCard:
-    """The presenter of an incident."""
+    """Presents an incident on the page of its conversation."""
 
     def __init__(self, state: ConversationState, shown: ShownIncident) -> None:
         self._state, self._shown = state, shown
@@ -76,7 +80,7 @@ class IncidentCard:
 
     @property
     def limit(self) -> int | None:
-        """The limit that would have kept the fact."""
+        """The limit that would have kept the fact in memory; None if there is none."""
         return self._remedy.limit if self._remedy else None
 
     @property
@@ -89,18 +93,24 @@ class IncidentCard:
 
     @property
     def kept_number(self) -> int:
-        """The incident's number in the addresses of its messages: then *Why?* is about its fact."""
+        """The number of the incident, for links to its messages. *Why?* on the linked page then
+        explains the fact of this incident.
+        """
         return self.number
 
     @property
     def url(self) -> str:
-        """The address of this card, which later changes of the conversation do not alter."""
+        """The URL of this card as of its step, which later changes of the conversation do not
+        alter.
+        """
         number = self._shown.number_then if self._shown.number_then > 1 else None
         return conversation_url(self._state.memory.id, at=self._incident.step, incident=number)
 
     @property
     def try_url(self) -> str:
-        """The address of the replay under that limit, just before the fact came up again."""
+        """The URL of a simulation with the limit that would have kept the fact, just before the
+        fact was repeated.
+        """
         before = self._incident.step - 1
         return conversation_url(self._state.memory.id, at=before, limit=self.limit)
 
@@ -118,13 +128,15 @@ class IncidentCard:
 
     @property
     def price(self) -> str:
-        """The cost of that limit in a sentence; empty if it is not known."""
+        """A sentence on the cost of the limit that would have kept the fact; "" if the cost is
+        unknown.
+        """
         return self._advice.keeps if self._advice else ""
 
     @property
     def offers_limit(self) -> bool:
-        """Whether that limit is worth trying: a policy decides today, and nothing holds as much for
-        less.
+        """Whether the page offers the limit that would have kept the fact: a policy decides, and
+        nothing cheaper keeps as much.
         """
         if not self.limit or not can_decide(self._state.memory.policy):
             return False
@@ -139,7 +151,7 @@ class IncidentCard:
 
     @property
     def test(self) -> str:
-        """The card as a test, for the project's own suite."""
+        """The card as Python code of a test, to paste into a test suite."""
         incident, shown = self._incident, self._shown
         fact, why = incident.fact if incident.facts else "", incident_words(incident)
         about = incident.kind.value, fact, shown.message_count, why
@@ -147,8 +159,8 @@ class IncidentCard:
 
 
 class UsedTerms:
-    """The presenter of terms, and of values of calls, that the assistant used without a recorded
-    mention in memory.
+    """Presents terms, and values of tool calls, that the assistant used although no recorded
+    message in memory mentioned them.
     """
 
     def __init__(self, state: ConversationState, found: IncidentsAt) -> None:

@@ -1,4 +1,4 @@
-"""The compactions of stored conversations with the terms that they lost, kept as numbers."""
+"""Reads the stored compactions of conversations, with the exact terms that their summaries lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOSS_RULES = 6  # raise it with each change of the rules by which losses are fou
 
 
 class CompactionKeeper(Keeper):
-    """Keeps the losses of the newest 100 compactions of each conversation."""
+    """Derives and stores the losses of the newest 100 compactions of each conversation."""
 
     model = KeptCompactions
 
@@ -65,7 +65,9 @@ class CompactionKeeper(Keeper):
 
 @dataclass(frozen=True)
 class CompactionsUntil:
-    """The compactions up to a step, in order; `is_current` if that is the newest step."""
+    """The compactions of a conversation up to `step`, in order. `is_current` means that this is the
+    newest step.
+    """
 
     memory_id: str
     step: int
@@ -74,7 +76,9 @@ class CompactionsUntil:
 
 
 def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
-    """Return the compactions of a kept row. Raises CorruptRow."""
+    """Return the compactions of a stored row. `kept` is None if no row is stored. Raises
+    CorruptRow.
+    """
     if kept is None:
         return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)
     with kept.reading() as values:
@@ -84,9 +88,11 @@ def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
 
 @one_snapshot()
 def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil:
-    """Return the compactions up to the newest step, with the terms that each lost. If they are not
-    kept yet, they are computed and not stored; with `most`, only for a conversation of at most that
-    many messages. Raises MemoryNotFound.
+    """Return the compactions of a conversation up to its newest step, with the terms that each
+    lost.
+
+    If the stored row is older, they are computed and not stored. With `most`, a conversation with
+    more messages gets the older result. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -98,7 +104,7 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
-    """Return the latest compactions in order, with the words of the terms that each lost."""
+    """Return the `latest` last compactions in order, with the texts of the lost terms."""
     memory = find_memory(known.memory_id)
     return [
         shown_evidence(memory, each, known.step, lists_dropped=False)
@@ -108,7 +114,8 @@ def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidenc
 
 @one_snapshot()
 def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
-    """Return the evidence of a step's compaction; None until it is known, and for other steps.
+    """Return the losses of a step's compaction. Return None if the step has no compaction, or its
+    losses are not known yet.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """
@@ -116,7 +123,9 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return the evidence of a step's compaction, given the row of the conversation."""
+    """Return the losses of a step's compaction, or None, like `evidence_of`. `lists_dropped` adds
+    terms that the summary lacks.
+    """
     kept = CompactionKeeper().row(memory)
     if kept is None:
         return None
@@ -127,11 +136,11 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """The evidence of a compaction, from the conversation up to step `until`.
+    """The losses of a compaction for display, from the conversation up to step `until`.
 
-    `terms` are the needed terms; terms of the `level` are shown first. `listed` are the first 100
-    lost terms, and `tools` the names of the tools that brought some back, by seq. `dropped` are the
-    best 50 terms that the summary lacks, if the caller wants them.
+    `terms` are the exact terms that were needed after the summary; pages show those of `level`
+    first. `listed` are the first 100 lost terms. `tools` has the names of tools that brought terms
+    back, by seq. `dropped` are the best 50 terms that the summary lacks, if the caller wants them.
     """
 
     evidence: StoredEvidence
@@ -147,7 +156,9 @@ class ShownEvidence:
 def shown_evidence(
     memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
 ) -> ShownEvidence:
-    """Return the evidence of a compaction with the words of its messages."""
+    """Return the losses of a compaction with the texts of terms, which are read from the
+    messages.
+    """
     corpus = corpus_now()
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
     dropped = kept.dropped if lists_dropped else ()
@@ -175,7 +186,7 @@ def shown_evidence(
 
 @dataclass(frozen=True)
 class CompactionOf:
-    """The evidence of a compaction, with the id of its conversation."""
+    """The stored losses of a compaction, with the ID of its conversation."""
 
     memory_id: str
     evidence: StoredEvidence
@@ -183,11 +194,11 @@ class CompactionOf:
 
 @dataclass(frozen=True)
 class Compactions:
-    """The kept compactions of the conversations that match a filter.
+    """The stored compactions of all conversations that match a filter.
 
-    `left_out` is the number of compactions that cannot be measured. Of the `matching` conversations
-    with a compaction, the newest 2,000 are read. `unreadable` has a sentence for each unreadable
-    row.
+    `matching` is the number of matching conversations with a compaction; the newest 2,000 are read.
+    `left_out` counts compactions that cannot be measured. `unreadable` has a sentence for each row
+    that cannot be read.
     """
 
     measured: Sequence[CompactionOf]
@@ -199,7 +210,9 @@ class Compactions:
 
 
 def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return the kept compactions of conversations, each once although branches have it, too."""
+    """Return the stored compactions of the conversations that match a filter. A compaction that
+    branches have copied counts once.
+    """
     version = CompactionKeeper().version()
     chosen = KeptCompactions.objects.filter(
         memory__in=which.rows(), compacted__gt=0, version=version

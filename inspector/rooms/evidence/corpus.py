@@ -1,6 +1,6 @@
-"""The corpus that decides which terms are rare: the newest 200 conversations with a compaction.
+"""The conversations that decide which terms are rare: the newest 200 with a compaction.
 
-A stored row has digests of all terms in a conversation, and no words.
+A stored row has digests of all terms in a conversation, and no text.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _BETWEEN = " "
 
 
 def packed(digests: Iterable[int]) -> str:
-    """Return digests as text."""
+    """Encode digests of terms as a text, for a database column."""
     return b64encode(array("I", sorted(set(digests))).tobytes()).decode()
 
 
 def joined(first: str, others: str) -> str:
-    """Return one text with the digests of two."""
+    """Join two texts with digests (see `packed`) into one text."""
     return _BETWEEN.join((first, others))
 
 
@@ -50,7 +50,7 @@ def first_part(text: str) -> str:
 
 
 def unpacked(text: str) -> set[int]:
-    """Return the digests of a text, without parts that somebody altered."""
+    """Decode the digests of a text. Parts that cannot be decoded are ignored."""
     digests = array("I")
     for part in text.split(_BETWEEN):
         with suppress(ValueError):
@@ -60,9 +60,12 @@ def unpacked(text: str) -> set[int]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The conversations of the corpus: their number, the number that mention each term, by its
-    digest, and the ids of conversations whose summaries lost a term of the headline. A conversation
-    and its branches count once.
+    """The conversations by which rare terms are recognized. A conversation and its branches count
+    once.
+
+    `size` is their number, and `mentions` counts the conversations that mention each term, by
+    digest. `losing` has the IDs of conversations whose summaries lost a term of the level that
+    pages show first.
     """
 
     size: int
@@ -71,11 +74,13 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level of terms that pages show first."""
+        """The level of terms that pages show first: rare terms, if the corpus is large enough."""
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether a term that the assistant knew belongs to the headline."""
+        """Return whether a term that the assistant was given belongs to the level that pages show
+        first.
+        """
         return self.headline is Level.TOLD or self.has_few(digest)
 
     def has_few(self, digest: int) -> bool:
@@ -84,8 +89,8 @@ class Corpus:
 
 
 def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactions]:
-    """Return rows, the newest conversation first, each with the conversation from which its own was
-    branched as `source`.
+    """Return rows with the newest conversation first. Each gets an attribute `source`: the ID of
+    the conversation from which its own was branched, or None.
     """
     return rows.order_by("-memory__updated_at", "memory_id").annotate(
         source=F("memory__branched_from")
@@ -93,8 +98,10 @@ def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactio
 
 
 def roots_of(rows: Iterable[KeptCompactions]) -> dict[str, str]:
-    """Return the conversation from which that of each row was branched in the end, itself if it was
-    not. The rows have their sources. Only sources without a row are read.
+    """Return, by conversation ID, the conversation from which it was branched, followed to the
+    first; itself if it is no branch.
+
+    The rows must have `source` (see `rows_with_sources`).
     """
     parents: dict[str, str | None] = {row.pk: getattr(row, "source", None) for row in rows}
     ids = list(parents)
@@ -113,7 +120,9 @@ def _root(memory_id: str, parents: Mapping[str, str | None]) -> str:
 
 
 def corpus_now() -> Corpus:
-    """Return the corpus, counted again if one of its conversations has changed."""
+    """Return the current corpus from a cache, or count again if one of its conversations has
+    changed.
+    """
     state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
     return _corpus(state["newest"], state["count"]) if state["count"] else NONE
 

@@ -1,6 +1,6 @@
-"""Finds the incidents of stored conversations in their ledgers.
+"""Finds incidents by reading the ledgers of stored conversations.
 
-A long conversation is read in stretches, see `stretches`.
+A long conversation is read in parts; see `stretches`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def found_incidents(memory: Memory) -> list[Incident]:
 
 
 def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents up to the last settled message."""
+    """Find the incidents up to the message `settled`, which later messages cannot change."""
     if not settled:
         return []
     return _incidents_between(memory, first_of_newest(memory.pk, settled), settled)
 
 
 def later_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents after the last settled message."""
+    """Find the incidents after the message `settled`."""
     found = _incidents_between(memory, first_behind(memory, settled), memory.last_seq)
     return [each for each in found if each.again > settled]
 

@@ -1,4 +1,4 @@
-"""The flags of conversations with an incident, or with a summary that lost a term."""
+"""Flags conversations with an incident, or with a summary that lost a needed term."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Incidents of stored conversations, kept as numbers.
+"""Stores and reads incidents of conversations as numbers.
 
-The words of a fact are not stored: they are read again from its message.
+The text of a fact is not stored, but read again from the message that repeats it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
 @dataclass(frozen=True)
 class IncidentsUntil:
-    """The incidents up to a step, in order; `is_current` if that is the newest step."""
+    """The incidents of a conversation up to `step`, in order. `is_current` means that this is the
+    newest step.
+    """
 
     step: int
     incidents: Sequence[Incident]
@@ -44,8 +46,11 @@ class IncidentsUntil:
 
 
 class KeptFact(NamedTuple):
-    """The stored numbers of a forgotten fact; see `Forgotten`. `place` is its index among the facts
-    that the message could name; None for the result of a call. `pair` is the fact's `is_pair`.
+    """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
+
+    `place` is its index among the facts of the message that repeats it; None for a repeated tool
+    call. `pair` is `Forgotten.is_pair`. `said` and `last` are the first and last messages that
+    mentioned it, `left_step` is when it left memory.
     """
 
     place: int | None
@@ -59,7 +64,11 @@ class KeptFact(NamedTuple):
 
 
 class KeptIncident(NamedTuple):
-    """The stored numbers of an incident; see `Incident`."""
+    """The stored numbers of an incident; see `Incident`. `again` is the seq of the message that
+    repeats the facts.
+
+    `asked` is the seq of the assistant's message that asked for a fact.
+    """
 
     kind: str
     again: int
@@ -76,7 +85,7 @@ _WORDS = {"kind", "cause"}
 
 
 class IncidentKeeper(Keeper):
-    """Keeps the incidents of each conversation, and sends a signal for new ones."""
+    """Derives and stores the incidents of each conversation, and sends a signal for new ones."""
 
     model = KeptIncidents
 
@@ -98,7 +107,9 @@ class IncidentKeeper(Keeper):
         }
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send `incidents_found` with the number of new incidents of users and tools by kind."""
+        """Send `incidents_found` with the numbers of new incidents by kind, and `cases_found` if a
+        user had to repeat a fact.
+        """
         known: set[int] = set()
         with suppress(CorruptRow):
             known = {each.again for each in _rows_in(before)} if before else known
@@ -111,8 +122,8 @@ class IncidentKeeper(Keeper):
 
 
 def found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
-    """Return the incidents of a conversation. Settled incidents come from the row before, if there
-    is one.
+    """Compute the incidents of a conversation. Those in the settled part (see `stretches`) come
+    from the previous row `before`, if there is one.
     """
     settled = settled_until(memory.last_seq)
     known = settled_part(memory, before, _rows_in, _settled_rows) or []
@@ -164,7 +175,9 @@ def _kept_fact(found: Forgotten, place: int | None) -> KeptFact:
 
 
 def rows_of(values: Iterable[Iterable[Any]]) -> list[KeptIncident]:
-    """Return the incidents of a row's JSON. Raises TypeError or ValueError for other JSON."""
+    """Read incidents from the JSON of a stored row. Raises TypeError or ValueError for
+    other JSON.
+    """
     return [_row(*each) for each in values]
 
 
@@ -187,7 +200,7 @@ def _check(row: KeptIncident | KeptFact) -> None:
 
 
 def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
-    """Return the incidents of a kept row, with their facts. Raises CorruptRow."""
+    """Return the incidents of a stored row, with the texts of their facts. Raises CorruptRow."""
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
     with kept.reading() as values:
@@ -207,9 +220,10 @@ def incidents(memory_id: str) -> IncidentsUntil:
 
 @one_snapshot()
 def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
-    """Return the incidents up to the newest step. If they are not kept yet, they are computed and
-    not stored; with `most`, only for a conversation of at most that many messages. Raises
-    MemoryNotFound.
+    """Return the incidents of a conversation up to its newest step.
+
+    If the stored row is older, they are computed and not stored. With `most`, a conversation with
+    more messages gets the older result. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)
@@ -227,7 +241,9 @@ def with_facts(memory_id: str, rows: Iterable[KeptIncident]) -> list[Incident]:
 
 
 def incident_of_row(row: KeptIncident, again: ChatMessage) -> Incident:
-    """Return the incident of a row, given the message in which the facts came up again."""
+    """Return the incident of a stored row. `again` is the message that repeats the facts, from
+    which their texts are read.
+    """
     names = nameable(again, fact_words())
     parts = [_forgotten(each, names) for each in row.facts]
     is_call = row.facts[0].place is None

@@ -1,4 +1,4 @@
-"""The newest incidents of many conversations: for the overview, its feed and its inbox."""
+"""Reads the newest incidents of many conversations, for the overview and its feed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class NewestIncidents:
 
 
 def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
-    """Return the newest incident of each given conversation that has an incident, by one query."""
+    """Return the newest incident of each given conversation in which a user had to repeat a fact.
+    This takes one query.
+    """
     messages = Message.objects.select_related("memory__keptincidents").filter(
         memory__in=list(memory_ids),
         seq=F("memory__keptincidents__newest_seq"),
@@ -55,8 +57,8 @@ def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
 
 
 def latest_incidents(size: int) -> NewestIncidents:
-    """Return the newest incident of each of the `size` conversations with the latest ones, the
-    latest first, without imports and branches.
+    """Return the newest incidents of up to `size` conversations, latest first. Imported and
+    branched incidents are left out.
     """
     version = IncidentKeeper().version()
     live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))
@@ -66,8 +68,8 @@ def latest_incidents(size: int) -> NewestIncidents:
 
 
 def newest_said_again(memory_id: str) -> str:
-    """Return a sentence about the newest fact that a user had to repeat, or "":
-    `A-1182 (said in #25) left memory at step 43; …`.
+    """Describe the newest fact that a user had to repeat: `A-1182 (said in #25) left memory at step
+    43; …`. Return "" if there is none.
     """
     found = newest_incidents([memory_id]).by_id.get(memory_id)
     if found is None:
@@ -76,7 +78,7 @@ def newest_said_again(memory_id: str) -> str:
 
 
 def came_up_again(found: NewestIncident) -> str:
-    """Return the words for an incident: `A-1182 had to be said again`."""
+    """Describe an incident in a few words: `A-1182 had to be said again`."""
     return f"{found.incident.what} {found.incident.happened}"
 
 

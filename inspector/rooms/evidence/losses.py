@@ -1,7 +1,7 @@
-"""Finds the terms that the compactions of stored conversations lost, in their ledgers.
+"""Finds the exact terms that compactions lost, by reading the ledgers of stored conversations.
 
-A long conversation is read in stretches, see `stretches`. The words of a term are not stored: they
-are read again from a message that mentions it.
+A long conversation is read in parts; see `stretches`. The text of a term is not stored, but read
+again from a message that mentions it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ NAME_LENGTH = 80  # characters of the name of a model
 
 
 class KeptTerm(NamedTuple):
-    """The stored numbers of a needed term; see `NeededTerm`.
+    """The stored numbers of an exact term that was needed after a summary; see `NeededTerm`.
 
-    `place` is the index of the term among the terms that the message which used it could name.
-    `digest` identifies the term in other conversations.
+    `used` is the message that needed the term, and `place` the term's index among those of this
+    message. `came` is the message that brought the term back. `is_held` means that the summary has
+    it, `is_told` that a user or a tool gave it to the assistant. `digest` identifies the term in
+    other conversations.
     """
 
     used: int
@@ -67,7 +69,7 @@ class KeptTerm(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether a user or a tool had given the term to the assistant, and it was lost."""
+        """Whether a user or a tool gave the term to the assistant, and the summary lacks it."""
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
@@ -96,7 +98,7 @@ class KeptTerm(NamedTuple):
 
 
 class StoredEvidence(NamedTuple):
-    """The stored numbers of the evidence of a step's compaction. Messages are seqs.
+    """The stored numbers of what a compaction lost. Messages are given as seqs.
 
     `trigger` is the note of the step, and `summarizer` the author of the summary, if known. The
     summary replaced the messages from `first` to `last`. `dropped_count` is the number of terms
@@ -125,7 +127,7 @@ class StoredEvidence(NamedTuple):
     later: int
 
     def needed_terms(self, corpus: Corpus) -> NeededTerms:
-        """Return the needed terms, without their words."""
+        """Return the terms that were needed after the summary, without their texts."""
         return NeededTerms(tuple(each.needed_term(corpus) for each in self.terms))
 
     @property
@@ -140,7 +142,7 @@ class StoredEvidence(NamedTuple):
 
 
 def evidence_rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
-    """Return the compactions of a row's JSON. Raises TypeError for other JSON."""
+    """Read compactions from the JSON of a stored row. Raises TypeError for other JSON."""
     kept = [StoredEvidence(*each) for each in values]
     for each in kept:
         if not all(isinstance(number, int) for number in (each.step, each.summary, each.replaced)):
@@ -152,22 +154,27 @@ def evidence_rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
 
 
 class FoundCompactions(NamedTuple):
-    """Compactions by step, and the digests of all terms of the messages that were read, as text."""
+    """Compactions in order of their steps. `mentioned` encodes the digests of all terms in the
+    messages that were read.
+    """
 
     compactions: list[StoredEvidence]
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return the settled compactions before the message `first`, followed by these."""
+        """Join these compactions to the earlier ones of `settled`, whose summaries come before
+        message `first`.
+        """
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
         return FoundCompactions(newest, joined(settled.mentioned, self.mentioned))
 
 
 def found_compactions(memory: Memory, before: KeptRow | None = None) -> FoundCompactions:
-    """Find the newest 100 compactions of a conversation, with the terms they lost. The settled part
-    comes from the row before, if there is one (see `stretches`); it is all that is known of
-    compactions before the messages read now.
+    """Find the newest 100 compactions of a conversation, with the terms they lost.
+
+    The settled part (see `stretches`) comes from the row `before`, if there is one. Compactions
+    before the messages read now are known only from that row.
     """
     first = first_behind(memory, settled_until(memory.last_seq))
     later = _found_between(memory, first, memory.last_seq)

@@ -1,4 +1,4 @@
-"""The card of the terms that a summary lost, in Why? of its step."""
+"""The card of the terms that a summary lost, shown in *Why?* of its step."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from inspector.rooms.evidence.losses import StoredEvidence
 
 @dataclass(frozen=True)
 class TermsBar:
-    """A bar: the number of needed terms that the summary holds, or that it holds with `more` terms
-    appended, or that the end of the window would hold (`is_tail`).
+    """A bar that shows how many needed terms a text holds: the summary, the summary with `more`
+    appended terms, or, if `is_tail`, the last messages kept as they were.
+
+    `share` and `more` are percentages.
     """
 
     label: str
@@ -44,8 +46,8 @@ LEVELS = {
 
 
 class EvidenceCard:
-    """The presenter of the terms that a step's summary lost. `is_over` is True for an
-    imported conversation, which does not go on.
+    """Presents the terms that a step's summary lost. `is_over` is True for an imported
+    conversation, which does not continue.
     """
 
     def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
@@ -63,12 +65,12 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """The number of needed terms of the level that the headline is about."""
+        """The number of needed terms of the level that the card's headline counts."""
         return len(self._terms.needed(self._level))
 
     @property
     def headline(self) -> str:
-        """A sentence with the number of terms of the headline that the summary holds."""
+        """The headline: how many of the terms that the assistant needed the summary holds."""
         name = LEVELS[self._level]
         if not self.needed_first:
             return f"The assistant needed no {name} {self.when} that the messages before had given."
@@ -78,7 +80,9 @@ class EvidenceCard:
 
     @property
     def of_all(self) -> str:
-        """A sentence about all known terms, where the headline is about rare ones."""
+        """A sentence on all terms that the assistant was given and needed, since the headline may
+        count only rare terms.
+        """
         if self._level is Level.TOLD:
             return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
@@ -87,7 +91,9 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """The sentence for an end of the window that would have held more than the summary."""
+        """A sentence, if the last messages kept as they were would have held more terms than the
+        summary; otherwise "".
+        """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
         tails = tails_of(self.evidence)
@@ -101,12 +107,12 @@ class EvidenceCard:
 
     @property
     def lost(self) -> list[LostTerm]:
-        """The lost terms of the headline."""
+        """The listed lost terms that the headline counts."""
         return list(map(self._lost, self._listed_at(self._level)))
 
     @property
     def others(self) -> list[LostTerm]:
-        """The other lost terms."""
+        """The listed lost terms that the headline does not count."""
         first = set(self._listed_at(self._level))
         return [self._lost(each) for each in self._shown.listed if each not in first]
 
@@ -129,8 +135,8 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term, how the term came back, and the words before the message with which it came
-    back.
+    """A lost term: `how` it came back in words, and `by`, the words before the message that brought
+    it back.
     """
 
     term: NeededTerm
@@ -139,7 +145,9 @@ class LostTerm(NamedTuple):
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[TermsBar]:
-    """Yield the bars of the summary without and with appended terms, and of the window's ends."""
+    """Yield the bars of the card: the summary, the summary with appended terms, and the last
+    messages of several sizes.
+    """
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
         return
@@ -160,6 +168,8 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return the sizes, in tokens, of the ends that are shorter than the replaced messages."""
+    """Return the sizes, in tokens, of ends of the window to compare with. Each is shorter than the
+    replaced messages.
+    """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

@@ -1,4 +1,4 @@
-"""Reads messages of a conversation: by seq, the injected messages, and the newest message."""
+"""Reads messages of a conversation for incidents and losses, by number or by origin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def injected_between(memory: Memory, first: int, last: int) -> dict[int, ChatMes
 
 
 def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
-    """Return some messages of a conversation by seq."""
+    """Return the given messages of a conversation by seq."""
     if not seqs:
         return {}
     rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
@@ -32,8 +32,10 @@ def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]
 
 
 def first_of_newest(memory_id: str, last: int) -> int:
-    """Return the first of the messages that are searched for incidents and losses up to message
-    `last`: the newest 10,000, or as many of these as have 4 million characters together.
+    """Return the seq from which messages are searched for incidents and losses, up to message
+    `last`.
+
+    These are the newest 10,000 messages, or as many of them as have 4 million characters together.
     """
     first, left = 1, NEWEST_CHARACTERS
     size = Length("text") + Length("frame")

@@ -1,4 +1,4 @@
-"""The tables of derived data: the incidents of each conversation, and the terms that its summaries
+"""Tables of derived data: the incidents of each conversation, and the terms that its summaries
 lost.
 """
 
@@ -14,9 +14,9 @@ _HAVING = Q(newest_at__isnull=False)
 
 
 class KeptIncidents(KeptRow):
-    """The incidents of a conversation, as `incidents` reads them; only numbers.
+    """The stored incidents of a conversation as numbers, which the module `incidents` reads.
 
-    The newest is the newest incident in which a user had to repeat a fact.
+    The columns `newest_…` are about the newest incident in which a user had to repeat a fact.
     """
 
     forced = models.IntegerField(default=0, help_text="incidents that the assistant forced")
@@ -37,8 +37,11 @@ class KeptIncidents(KeptRow):
 
 
 class KeptCompactions(KeptRow):
-    """The compactions of a conversation with the terms that they lost, as `compactions` reads it:
-    numbers, with the names of triggers and summarizers. Terms are digests, see `corpus`.
+    """The stored compactions of a conversation with the terms that they lost, which the module
+    `compactions` reads.
+
+    Terms are stored as digests (see `corpus`). The only texts are names of triggers and
+    summarizers.
     """
 
     compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")

@@ -1,4 +1,4 @@
-"""Incidents on the overview: in the rows of conversations, and in its feed."""
+"""Incidents on the overview: badges in the rows of conversations, and entries of its feed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FOLDER = "rooms/evidence"
 
 
 def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
-    """Return the badge of each conversation by id: the newest fact that a user had to repeat, or a
-    note that the kept row cannot be read.
+    """Return badges by conversation ID: the newest fact that a user had to repeat, or a note that
+    the stored row cannot be read.
     """
     found = newest_incidents([row.id for row in rows])
     again = {memory_id: [_badge(each)] for memory_id, each in found.by_id.items()}
@@ -38,7 +38,9 @@ def _badge(found: NewestIncident) -> Badge:
 
 
 def news(size: int) -> Iterator[FeedEntry]:
-    """Yield news about unreadable rows, then about the latest facts that users had to repeat."""
+    """Yield entries of the overview's feed: rows that cannot be read, then the latest facts that
+    users had to repeat.
+    """
     latest = latest_incidents(size)
     for memory_id, words in latest.unreadable.items():
         context = {"memory_id": memory_id, "unreadable": words}

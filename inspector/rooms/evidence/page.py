@@ -1,4 +1,6 @@
-"""The page of the compactions of many conversations: how many needed terms summaries held."""
+"""The page about compactions of many conversations: how many of the needed terms their summaries
+hold.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ WITH_TERMS = (25, 50)
 
 
 class CompactionRow(NamedTuple):
-    """A row of the table: the compactions of one summarizer and trigger, or all compactions."""
+    """A row of the table: the compactions with one summarizer and trigger, or all compactions.
+
+    `held` is the number of `needed` terms that the summaries hold, and `share` their percentage.
+    `others` are the numbers for longer summaries and for ends of the window.
+    """
 
     summarizer: str
     trigger: str
@@ -37,7 +43,9 @@ class CompactionRow(NamedTuple):
 
 
 class LosingCompaction(NamedTuple):
-    """A compaction of the list, with the address of its step."""
+    """A compaction in the list of those that lost terms, with the URL of its step and its numbers
+    of lost and needed terms.
+    """
 
     id: str
     link: str
@@ -48,7 +56,7 @@ class LosingCompaction(NamedTuple):
 
 
 class CompactionsPage:
-    """The presenter of compactions at a level."""
+    """Presents the compactions of many conversations, counted for one level of terms."""
 
     def __init__(
         self, found: Compactions, chosen: ChosenConversations, level: Level | None
@@ -66,7 +74,7 @@ class CompactionsPage:
 
     @property
     def levels(self) -> list[tuple[str, str, bool]]:
-        """The levels: name, address, and whether the level is chosen."""
+        """The levels of terms to choose from: name, URL, and whether the level is chosen."""
         parameters = {name: value for name in FIELDS if (value := getattr(self.choice, name))}
         address = reverse("inspector:lab-compactions")
         return [
@@ -81,7 +89,7 @@ class CompactionsPage:
 
     @property
     def name(self) -> str:
-        """The name of the level's terms."""
+        """The name of the terms at the chosen level."""
         return TERMS[self.level]
 
     @property
@@ -90,7 +98,9 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """The sentence for an end of the window that would have held more than the summaries."""
+        """A sentence, if the last messages kept as they were would have held more terms than the
+        summaries; otherwise "".
+        """
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]
         if not ends:

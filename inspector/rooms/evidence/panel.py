@@ -1,4 +1,4 @@
-"""The cards of incidents and of lost terms in the panel of a conversation."""
+"""The cards of incidents and of lost terms in the side panel of the conversation page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ FOLDER = "rooms/evidence"
 
 
 def cards(view: ConversationState) -> Iterator[Part]:
-    """Yield the cards of a stored step if no message is selected."""
+    """Yield the cards for a stored step. There are none in a simulation or while a message is
+    selected.
+    """
     if view.is_simulated or view.selected:
         return
     for read in (_lost, _incidents):

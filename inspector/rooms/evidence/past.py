@@ -1,4 +1,4 @@
-"""The past cases of this room's flags, in the ledger of one conversation."""
+"""Finds past cases of this room's flags in the ledger of a conversation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 
 def repeated(passage: Passage) -> Iterable[Case]:
-    """Return the incidents in which a user had to repeat a fact, each with its step."""
+    """Return the cases in which a user had to repeat a fact, each with its step. `passage` gives
+    the conversation.
+    """
     memory = passage.memory
     found: Sequence[KeptIncident] | None = _kept(IncidentKeeper(), memory, rows_of)
     if found is None:
@@ -31,8 +33,9 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 
 def lost(passage: Passage) -> Iterable[Case]:
-    """Return the compactions whose summaries lost a needed term, each at the step of the first
-    message that needed such a term.
+    """Return the compactions whose summaries lost a needed term.
+
+    Each case has the step of the first message that needed such a term.
     """
     memory = passage.memory
     found: Sequence[StoredEvidence] | None = _kept(CompactionKeeper(), memory, evidence_rows)

@@ -1,4 +1,4 @@
-"""The incidents on the page of a conversation, and the next need of a message."""
+"""Reads incidents for the conversation page, and when the fact of a message was next needed."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ LOOKED_AT = 1_000  # incidents whose facts are read at once
 
 @dataclass(frozen=True)
 class ShownIncident:
-    """An incident with the details for a page: number `number` of `count`, the newest first.
+    """An incident with the details that a page shows. Incidents are numbered from the newest: this
+    is `number` of `count`.
 
-    At its own step it is number `number_then`. `left` is the change by which the last mention of
-    its fact left memory, and `policy` the one in force at its step. `texts` are its messages as
-    people read them. The fact was said at `said_step`, and the history had `message_count` messages
-    before `again`.
+    In the address of its own step it is `number_then`. `left` is the change by which its fact left
+    memory, and `policy` the policy at its step. `texts` has the readable texts of its messages. The
+    fact was said at `said_step`. The history had `message_count` messages before the message that
+    repeats it.
     """
 
     incident: Incident
@@ -56,7 +57,7 @@ class ShownIncident:
 
 
 class UnseenUses(NamedTuple):
-    """The number of facts that the assistant used while no message in memory mentioned them.
+    """How many facts the assistant used while no message in memory mentioned them.
 
     `terms` are single terms. `pairs` are repeated values of tool calls, such as `membership=gold`.
     `are_imported` means that the messages were imported, without a record of the contents of
@@ -86,10 +87,10 @@ def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -
 
 @dataclass(frozen=True)
 class IncidentsAt:
-    """The incidents up to a step, of those that were found, up to step `until`.
+    """The incidents of a conversation up to the shown step. They are known up to step `until`.
 
-    `shown` is the requested incident of a user or a tool. `used` counts the uses without a recorded
-    mention, and `listed` are the newest of these, if requested.
+    `shown` is the requested incident of a user or a tool. `used` counts facts that the assistant
+    used without a recorded mention in memory; `listed` are the newest such uses, if requested.
     """
 
     until: int
@@ -100,7 +101,9 @@ class IncidentsAt:
 
 
 def row_of(memory: Memory, read: dict[str, Any]) -> KeptRow | None:
-    """Return the kept row of a conversation. It is read once per page."""
+    """Return the stored row with the incidents of a conversation, or None. `read` caches the row
+    for the page.
+    """
     if "kept incidents" not in read:
         read["kept incidents"] = kept_row(memory)
     found: KeptRow | None = read["kept incidents"]
@@ -116,7 +119,8 @@ def incidents_at(
     *,
     lists_used: bool = False,
 ) -> IncidentsAt | None:
-    """Return the incidents up to a step, with the one that has a number; None if none are kept.
+    """Return the incidents up to step `at`, with the incident of a `number` in detail. Return None
+    if no row is stored.
 
     Only the messages of the shown incident are read. Raises CorruptRow for an altered row.
     """
@@ -169,9 +173,11 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return the next need of the selected message, which left. It is the incident with the
-    requested number among those up to the step that is shown, or else the next incident about a
-    fact of the message. None if no incidents are kept.
+    """Return when the selected message, which has left memory, was next needed; None if no
+    incidents are stored.
+
+    This is the incident with the number in the URL, or else the next incident about a fact of the
+    message.
     """
     kept, left = row_of(view.stored.memory, view.read), view.selected
     if kept is None or left is None or view.left_by is None:

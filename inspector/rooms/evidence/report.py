@@ -1,5 +1,5 @@
-"""The sentence at the top of a conversation: the repeated fact, how it left memory, and a
-remedy.
+"""The sentence at the top of a conversation about an incident: the repeated fact, how it left
+memory, and a remedy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from inspector.shell.state import ConversationState
 
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:
-    """Return the incidents up to the step that is shown, read once. Raises CorruptRow."""
+    """Return the incidents up to the step that the page shows, read once for each page. Raises
+    CorruptRow.
+    """
     if "evidence" not in view.read:
         memory = view.stored.memory
         view.read["evidence"] = incidents_at(
@@ -55,7 +57,9 @@ def dots_of(shown: ShownIncident) -> Mapping[int, str]:
 
 
 class IncidentReport:
-    """The presenter of the sentence, with the verbs that would have helped."""
+    """Presents the sentence about an incident at the top of a conversation, with actions that would
+    help.
+    """
 
     def __init__(self, view: ConversationState, shown: ShownIncident) -> None:
         self._view, self._shown = view, shown
@@ -72,7 +76,7 @@ class IncidentReport:
 
     @property
     def before(self) -> str:
-        """The words before the term, such as `The user had to say`."""
+        """The words before the repeated term, such as `The user had to say`."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "The user had to say" if self.is_forced else "The user said"
         if self.kind is IncidentKind.USER_SUPPLIED:
@@ -81,15 +85,15 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """The words between the term and the message that repeats it."""
+        """The words between the repeated term and the message that repeats it."""
         if self.kind is IncidentKind.USER_REPEATED:
             return "again in"
         return "in" if self.kind is IncidentKind.USER_SUPPLIED else "was called again in"
 
     @property
     def origin(self) -> str:
-        """The words after the number of the message that had the fact: no other is named, although
-        later mentions may have left with it.
+        """The words after the number of the first message that had the fact. Later mentions may
+        exist, but are not named.
         """
         if self.kind is IncidentKind.CALL_REPEATED:
             return ", the result before,"
@@ -99,8 +103,10 @@ class IncidentReport:
 
     @property
     def pin(self) -> PinPreview | None:
-        """The effect of pinning the message that mentions it now, where everything does not fit the
-        model; None if that message left, too.
+        """The effect of pinning the message that repeats the fact, for a button.
+
+        None if the message has left memory, if it is already pinned, or if sending everything is
+        the better advice.
         """
         view = self._view
         if not view.is_live or self.kind is IncidentKind.CALL_REPEATED:
@@ -119,7 +125,7 @@ class IncidentReport:
     def cure(self) -> str:
         """A sentence that says why no limit would have kept the fact; "" if a limit would have.
 
-        For a window that a client decides, the sentence says so.
+        If a client decides the window, the sentence says so.
         """
         keeping = self._shown.incident.shown.keeping
         if self._view.memory.policy is None:

@@ -1,9 +1,9 @@
-"""The stretches in which long conversations are read: of 500 messages each.
+"""Divides long conversations into stretches of 500 messages, so that each change costs the same.
 
-Incidents and lost terms up to the last full stretch are settled: they are found once, among the
-newest 10,000 messages, or 4 million characters. In later messages they are found after each change,
-among these messages, the stretch before, and the messages in memory when that stretch began. So a
-change costs the same however long the conversation is.
+Incidents and lost terms up to the last full stretch are "settled": they are found once, among the
+newest 10,000 messages, or 4 million characters. For later messages they are found again after each
+change. Then only these messages, the stretch before, and the messages in memory when that stretch
+began are read.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ Known = TypeVar("Known")
 
 
 def settled_until(last_seq: int) -> int:
-    """Return the seq of the last settled message: no later message changes the incidents up to it.
-    It is 0 for a short conversation, which is read as a whole.
+    """Return the seq of the last settled message; 0 for a short conversation, which is read as a
+    whole.
+
+    Later messages cannot change the incidents and losses up to a settled message.
     """
     full = last_seq - last_seq % STRETCH
     return full if full > STRETCH else 0
@@ -39,8 +41,8 @@ def settled_part(
 ) -> Known | None:
     """Return the findings up to the last settled message; None if no message is settled.
 
-    If the previous row has the same last settled message, its findings are read by `read`.
-    Otherwise, or if the row is not readable, `find` computes them up to the seq that it gets.
+    `read` takes them from the previous row `before`, if this has the same last settled message.
+    Otherwise, or if the row cannot be read, `find` computes them up to a seq.
     """
     settled = settled_until(memory.last_seq)
     if not settled:
@@ -56,7 +58,9 @@ def _settled_at(memory: Memory, step: int) -> int:
 
 
 def first_behind(memory: Memory, settled: int) -> int:
-    """Return the seq of the first message that is read after each change."""
+    """Return the seq of the first message to read after a change, given the last settled message,
+    or 0.
+    """
     if settled:
         return max(1, settled - STRETCH + 1)
     return first_of_newest(memory.pk, memory.last_seq)

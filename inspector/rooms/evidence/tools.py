@@ -1,4 +1,4 @@
-"""The tools of agents for incidents and for the terms that summaries lost."""
+"""The tools with which agents read incidents and the terms that summaries lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the terms that summaries lost."""
+"""The route of the page about terms that summaries lost."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The page of compactions: how many of the needed terms the summaries of conversations held."""
+"""The page of compactions: how many of the needed terms the summaries of conversations hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inspector.shell.chosen import ChosenConversations
 
 @require_safe
 def compactions(request: HttpRequest) -> HttpResponse:
-    """Show how many of the needed terms the summaries of the chosen conversations held."""
+    """Show how many of the needed terms the summaries of the chosen conversations hold."""
     chosen = ChosenConversations.read(request.GET.dict())
     found = fleet_compactions(chosen.which)
     level = next((each for each in Level if each == request.GET.get("level")), None)

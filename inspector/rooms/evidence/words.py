@@ -1,6 +1,5 @@
-"""Incidents in words: the limit that would have kept a fact.
-
-And compactions in words: the messages that became a summary, and how lost terms came back.
+"""Words for incidents and compactions: which limit would have kept a fact, which messages became a
+summary, and how lost terms came back.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _BACK = {
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
-    """Return the limit that would have kept the fact, and the rest of the sentence about the limit.
+    """Return the limit that would have kept the fact, and the rest of the sentence about it.
 
-    The limit is "" if no limit would have kept the fact, or if none is known.
+    The first text is "" if no such limit exists or is known.
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:
@@ -60,8 +59,8 @@ def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
 
 
 def used_words(used: UnseenUses) -> str:
-    """Return the number of uses by the assistant of what memory did not mention. Terms and values
-    of calls are counted apart: recall, comparisons and the lab count terms only.
+    """Describe how many terms the assistant used without a mention in memory. Values of tool calls
+    are counted separately, because recall and the lab count only terms.
     """
     terms = counted(used.terms, "term") if used.terms else ""
     values = f"{counted(used.pairs, 'value')} of calls" if used.pairs else ""
@@ -75,7 +74,7 @@ def used_words(used: UnseenUses) -> str:
 
 
 def what_became_a_summary(evidence: StoredEvidence) -> str:
-    """Return the replaced messages in words: `#1 to #411 became one summary`."""
+    """Describe the messages that a summary replaced: `#1 to #411 became one summary`."""
     first, last, count = evidence.first, evidence.last, evidence.replaced
     if first is None or last is None:
         return "A summary of what is not recorded"
@@ -85,8 +84,11 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
-    """Return the tokens of the prompts before and after, as an agent recorded them: `prompts of
-    91,204 tok in 2,711`. "" if none are recorded: the sum of the step has those of the `window`.
+    """Describe the tokens of the prompts before and after a compaction, as an agent recorded them:
+    `prompts of 91,204 tok in 2,711`.
+
+    Return "" if none are recorded, or if they equal those of the `window`, which the step's figures
+    show anyway.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:
@@ -97,7 +99,7 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
 
 
 def came_back(back: ReturnedBy) -> str:
-    """Return how a lost term came back, in words. The words never claim that the model invented the
+    """Describe how a lost term came back. The words never claim that the model invented the
     term.
     """
     return _BACK[back]

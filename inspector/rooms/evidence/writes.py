@@ -1,4 +1,4 @@
-"""Finds the incidents of one conversation at once."""
+"""Updates the stored incidents of a conversation at once, before the background process would."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from inspector.rooms.evidence.incidents import IncidentKeeper, IncidentsUntil, i
 
 
 def current_incidents(memory_id: str) -> IncidentsUntil:
-    """Return the incidents of a conversation up to its newest step; see `keeping.current`.
+    """Return the incidents of a conversation up to its newest step, and store them if possible; see
+    `keeping.current`.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """

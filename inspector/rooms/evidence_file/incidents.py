@@ -25,8 +25,10 @@ WHOLE = "[redacted message]"
 
 
 class Shown(NamedTuple):
-    """The parts of a file from which its sentences are made: messages by seq, steps by number, and
-    the mask. `whole` are the messages whose text is left out.
+    """The parts of an evidence file from which sentences are made: messages by seq, and steps by
+    number. `masker` replaces masked terms.
+
+    `whole` are the messages whose text is left out.
     """
 
     memory_id: str
@@ -37,13 +39,15 @@ class Shown(NamedTuple):
 
 
 def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[dict[str, Any]]:
-    """Return the incidents of users and tools that happened in the file, as masked cards."""
+    """Return cards for the incidents of users and tools that happened within the file, with masked
+    texts.
+    """
     found = [each for each in known_incidents(shown.memory_id) if _is_in(shown, each)]
     return [_card(shown, each, advice) for each in found[-LISTED:]]
 
 
 def step_of_incident(memory_id: str) -> int | None:
-    """Return the step of the newest incident of users and tools that is known, or None."""
+    """Return the step of the newest known incident of a user or a tool, or None."""
     steps = [each.step for each in known_incidents(memory_id) if _has_card(each)]
     return steps[-1] if steps else None
 
@@ -53,10 +57,11 @@ def _has_card(incident: Incident) -> bool:
 
 
 def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[str, str]]:
-    """Return the advice about a conversation, and its sentences as on the page of the conversation.
+    """Return the advice about a conversation, and its masked sentences as the conversation page
+    shows them.
 
-    The sentences say what to do, the cost of today's window, the effect, the reason, and what was
-    measured. Without a room that measures, return None and no sentences.
+    The sentences say what to do, the cost of today's policy, the effect, the reason, and what was
+    measured. Return None and no sentences if no room measures conversations.
     """
     card = advice_on(memory_id)
     if card is None:

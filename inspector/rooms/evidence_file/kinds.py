@@ -1,7 +1,8 @@
-"""The kinds of terms that can be masked by their form, unlike names of people.
+"""The kinds of terms that can be recognized by their form and masked, such as card numbers. Names
+of people cannot.
 
-Each kind has a pattern over a normal form (see `normal`) and a check of what it found, such as the
-check digits of a card. docs/masks.md says what each finds, as measured by tests.
+Each kind has a pattern over a normal form (see `normal`) and a check of each match, such as the
+check digits of a card. docs/masks.md says which terms each kind finds, as measured by tests.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ _HEXADECIMAL = frozenset("0123456789abcdefABCDEF-")
 
 
 class Kind(NamedTuple):
-    """A kind of terms. `is_term` decides by a match; `group` is the part that is masked, or the
-    whole match if the group has no part in it.
+    """A kind of terms that can be masked, such as email addresses.
+
+    `is_term` checks a match of the `pattern`. `group` is the part of the match that is masked, or
+    the whole match if the group is empty.
     """
 
     pattern: re.Pattern[str]

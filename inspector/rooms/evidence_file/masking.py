@@ -1,7 +1,7 @@
-"""The mask of an evidence file: the same term becomes the same mark everywhere.
+"""Masks the terms of an evidence file: each occurrence of a term is replaced by the same mark.
 
-The file contains a masked term in no form. Texts are searched in one normal form (see `normal`), so
-that a term is found however it is spaced, accented or escaped, and the marks are put into the text
+The file contains a masked term in no spelling. Texts are searched in a normal form (see `normal`),
+so that a term is found however it is spaced, accented or escaped. The marks are put into the text
 as it was written.
 """
 
@@ -29,7 +29,9 @@ _OTHERS = declared_pattern(r"[\W_]")
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of masked parts: kinds of terms, words, roles, and single messages."""
+    """What somebody chose to mask: kinds of terms, words, and the whole texts of roles or single
+    messages.
+    """
 
     kinds: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()
@@ -47,8 +49,8 @@ class _Found(NamedTuple):
 
 
 class Masker:
-    """Replaces terms, and counts them by their kind. If it `counts_others`, `left` has the terms
-    of the kinds that are not chosen.
+    """Replaces chosen terms by marks, and counts them by kind. With `counts_others`, `left` counts
+    terms of kinds that are not chosen.
     """
 
     def __init__(self, choice: Choice, counts_others: bool = False) -> None:
@@ -63,27 +65,31 @@ class Masker:
 
     @property
     def left(self) -> dict[str, int]:
-        """The number of terms of each kind of term that is not masked."""
+        """The number of terms by kind, for each kind that is not masked."""
         return {kind: len(self._left[kind]) for kind in self._others if kind in self._left}
 
     def is_whole(self, seq: int, role: str) -> bool:
-        """Return whether the whole text of a message is left out."""
+        """Return whether the whole text of a message is left out, because of its number or its
+        role.
+        """
         return seq in self._choice.seqs or role in self._choice.roles
 
     def without_words(self, text: str) -> str:
-        """Return a text of the site, such as a policy, with marks in place of masked words."""
+        """Return a text of the site, such as a policy, with marks instead of chosen words. Kinds of
+        terms are not searched.
+        """
         return self._masked(text, len(text), is_only_words=True)
 
     def text(self, text: str, most: int | None = None) -> str:
-        """Return a text with marks in place of masked terms and words.
+        """Return a text with marks instead of masked terms and words.
 
-        With `most`, only so many characters are kept; a term across their end is masked whole.
+        With `most`, only that many characters are kept; a term across their end is masked whole.
         """
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)
 
     def data(self, value: Any) -> Any:
-        """Return a JSON value with each of its texts masked."""
+        """Return a JSON value with all its texts masked, except for the names of members."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):
@@ -129,8 +135,8 @@ def _forms(word: str) -> set[str]:
 
 
 def words_pattern(words: list[str]) -> re.Pattern[str]:
-    """Return the pattern that finds words in a normal form. A space may be missing, or be a plus as
-    in addresses.
+    """Return the pattern that finds chosen words in a normal form. A space in a word may be
+    missing, or be a plus as in URLs.
     """
     spaced = (re.escape(word).replace(r"\ ", "[ +]?") for word in words)
     return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")

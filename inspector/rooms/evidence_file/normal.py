@@ -1,8 +1,10 @@
-"""The normal form in which texts are compared with what must be masked, with the way back.
+"""The normal form in which texts are searched for terms to mask, and the way back to the original
+text.
 
-NFKD and case folding, each run of white space as one space, zero-width characters left out,
-entities, percent signs and the escapes of JSON decoded, curly quotes straight. ASCII letters keep
-their case: the patterns of kinds need it. A place in the form leads back to one in the text.
+A text is changed by NFKD and case folding. Each run of white space becomes one space, and
+zero-width characters are left out. Entities, percent signs and the escapes of JSON are decoded, and
+curly quotes become straight. ASCII letters keep their case: the patterns of kinds need it. A
+position in the form leads back to a position in the text.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ class NormalText(NamedTuple):
         return cls("".join((*parts, text[done:])), starts, ends, of_starts, of_ends)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of the text that a span of the form, which is not empty, comes from."""
+        """Return the span of the original text from which a non-empty span of the normal form
+        comes.
+        """
         return self._place(start, is_end=False), self._place(end, is_end=True)
 
     def _place(self, place: int, is_end: bool) -> int:
@@ -79,7 +83,7 @@ class NormalText(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def normal_part(part: str) -> str:
-    """Return the normal form of an irregular part of a text."""
+    """Return the normal form of a part that is not plain text, such as an entity or white space."""
     if part[0] == "&":
         decoded = unescape(part)
     elif part[0] == "%":
@@ -104,5 +108,5 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text, with folded case."""
+    """Return the normal form of a text in lower case, to compare chosen words."""
     return NormalText.of(text).text.casefold().strip()

@@ -1,4 +1,4 @@
-"""The contents of an evidence file: the messages and the steps of a conversation."""
+"""Reads the contents of an evidence file: the messages and the steps of a conversation."""
 
 from __future__ import annotations
 
@@ -47,14 +47,16 @@ LINES = {"over": "k-over", "minus": "k-minus", "fits": "k-fits", "sub": "is-sub"
 
 @dataclass(frozen=True)
 class Evidence:
-    """The content of a file: `data` as JSON, and the number of steps of the conversation."""
+    """The contents of an evidence file: `data` for JSON, and the number of the conversation's last
+    step.
+    """
 
     data: dict[str, Any]
     last_step: int
 
     @property
     def is_part(self) -> bool:
-        """Whether the file lacks steps of the conversation."""
+        """Whether the file lacks some steps of the conversation."""
         first, last = self.data["steps"][0]["n"], self.data["steps"][-1]["n"]
         return bool((first, last) != (1, self.last_step))
 
@@ -69,18 +71,19 @@ class Evidence:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the bytes of the data in the file."""
+        """The SHA-256 of the JSON data in the file, in hexadecimal."""
         return sha256(as_json(self.data).encode()).hexdigest()
 
 
 def as_json(data: object) -> str:
-    """Return JSON for a script element."""
+    """Return JSON that is safe inside an HTML script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
-    """Return the contents of a file about a conversation at a step (None: the last one).
+    """Return the contents of an evidence file about a conversation at a step, masked. With
+    `at=None`, this is the last step.
 
     Raises MemoryNotFound, StepNotFound, and InvalidValue for a conversation without steps.
     """

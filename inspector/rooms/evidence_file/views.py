@@ -1,4 +1,4 @@
-"""The form of an evidence file, with a preview of its masked terms, and the file."""
+"""The pages of evidence files: a form, a preview of masked terms, and the download."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROLES = sorted({(look.glyph, look.role) for look in STYLES.values() if look.role
 
 
 class EvidenceForm(forms.Form):
-    """The form for the step and the masked parts. Words are entered one per line."""
+    """The form for an evidence file: the step, and what to mask. Words are entered one per line."""
 
     at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
     kinds = forms.MultipleChoiceField(
@@ -74,8 +74,8 @@ class EvidenceForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form, and after a POST a preview of the masked texts; with `download`, send the
-    file.
+    """Show the form for an evidence file. A POST shows a preview of the masked texts, or with
+    `download` sends the file.
     """
     memory = conversations.memory(memory_id)
     is_sent = request.method == "POST"
@@ -119,7 +119,9 @@ def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:
 
 
 def file_of(found: Evidence, masker: Masker, actor: str) -> str:
-    """Return the HTML of a file. It opens from disk and requests nothing from any server."""
+    """Return an evidence file as HTML. The file opens from disk and requests nothing from any
+    server.
+    """
     context: dict[str, Any] = {
         **inlined(STYLESHEETS, SCRIPT),
         "evidence": found,

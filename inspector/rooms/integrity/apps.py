@@ -22,7 +22,9 @@ class Integrity(room.SiteRoom):
         seal(change)
 
     def erasing(self, erased: Erased) -> None:
-        """Refuse to redact a message that was altered: the redaction would hide the alteration."""
+        """Refuse to redact a message that was altered, because the redaction would hide the
+        alteration.
+        """
         from inspector.rooms.integrity.chain import check_commitments
 
         check_commitments(erased.memory_id, erased.seqs or ())

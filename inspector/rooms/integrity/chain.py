@@ -1,13 +1,14 @@
-"""The chain of digests, which shows alterations that a replay cannot.
+"""The chain of digests, which reveals alterations of stored rows that a replay of the ledger
+cannot.
 
-Each step has a digest over the digest before it and over everything that the step wrote: its own
-columns, the commitments of its messages, and the stays that it began and ended. The newest digest,
-the head, is in the conversation's row. Somebody who kept a head can prove later that nothing up to
-its step was altered or cut off. Without a kept head, an attacker who can write to the database can
-also compute the whole chain again.
+Each step has a digest over the previous digest and everything that the step wrote. This is its own
+columns, the commitments of its messages, and the stays (periods of messages in memory) that it
+began and ended. The newest digest, the head, is in the conversation's row. Somebody who kept a head
+can prove later that nothing up to its step was altered or cut off. Without a kept head, an attacker
+who can write to the database can also compute the whole chain again.
 
-A commitment is a digest over columns and a random salt. It is kept when the text and the salt are
-erased, and then lets nobody guess the text.
+A commitment is a digest over a message's columns and a random salt. The commitment is kept when the
+text and the salt are erased, and then lets nobody guess the text.
 
 A digest is the SHA-256 of a JSON list: the version, the kind of row, and values in a fixed order.
 The JSON is ASCII without spaces, objects are sorted by their names, times are microseconds since
@@ -42,10 +43,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Sealed:
-    """The columns of a table that digests cover, in order.
+    """The columns of a table that digests cover, in order, with the version that first covers each.
 
-    The columns of the first version come first and never change. They are followed by the declared
-    columns, by the version that first covers them.
+    The columns of the first version come first and never change. Declared columns follow, sorted by
+    the version that first covers them.
     """
 
     def __init__(self, model: type[Model], *first: str) -> None:
@@ -58,12 +59,15 @@ class Sealed:
         self._filled_in = {name for name, column in columns if column.is_filled_in}
 
     def later_values(self, row: object, version: int) -> list[Any]:
-        """Return the values of the columns that a version covers and the first one does not."""
+        """Return the values of the columns that `version` covers, except for those of the first
+        version.
+        """
         return [getattr(row, name) for since, name in self.later if since <= version]
 
     def can_be_of(self, version: int, row: object) -> bool:
-        """Return whether a row may have been sealed in a version: what later versions cover is
-        empty, or was filled in by a migration.
+        """Return whether a row may have a digest of the given version.
+
+        Then each column that only later versions cover is empty, or was filled in by a migration.
         """
         return all(
             since <= version or name in self._filled_in or getattr(row, name) is None
@@ -118,7 +122,9 @@ def seal(change: Recorded) -> None:
 
 
 def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
-    """Raise CorruptRow if a message differs from its commitment."""
+    """Raise CorruptRow if one of the given messages was altered, so that its commitment does not
+    fit.
+    """
     for row in Message.objects.filter(memory=memory_id, seq__in=seqs, redacted_step=None):
         commitment = stored(row.commitment)
         if commitment and not is_commitment(commitment, row):
@@ -140,7 +146,7 @@ def commitment_of(message: Message | InsertedMessage, version: int = MESSAGES.ve
 
 
 def is_commitment(commitment: Bytes, message: Message | InsertedMessage) -> bool:
-    """Return whether a digest is of a message as it is, in the version of any time."""
+    """Return whether a digest fits a message as it is now, in any version of digests."""
     return any(
         commitment == commitment_of(message, version)
         for version in MESSAGES.versions
@@ -153,7 +159,9 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
 
 
 def encoded_stay(stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]) -> tuple[Any, ...]:
-    """Return the columns of a stay that are known when it begins, and the digest of overrides."""
+    """Return the values of a `Stay` (a period in memory) that are known at its beginning, and the
+    digest of its overrides.
+    """
     columns = (*STAYS.first_values(stay), *STAYS.later_values(stay, version))
     if stay.overrides is None:
         return columns
@@ -170,8 +178,9 @@ def digest_of(
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are its messages' commitments by seq, `begun` the stays that it began, `ended` the
-    number and the reason of the stays that it ended. Stays are in the order of their numbers.
+    `commitments` are those of its messages by seq. `begun` are the stays (periods in memory) that
+    it began, and `ended` the numbers and reasons of the stays that it ended. Stays are in the order
+    of their numbers.
     """
     return _digest(
         "step",

@@ -1,4 +1,4 @@
-"""The check of chains against rows, audit entries, and digests that were kept elsewhere."""
+"""Checks chains of digests against rows, audit entries, and digests that were kept elsewhere."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from inspector.rooms.integrity.chain import (
 
 
 class ChainCheck(LedgerCheck):
-    """The check of a chain, row by row in the order of the ledger. Its methods raise Contradicted
-    for a row that differs from its digest.
+    """Checks the chain of a conversation, row by row in the order of the ledger. Its methods raise
+    Contradicted for a row that does not fit its digest.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -115,10 +115,11 @@ def _without_digest(first: Step) -> str:
 
 
 def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
-    """Return the contradiction to a head (in hexadecimal) that was kept at a step, or None.
+    """Check the head of a chain, in hexadecimal, that somebody kept at a step. Return the
+    contradiction that was found, or None.
 
-    A missing step or conversation, or another head, contradicts it, unless an audited deletion
-    explains this. A new conversation may have the same id, and has other heads.
+    A missing step or conversation, or another head, is a contradiction, unless an audited deletion
+    explains it. A new conversation with the same ID has other heads.
     """
     try:
         with naming(f"step {step}"):
