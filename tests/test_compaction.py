@@ -464,7 +464,8 @@ def test_the_tape_of_a_long_memory_is_bounded(db, operator_client):
 def test_brackets_lie_under_what_summaries_stand_for(talk, operator_client):
     def bracket(address: str) -> str:
         page = operator_client.get(address).content.decode()
-        return re.findall(r'aria-label="What summaries stand for">\s*<path d="([^"]*)"', page)
+        drawn = r'aria-label="Messages that summaries replaced">\s*<path d="([^"]*)"'
+        return re.findall(drawn, page)
 
     services.compact(talk, "First.", keep_last=1)
     services.add(talk, users("and", "then"))

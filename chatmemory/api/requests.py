@@ -216,7 +216,7 @@ class MemoryListQuery(Query):
         default="-activity",
     )
     size = fields.PageSizeField()
-    cursor = _text("The place of a page, from `next` or `previous`.")
+    cursor = _text("The cursor of a page, taken from `next` or `previous`.")
     count = serializers.BooleanField(
         default=False, help_text="Whether to count all conversations that match, on all pages."
     )

@@ -46,7 +46,9 @@ COLUMNS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_file_arguments(parser, "*")
-    parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
+    parser.add_argument(
+        "--label", metavar="NAME[:VALUE]", default="", help="only conversations with this label"
+    )
     parser.add_argument("--prefix", default="", help="whose id begins with this")
     parser.add_argument(
         "--policies",

@@ -255,7 +255,7 @@ def test_the_reason_for_a_refusal_stays_until_something_is_typed(reader, served)
     verdict = page.locator("#verdict")
     page.locator("label", has_text="Script").click()
     message(page).fill("user: " + "word " * 8_500 + "\nuser: x" * 1_001)
-    expect(verdict).to_contain_text("Preview counts a text of this length.")
+    expect(verdict).to_contain_text("Press Preview to count a text of this length.")
     page.evaluate(COUNT_RECOUNTS)
     for button in ("Preview", "Add"):
         page.get_by_role("button", name=button, exact=True).click()
@@ -263,7 +263,7 @@ def test_the_reason_for_a_refusal_stays_until_something_is_typed(reader, served)
     assert page.evaluate("recounts") == 0
     message(page).press("End")
     message(page).press_sequentially("!")
-    expect(verdict).to_contain_text("Preview counts a text of this length.")
+    expect(verdict).to_contain_text("Press Preview to count a text of this length.")
 
 
 def test_the_verdict_on_a_text_comes_even_after_an_id_was_refused(reader, served):

@@ -30,7 +30,9 @@ class Command(DatabaseCommand):
             "words", nargs="?", default="", metavar="WORDS", help="in an id, a label or a message"
         )
         parser.add_argument("--prefix", default="", help="whose id begins with this")
-        parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
+        parser.add_argument(
+            "--label", metavar="NAME[:VALUE]", default="", help="only conversations with this label"
+        )
         parser.add_argument(
             "--last",
             type=int,

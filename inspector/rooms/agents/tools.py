@@ -67,7 +67,7 @@ def find_conversations(
             line += f"; #{found.seq}: {short(found.text)}"
         lines.append(line)
         rows.append({**MemorySerializer(memory).data, "url": agent.page_of(memory.id)})
-    more = ["There are more: ask for fewer."] if page.next else []
+    more = ["There are more results: narrow the question."] if page.next else []
     count = wording.counted(len(rows), "conversation")
     return Answer(
         [f"{count}.", *lines, *more],

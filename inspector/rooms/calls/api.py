@@ -34,13 +34,14 @@ from inspector.rooms.calls.reads import (
 class CallsQuery(Query):
     size = fields.PageSizeField()
     cursor = serializers.CharField(
-        required=False, allow_blank=True, help_text="The place of a page, from `next`."
+        required=False, allow_blank=True, help_text="The cursor of a page, taken from `next`."
     )
 
 
 class UsageSerializer(Json):
     input = serializers.IntegerField(
-        allow_null=True, help_text="With cached input tokens and tokens written to the cache."
+        allow_null=True,
+        help_text="All input tokens, including cached ones and those written to the cache.",
     )
     cached = serializers.IntegerField(allow_null=True)
     written = serializers.IntegerField(allow_null=True)
@@ -57,17 +58,19 @@ class CallSerializer(Json):
     )
     provider = serializers.CharField()
     model = serializers.CharField()
-    format = serializers.CharField(help_text="Of the request: openai_chat or another format.")
+    format = serializers.CharField(help_text="The format of the request, such as openai_chat.")
     at = serializers.DateTimeField(help_text="When it began.")
     duration = serializers.FloatField(allow_null=True, help_text="In seconds.")
-    usage = UsageSerializer(help_text="Tokens as the provider counted; null where it did not say.")
+    usage = UsageSerializer(
+        help_text="Tokens as the provider counted them; null if the provider gave no count."
+    )
     finish = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
     is_exact = serializers.BooleanField(
-        help_text="Whether the request is equal to what was sent, as JSON, and whole."
+        help_text="Whether `request` is, as JSON, equal to the whole request that was sent."
     )
     removed = serializers.IntegerField(
-        help_text="Places of the body from which a secret was removed."
+        help_text="The number of places in the body from which a secret was removed."
     )
 
     def get_finish(self, call: ModelCall) -> str | None:
@@ -100,7 +103,9 @@ class AnswerField(BodyField):
 
 class CallDetailSerializer(CallSerializer):
     request = BodyField(help_text="What the provider was given.")
-    response = AnswerField(help_text="What it answered, a JSON object; null if it did not.")
+    response = AnswerField(
+        help_text="The provider's answer as a JSON object; null without an answer."
+    )
     messages = serializers.ListField(
         child=serializers.IntegerField(allow_null=True),
         help_text="The seqs of its messages in this conversation; null for a message that was sent "
@@ -150,7 +155,9 @@ def whole(found: RebuiltCall) -> dict[str, Any]:
 
 
 class RedactedSentSerializer(Json):
-    is_new = serializers.BooleanField(help_text="False if the text had been removed before.")
+    is_new = serializers.BooleanField(
+        help_text="False if an earlier redaction had removed the text already."
+    )
 
 
 class SentRedaction(Resource):

@@ -20,14 +20,16 @@ from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 
 class DoctorQuery(Query):
     provider = fields.NameField(
-        lambda: PROVIDERS, "Only those that this provider would reject; else those in use."
+        lambda: PROVIDERS,
+        "Only conversations that this provider would reject; by default, that "
+        "a provider in use would reject.",
     )
-    rule = fields.NameField(listed_rules, "Only those that break this rule.")
+    rule = fields.NameField(listed_rules, "Only conversations that break this rule.")
     size = fields.PageSizeField()
     cursor = serializers.CharField(
         required=False,
         allow_blank=True,
-        help_text="The place of a page, from `next` or `previous`.",
+        help_text="The cursor of a page, taken from `next` or `previous`.",
     )
 
 
@@ -35,10 +37,10 @@ class ProblemOfWindowSerializer(Json):
     rule = serializers.CharField(help_text="See docs/rules.md.")
     since = serializers.IntegerField(
         allow_null=True,
-        help_text="The step since which the window breaks it; null where that is not known.",
+        help_text="The step since which the window breaks this rule; null if unknown.",
     )
     seq = serializers.IntegerField(
-        help_text="The message at fault since then; 0 for the window as a whole."
+        help_text="The message that has broken the rule since then; 0 for the window as a whole."
     )
     refused_by = serializers.ListField(child=serializers.CharField())
     mishandled_by = serializers.ListField(child=serializers.CharField())
@@ -49,11 +51,15 @@ class IllSerializer(Json):
     address = AddressField(
         source="memory.id", read_only=True, help_text="The id as a segment of a URL."
     )
-    ill_at = serializers.DateTimeField(help_text="Since when it breaks any rule.")
+    ill_at = serializers.DateTimeField(help_text="The time since which the window breaks any rule.")
     version = serializers.IntegerField(source="memory.version")
-    known_until = serializers.IntegerField(help_text="The step up to which it was diagnosed.")
+    known_until = serializers.IntegerField(
+        help_text="The step up to which the conversation was diagnosed."
+    )
     is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
-    unreadable = serializers.CharField(help_text="Why it cannot be diagnosed; mostly empty.")
+    unreadable = serializers.CharField(
+        help_text="Why the conversation cannot be diagnosed; empty if it can."
+    )
     refused_by = serializers.ListField(child=serializers.CharField())
     problems = ProblemOfWindowSerializer(many=True)
 
@@ -63,14 +69,15 @@ class DoctorSerializer(Json):
         child=serializers.CharField(), help_text="The providers in use, as `name` or `name:model`."
     )
     is_chosen = serializers.BooleanField(
-        help_text="Whether they were chosen; else all providers are asked."
+        help_text="Whether providers were chosen; if not, the rules of all providers apply."
     )
     refused = serializers.IntegerField(
         allow_null=True,
-        help_text="Conversations that a provider in use would reject; null: none is examined yet.",
+        help_text="The number of conversations that a provider in use would reject; null while "
+        "no conversation is examined.",
     )
     by_provider = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Empty if none is examined yet."
+        child=serializers.IntegerField(), help_text="Empty while no conversation is examined."
     )
     by_rule = serializers.DictField(child=serializers.IntegerField())
     changed = serializers.IntegerField(help_text="Conversations that are not examined yet.")

@@ -250,7 +250,7 @@ def provider_rows(
 def place_of(found: Recognized) -> str:
     """Return a sentence that says which message of the request an error is about."""
     if found.at is None:
-        return "The error does not say which message it is about."
+        return "The error does not name a message."
     return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
 
 

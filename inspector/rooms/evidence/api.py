@@ -33,9 +33,12 @@ class IncidentsQuery(Query):
 
 class ForgottenSerializer(Json):
     said = serializers.IntegerField(
-        help_text="Seq of the latest message of a user that said it, else of a tool."
+        help_text="Seq of the latest message that contained the fact: a user's message, or if "
+        "there is none, a tool's."
     )
-    left_step = serializers.IntegerField(help_text="The step at which its last mention left.")
+    left_step = serializers.IntegerField(
+        help_text="The step at which the last message with the fact left memory."
+    )
     cause = serializers.CharField(help_text=WHY_IT_LEFT)
     limit = serializers.IntegerField(
         required=False,
@@ -44,12 +47,13 @@ class ForgottenSerializer(Json):
         "`step`; null if none would, absent while it is not computed.",
     )
     limit_tried_every = serializers.IntegerField(
-        required=False, help_text="The distance of the limits that were tried, if not all were."
+        required=False,
+        help_text="The distance between the limits that were tried, if not every limit was tried.",
     )
 
 
 class ForgottenFactSerializer(ForgottenSerializer):
-    fact = serializers.CharField(help_text="As it is written in the message.")
+    fact = serializers.CharField(help_text="The fact as the message spells it.")
 
 
 class IncidentSerializer(Json):
@@ -58,29 +62,35 @@ class IncidentSerializer(Json):
     """
 
     kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
-    again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
+    again = serializers.IntegerField(
+        help_text="Seq of the message in which the fact came up again."
+    )
     step = serializers.IntegerField(help_text="The step at which that message arrived.")
     forced = serializers.BooleanField(
-        help_text="Whether the assistant had asked for one of its facts by name, or the user says "
-        "that it was said before."
+        help_text="Whether the assistant had asked for one of the facts by name, or the user says "
+        "that the fact was said before."
     )
     asked = serializers.IntegerField(
-        allow_null=True, help_text="Seq of the assistant's message that asked for it by name."
+        allow_null=True, help_text="Seq of the assistant's message that asked for the fact by name."
     )
     facts = ForgottenFactSerializer(many=True, help_text="The best known first.")
     tool = serializers.CharField(required=False, help_text="What was called again.")
     same_result = serializers.BooleanField(
-        required=False, help_text="Whether the call had the same result as the equal one before."
+        required=False,
+        help_text="Whether the tool call had the same result as the equal call before.",
     )
-    result = ForgottenSerializer(required=False, help_text="The result of the equal call before.")
+    result = ForgottenSerializer(
+        required=False, help_text="The result of the earlier equal tool call."
+    )
     tokens = serializers.IntegerField(
-        required=False, help_text="Of the result, where a call was made again."
+        required=False, help_text="Tokens of the result, if a tool call was made again."
     )
 
 
 class IncidentsSerializer(Json):
     known_until = serializers.IntegerField(
-        help_text="The step up to which the conversation was examined; 0 for not yet."
+        help_text="The step up to which the conversation was examined; 0 if it was not examined "
+        "yet."
     )
     is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
     incidents = IncidentSerializer(many=True)
@@ -98,7 +108,9 @@ class LostTermSerializer(Json):
         help_text="Seq of the message by which it came back; null without a recorded mention.",
     )
     back = serializers.CharField(help_text=f"One of {', '.join(ReturnedBy)}.")
-    is_told = serializers.BooleanField(help_text="Whether others mentioned it first.")
+    is_told = serializers.BooleanField(
+        help_text="Whether a user or a tool mentioned the term before the assistant did."
+    )
     is_rare = serializers.BooleanField(
         help_text="Whether others mentioned it first, and at most two of the newest 200 "
         "conversations with a compaction have it."
@@ -107,14 +119,18 @@ class LostTermSerializer(Json):
 
 class NeededSerializer(Json):
     needed = serializers.IntegerField()
-    held = serializers.IntegerField(help_text="By the summary and what was kept.")
+    held = serializers.IntegerField(
+        help_text="Terms that the summary or the messages kept beside it hold."
+    )
     appended = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="How many would be held with so many exact terms appended.",
+        help_text="How many needed terms would be held if so many exact terms were appended to "
+        "the summary.",
     )
     tail = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="How many the last so many tokens would hold, kept in place of the summary.",
+        help_text="How many needed terms the last so many tokens would hold if they were kept "
+        "instead of the summary.",
     )
 
 
@@ -129,16 +145,18 @@ class EvidenceSerializer(Json):
     tokens_before = serializers.IntegerField(allow_null=True)
     tokens_after = serializers.IntegerField(allow_null=True)
     left_out = serializers.CharField(
-        allow_null=True, help_text="Why it cannot be measured; null if it can."
+        allow_null=True, help_text="Why the compaction cannot be measured; null if it can."
     )
     level = serializers.CharField(
         help_text="The level that is shown first: rare, or told while fewer than five "
         "conversations have a compaction."
     )
     rare = NeededSerializer(help_text="Those of `told` that few conversations mention.")
-    told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
+    told = NeededSerializer(help_text="The terms without those that the assistant mentioned first.")
     all = NeededSerializer()
-    lost = LostTermSerializer(many=True, help_text="The first 100, in the order of their uses.")
+    lost = LostTermSerializer(
+        many=True, help_text="The first 100 terms, in the order in which they were used."
+    )
     lost_count = serializers.IntegerField()
     not_needed = serializers.IntegerField(
         help_text="How many other terms the summary does not hold."
@@ -182,8 +200,8 @@ def evidence_of_a_step() -> EvidenceSerializer:
     """Return the serializer field for the losses of a step's compaction."""
     return EvidenceSerializer(
         allow_null=True,
-        help_text="Of a compaction: what the summary lost. Null while that is not found, and of "
-        "other steps.",
+        help_text="What the summary of a compaction lost; null for other steps, and until the "
+        "compaction is examined.",
     )
 
 

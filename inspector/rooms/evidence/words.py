@@ -77,7 +77,7 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
     """Describe the messages that a summary replaced: `#1 to #411 became one summary`."""
     first, last, count = evidence.first, evidence.last, evidence.replaced
     if first is None or last is None:
-        return "A summary of what is not recorded"
+        return "A summary of messages that are not recorded"
     if count > 1 and last - first + 1 == count:
         return f"{named(first)} to {named(last)} became one summary"
     return f"{counted(count, 'message')} became one summary"

@@ -43,7 +43,7 @@ class _Priced(serializers.Serializer[Any]):
 
     input = _price("The price of a million input tokens.")
     cached = _price("The price of a million input tokens that are read from the provider's cache.")
-    write = _price("The price of a million tokens that are written to it.")
+    write = _price("The price of a million tokens that are written to the provider's cache.")
     provider = fields.CacheField(
         providers, "Whose cache it is: its least length, steps and life; by default no bounds."
     )
@@ -92,13 +92,17 @@ class RecallRowSerializer(Json):
         help_text="Facts that the assistant used again, and messages in which users or calls had "
         "to repeat something."
     )
-    held = serializers.IntegerField(help_text="Those that were in the window then.")
-    nothing_lost = serializers.IntegerField(help_text="Conversations that held all of them.")
+    held = serializers.IntegerField(
+        help_text="Needed facts that were in the window when they were needed."
+    )
+    nothing_lost = serializers.IntegerField(
+        help_text="Conversations that held all their needed facts."
+    )
     user_repeated = serializers.IntegerField(
         help_text="Messages in which users repeated something that was forgotten by then."
     )
     call_repeated = serializers.IntegerField(
-        help_text="Results that were fetched again and forgotten then."
+        help_text="Tool results that were fetched again after they had left memory."
     )
     prompt_tokens = serializers.IntegerField()
     calls = serializers.IntegerField(help_text="AI messages.")
@@ -106,7 +110,7 @@ class RecallRowSerializer(Json):
         help_text="Prompt tokens that begin like the previous call's prompt."
     )
     read_tokens = serializers.IntegerField(
-        help_text="Those of them that are read from the provider's cache."
+        help_text="Prompt tokens that are read from the provider's cache."
     )
     written_tokens = serializers.IntegerField(
         help_text="Prompt tokens that are not, of prompts that are long enough for the cache."
@@ -130,15 +134,20 @@ class RecallRowSerializer(Json):
 class MeasuredSerializer(Json):
     """What advice was measured on."""
 
-    conversations = serializers.IntegerField(help_text="Those that were counted, each alike.")
+    conversations = serializers.IntegerField(
+        help_text="The conversations that were counted, each with the same weight."
+    )
     of = serializers.IntegerField(help_text="Of so many.")
     left_out = serializers.DictField(
-        child=serializers.IntegerField(), help_text="The others by reason, such as `outlier`."
+        child=serializers.IntegerField(),
+        help_text="The conversations that were left out, by reason, such as `outlier`.",
     )
     messages = serializers.IntegerField(help_text="The messages that were replayed.")
     calls = serializers.IntegerField(help_text="The AI messages among them.")
     prices = serializers.CharField(help_text="Whose prices, or `tokens`.")
-    rules = serializers.CharField(help_text="The version of the rules by which it is measured.")
+    rules = serializers.CharField(
+        help_text="The version of the rules that decide what a needed fact is."
+    )
 
 
 class RecallSerializer(Json):

@@ -27,7 +27,7 @@ from inspector.rooms.settings.forms import (
 )
 from inspector.shell.advice import preview_of
 
-OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
+OUTDATED = "Someone changed these settings meanwhile. Look at the new preview, then save again."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -256,12 +256,12 @@ class ComparePage:
         policies, ranked = self.found.policies, self._ranked
         recalls, calls = policies[0].recalls, policies[0].prompts.calls
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
-        note = "terms that had left before they were needed; values of calls are not counted"
+        note = "terms that had left before they were needed, without values of tool calls"
         yield ranked("Facts lost", note, lambda p: len(p.lost))
         if any(each.departures.indexes for each in policies):
-            named = "of the lost ones: the index has the term, and not what is true of it"
+            named = "lost facts whose term the index lists, without what was said of it"
             yield ranked("Facts named by the index", named, lambda p: p.by_index, max)
-        again = "messages that repeat what was forgotten"
+        again = "messages that repeat a fact after it left memory"
         yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):
             yield ranked(
@@ -270,14 +270,14 @@ class ComparePage:
         yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
         per_call = f"of {wording.counted(calls, 'call')}"
         yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
-        in_all = "of all calls together"
+        in_all = "of all model calls together"
         yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
         yield self._relative_costs()
         if self.query.prices.has_money:
             yield self._costs()
-        note = "prompts that do not begin with the previous prompt"
+        note = "prompts that do not start with the previous prompt"
         yield ranked("Prompts with a changed prefix", note, lambda p: p.prompts.breaks)
-        note = "sent before, no longer in the shared prefix"
+        note = "sent before, but no longer in the shared prefix"
         yield ranked("Tokens resent after a prefix change", note, lambda p: p.prompts.again)
         prompts = [each.prompts for each in policies]
         shares = [wording.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
@@ -339,7 +339,7 @@ class ComparePage:
         for each in self.found.policies:
             holding = [numbers[place] for place in mentions if each.has(place, self.at)]
             cells.append(Value(f"yes, in #{holding[-1]:,}", css="best") if holding else Value("no"))
-        return ValueRow("Does it still remember it?", f"at {self.place}", cells)
+        return ValueRow("Is the phrase still in memory?", f"at {self.place}", cells)
 
     def _phrase_forgotten(self) -> ValueRow:
         numbers, mentions = self.found.history.numbers, self.found.mentions
@@ -391,7 +391,7 @@ def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
         Value(f"{number:,} rejected", f"of {calls:,}", "bad") if number else fine
         for number in refused
     ]
-    return ValueRow(provider, "would accept each prompt?", cells)
+    return ValueRow(provider, "would the provider accept each prompt?", cells)
 
 
 def _keeps(each: Replay, followed: PhraseFate) -> str:

@@ -27,8 +27,8 @@ from inspector.rooms.simulation.query import ComparisonQuery
 from inspector.shell.advice import AdviceCard, advice_on, policy_to_adopt, preview_of
 from inspector.shell.files import csv_file, json_file, no_numbers
 
-OUTDATED = "Someone set another policy meanwhile. Look at the preview, then change the policy."
-CHANGED = "The conversation has changed meanwhile. Look at the preview, then change the policy."
+OUTDATED = "Someone changed the policy meanwhile. Look at the new preview, then change the policy."
+CHANGED = "The conversation has changed meanwhile. Look at the new preview, then change the policy."
 
 
 @require_safe

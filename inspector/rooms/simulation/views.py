@@ -24,8 +24,8 @@ from inspector.shell.state import ConversationQuery
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "rooms/simulation/_writing.html"
 COUNTED_WHILE_WRITING = 50_000
-TOO_LONG_TO_COUNT = "Preview counts a text of this length."
-NO_LONGER_KEPT = "This simulation is no longer kept. Its drafts have to be written again."
+TOO_LONG_TO_COUNT = "Press Preview to count a text of this length."
+NO_LONGER_KEPT = "This simulation has expired. Write its drafts again."
 
 
 @require_POST

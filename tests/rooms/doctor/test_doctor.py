@@ -302,4 +302,4 @@ def test_an_error_that_no_rule_knows_is_explained_with_its_numbers(operator_clie
     assert "A rate limit was exceeded" in answer('{"error": {"type": "rate_limit_error"}}')
     place = "It is about message 1 of the request, which counts from 0: messages[0].role."
     assert place in answer("Unsupported value: messages.[0].role")
-    assert "It may be about the model" in answer("no such model")
+    assert "The cause may be the model" in answer("no such model")

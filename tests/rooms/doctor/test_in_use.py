@@ -26,7 +26,7 @@ def test_pages_ask_all_providers_or_those_of_the_lessons_until_some_are_chosen(p
     assert providers_in_use() is None
     compared, played = pages(COMPARE), pages(PLAY)
     assert "No providers chosen: the rules of all are applied." in compared
-    assert "Mistral would accept each prompt?" in compared
+    assert "Mistral would the provider accept each prompt?" in compared
     assert "OpenAI" in played
     assert "Mistral" not in played
     assert "OpenAI, cached input 0.1" in pages(LAB)
@@ -37,7 +37,7 @@ def test_pages_ask_the_providers_in_use_with_their_models(pages):
     assert providers_in_use("order-7741") == {"anthropic": ("claude-opus-4-6",)}
     compared, played, lab = pages(COMPARE), pages(PLAY), pages(LAB)
     assert "No providers chosen" not in compared
-    assert "Anthropic would accept each prompt?" in compared
+    assert "Anthropic would the provider accept each prompt?" in compared
     assert "OpenAI would accept" not in compared
     assert "Anthropic" in played
     assert "OpenAI" not in played

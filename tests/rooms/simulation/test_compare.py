@@ -265,7 +265,7 @@ def test_settings_that_others_changed_are_not_replaced_unseen(page, operator_cli
     services.change("order-7741", policy=TokenWindow(600))
     refused = operator_client.post(ADOPT, seen | {"confirmed": "1"})
     assert refused.status_code == 412
-    assert "Someone set another policy meanwhile." in refused.content.decode()
+    assert "Someone changed the policy meanwhile." in refused.content.decode()
     assert "come back" in refused.content.decode()
     assert conversations.policy("order-7741") == TokenWindow(600)
     operator_client.post(ADOPT, hidden_fields(refused) | {"confirmed": "1"})

@@ -171,7 +171,7 @@ REFUSED = [
     ({"role": "robot"}, "valid choice"),
     ({"role": "script", "text": "user: x\n" * 1_001}, "1,001 messages are more than 1,000"),
     ({"at": "9"}, "no step 9"),
-    ({"trial": "unknown"}, "no longer kept"),
+    ({"trial": "unknown"}, "has expired"),
 ]
 
 
@@ -251,7 +251,7 @@ class TestItsAddress:
         services.create("other", MessageWindow(3))
         response = operator_client.get(f"/c/other/?trial={key_of(preview(operator_client))}")
         assert response.status_code == 404
-        assert "This simulation is no longer kept" in response.content.decode()
+        assert "This simulation has expired" in response.content.decode()
 
     def test_is_kept_by_links_inside(self, operator_client, full):
         page = preview(operator_client, at="2", find="c").context["page"]
@@ -269,8 +269,8 @@ class TestTheVerdict:
             ({"text": "", "limit": "3", "shown": "3"}, "Preview shows what would leave"),
             ({"text": "", "limit": "1"}, "2 messages"),
             ({"role": "script", "text": "hello"}, "A script begins with"),
-            ({"text": "word " * 20_000}, "Preview counts a text of this length"),
-            ({"text": "x", "trial": "unknown"}, "no longer kept"),
+            ({"text": "word " * 20_000}, "Press Preview to count a text of this length"),
+            ({"text": "x", "trial": "unknown"}, "has expired"),
         ],
     )
     def test_answers_every_text(self, operator_client, full, values, words):

@@ -19,8 +19,14 @@ class Command(DatabaseCommand):
     help = "List the calls of models, or show the request of one as it was sent."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("conversation", nargs="?", help="its id; else the newest calls of all")
-        parser.add_argument("number", nargs="?", type=int, help="of one call")
+        parser.add_argument(
+            "conversation",
+            nargs="?",
+            help="the ID of a conversation; by default the newest calls of all conversations",
+        )
+        parser.add_argument(
+            "number", nargs="?", type=int, help="the number of one call, to show its request"
+        )
         parser.add_argument("--last", type=int, default=LAST, help="by default 40")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -43,7 +49,9 @@ class Command(DatabaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps({"total": {"calls": len(rows)}}))
         elif not rows:
-            self.stdout.write("No call was recorded. How: docs/calls.md")
+            self.stdout.write(
+                "No model call was recorded yet. docs/calls.md says how to record calls"
+            )
 
     def _show(self, memory_id: str, number: int, as_json: bool) -> None:
         try:

@@ -30,8 +30,14 @@ class Command(DatabaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--older-than", metavar="90d", help="without a change for this long")
-        parser.add_argument("--label", metavar="NAME[:VALUE]", help="with this label")
+        parser.add_argument(
+            "--older-than",
+            metavar="90d",
+            help="conversations that did not change for this long, such as 90d",
+        )
+        parser.add_argument(
+            "--label", metavar="NAME[:VALUE]", help="only conversations with this label"
+        )
         parser.add_argument(
             "--begun", action="store_true", help="only finish deletions that were interrupted"
         )
@@ -40,7 +46,9 @@ class Command(DatabaseCommand):
             action="store_true",
             help="also delete the conversations that were saved from them",
         )
-        parser.add_argument("--dry-run", action="store_true", help="only list the conversations")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="list the conversations and delete nothing"
+        )
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:

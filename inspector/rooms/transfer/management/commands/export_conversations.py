@@ -31,7 +31,9 @@ class Command(DatabaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="all conversations")
-        parser.add_argument("--label", metavar="NAME[:VALUE]", help="those with this label")
+        parser.add_argument(
+            "--label", metavar="NAME[:VALUE]", help="the conversations with this label"
+        )
         parser.add_argument(
             "--format",
             choices=list(writable_formats()),
