@@ -85,12 +85,40 @@ def test_the_output_is_byte_for_byte_what_the_client_reads(tmp_path, monkeypatch
     )
 
 
+def test_it_prints_the_terms_of_the_window_if_the_transcript_lacks_the_new_summary(tmp_path):
+    """Claude Code 2.1.197 writes the summary when the hook has ended."""
+    claude = session()
+    claude.user("9", 'Then {"order_id": "B-77"} please.')
+    claude.ai("10", "m9", "Yes.")
+    path = written(claude, tmp_path)
+    context = "additionalContext"
+    found = json.loads(hook.answer("session-start", given(path)))["hookSpecificOutput"][context]
+    assert found.splitlines() == [hook.BEFORE_SUMMARY, "order_id: B-77", "HAT1000"]
+    resumed = hook.answer("session-start", given(path, source="resume"))
+    assert json.loads(resumed)["hookSpecificOutput"][context].startswith(hook.TITLE)
+
+
+def test_of_a_long_session_the_window_is_read_if_the_new_summary_is_missing(tmp_path, monkeypatch):
+    claude = session(30)
+    for n in range(30):
+        claude.user(f"x{n}", f'See {{"order_id": "B-1{n:03}"}}.')
+        claude.ai(f"y{n}", f"n{n}", "Yes.")
+    path = written(claude, tmp_path)
+    whole = hook.answer("session-start", given(path))
+    assert "B-1000" in whole
+    monkeypatch.setattr(hook, "READ_AFTER", 0)
+    monkeypatch.setattr(hook, "READ_AT_ONCE", len(path.read_bytes()) * 2 // 3)
+    assert hook.answer("session-start", given(path)) == whole
+    window = hook.answer("pre-compact", given(path))
+    assert ("B-1000" in window, "B-1029" in window) == (True, True)
+
+
 def test_a_long_session_is_read_around_its_newest_summary(tmp_path, monkeypatch):
     path = written(session(30), tmp_path)
     whole = hook.answer("session-start", given(path))
     size = len(path.read_bytes())
     monkeypatch.setattr(hook, "READ_AT_ONCE", size * 2 // 3)
-    part = hook.newest_part(path.read_bytes())
+    part = hook.newest_part(path.read_bytes(), at_compaction=True)
     assert len(part) < size * 2 // 3
     assert hook.answer("session-start", given(path)) == whole
     for most in (size // 4, size // 10):  # the oldest terms are missing then
@@ -115,7 +143,7 @@ def test_the_tokens_are_bounded(tmp_path, most):
     context = text["hookSpecificOutput"]["additionalContext"]
     count = estimator_for("gpt-4o").estimate_token_count_in_text
     assert most / 3 < count(context) <= most
-    assert max(map(count, (hook.TITLE, hook.OF_WINDOW))) <= hook.TITLE_TOKENS
+    assert max(map(count, (hook.TITLE, hook.BEFORE_SUMMARY, hook.OF_WINDOW))) <= hook.TITLE_TOKENS
     assert hook.answer("session-start", given(path), 20) == ""
 
 
@@ -140,7 +168,8 @@ def test_it_is_silent_where_nothing_was_compacted(tmp_path):
     claude = Claude()
     claude.user("1", "My order is A-1182.")
     claude.ai("2", "m1", "I see.")
-    assert hook.answer("session-start", given(written(claude, tmp_path))) == ""
+    path = written(claude, tmp_path)
+    assert hook.answer("session-start", given(path, source="resume")) == ""
 
 
 def test_before_a_compaction_it_prints_the_terms_of_the_window(tmp_path):
